@@ -17,7 +17,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment import certificates
-from muniment.server import listener
+from muniment.server import listener, protocol
+from muniment.server.door import Crowd
 from muniment.server.listener import Listeners
 from muniment.web.hot import Foremost, HotFront
 from muniment.web.options import WebOptions
@@ -54,7 +55,7 @@ def serving(application: ASGIApp, folder: Path, front: HotFront | None = None, *
     """Serve plain HTTP in a thread, and say its port."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
     https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
+    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file), Crowd(1))
     stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
     serving = threading.Thread(
         target=listener.serve,
@@ -75,7 +76,7 @@ def serving(application: ASGIApp, folder: Path, front: HotFront | None = None, *
 def held() -> int:
     """Count the connections that something still holds."""
     gc.collect()
-    return sum(isinstance(each, listener._Protocol) for each in gc.get_objects())
+    return sum(isinstance(each, protocol._Protocol) for each in gc.get_objects())
 
 
 def test_nothing_is_kept_of_a_connection_that_its_caller_broke_off(tmp_path: Path) -> None:
@@ -260,13 +261,13 @@ def test_an_answer_at_once_is_the_one_that_a_task_gives(
 ) -> None:
     recalled: list[bytes] = []
     read: list[bytes] = []
-    data_received = listener._Protocol.data_received
+    data_received = protocol._Protocol.data_received
 
-    def receive(protocol: listener._Protocol, data: bytes) -> None:
-        data_received(protocol, data)
+    def receive(connection: protocol._Protocol, data: bytes) -> None:
+        data_received(connection, data)
         read.append(data)
 
-    monkeypatch.setattr(listener._Protocol, "data_received", receive)
+    monkeypatch.setattr(protocol._Protocol, "data_received", receive)
     front, (pieces, at_once) = remembering(recalled), AT_ONCE[form]
 
     def has_read(piece: bytes) -> None:

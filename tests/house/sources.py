@@ -21,7 +21,9 @@ EDGE = (
     "*/console/*",
     "repository/search_page/*",
     "repository/callers/*",
+    "server/door.py",
     "server/listener.py",
+    "server/protocol.py",
 )
 """Where requests arrive and where we send our own: these rooms alone are asynchronous and speak HTTP."""
 

@@ -21,6 +21,7 @@ from muniment.repository.change_log.followers import Retention
 from muniment.repository.extraction import extractor as extraction
 from muniment.repository.index_agent import agent
 from muniment.server import listener, logs, memory
+from muniment.server.door import Crowd
 from muniment.server.listener import Listeners
 from muniment.server.purge import purge_work
 from muniment.server.supervisor import Role, supervise
@@ -53,7 +54,7 @@ def run(
         listeners = _listeners(installation, data)
         data.announce(installation.base)
         web = installation.settings.web
-        roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
+        roles = [Role(f"worker {at + 1}", _worker(installation, listeners, at)) for at in range(web.workers)]
         if with_agent and "repository" in installation.settings.halves:
             roles += [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
         if "directory" in installation.settings.halves:
@@ -116,12 +117,14 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
     return work
 
 
-def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
+def _worker(
+    installation: Installation, listeners: Listeners, number: int
+) -> Callable[[threading.Event, Callable[[], None]], None]:
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         access_log = logs.access_log(installation.settings)
         application = app.build(installation.settings, installation.data, access_log=access_log)
-        listener.serve(application, listeners, installation.settings.web, stop, ready, application)
+        listener.serve(application, listeners, installation.settings.web, stop, ready, application, number)
 
     return work
 
@@ -142,7 +145,7 @@ def _listeners(installation: Installation, data: DataFolder) -> Listeners:
         cert_file, key_file = str(certificate.cert_file), str(certificate.key_file)
     https = _bind(web.host, web.port, "web.port", "--port")
     http = _bind(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
-    return Listeners(https, http, cert_file, key_file)
+    return Listeners(https, http, cert_file, key_file, Crowd(web.workers))
 
 
 def _bind(host: str, port: int, key: str, option: str) -> socket.socket:

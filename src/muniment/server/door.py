@@ -1,0 +1,135 @@
+"""Which worker lets the next connection in? All workers listen at the same sockets, and the emptiest one is to have it.
+
+A client opens several connections at one time and keeps them. The kernel wakes every worker, and whoever is first could
+take them all; then the others would have nothing to do for as long as these connections last.
+"""
+
+import asyncio
+import contextlib
+import mmap
+import socket
+import ssl
+from collections.abc import Callable
+
+_PATIENCE = 0.001
+"""Seconds for which a worker leaves a connection to an emptier one."""
+
+_SHORTAGE = 1.0
+"""Seconds after which a worker that has run out of files tries again, as asyncio does."""
+
+_SLACK = 8
+"""A worker may have an eighth more connections than the emptiest one."""
+
+
+class Crowd:
+    """How many connections each worker has. Make it before the server forks: the processes share it."""
+
+    def __init__(self, workers: int) -> None:
+        self._counts = memoryview(mmap.mmap(-1, 8 * workers)).cast("Q")
+
+    def place(self, number: int) -> "Place":
+        """Return the place of the worker with this number from 0 on, which has no connections yet."""
+        return Place(self._counts, number)
+
+
+class Place:
+    """How many connections one worker has, beside the others. Its event loop alone changes it."""
+
+    def __init__(self, counts: "memoryview[int]", number: int) -> None:
+        self._counts = counts
+        self._number = number
+        counts[number] = 0
+
+    @property
+    def connections(self) -> int:
+        """How many connections the worker has."""
+        return self._counts[self._number]
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether another worker should have the next connection."""
+        least = min(self._counts)
+        return self.connections > least + least // _SLACK
+
+    def enter(self) -> None:
+        """Count a connection."""
+        self._counts[self._number] += 1
+
+    def leave(self) -> None:
+        """Count a connection no longer."""
+        self._counts[self._number] -= 1
+
+
+class Door:
+    """Lets the connections of one listening socket in, each with a protocol of its own.
+
+    ``place`` counts each connection while its TLS handshake lasts; the protocol counts it from then on. Make it in the
+    event loop. It is closed as a server of asyncio is.
+    """
+
+    def __init__(
+        self,
+        listener_socket: socket.socket,
+        protocol: Callable[[], asyncio.BaseProtocol],
+        context: ssl.SSLContext | None,
+        place: Place,
+    ) -> None:
+        self._socket = listener_socket
+        self._protocol = protocol
+        self._context = context
+        self._place = place
+        self._loop = asyncio.get_running_loop()
+        self._handshakes = set[asyncio.Task[None]]()
+        self._pause: asyncio.TimerHandle | None = None
+        self._open()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._loop.remove_reader(self._socket)
+        if self._pause is not None:
+            self._pause.cancel()
+        for handshake in self._handshakes:
+            handshake.cancel()
+
+    def _open(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._socket, self._knocked)
+
+    def _knocked(self) -> None:
+        if self._place.is_crowded:
+            self._rest(_PATIENCE, self._insist)
+        else:
+            self._let_one_in()
+
+    def _insist(self) -> None:
+        """Let in whoever still waits: an emptier worker may be busy."""
+        self._open()
+        while self._let_one_in() and not self._place.is_crowded:
+            pass
+
+    def _rest(self, seconds: float, then: Callable[[], None]) -> None:
+        self._loop.remove_reader(self._socket)
+        self._pause = self._loop.call_later(seconds, then)
+
+    def _let_one_in(self) -> bool:
+        try:
+            connection, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return False
+        except OSError:
+            self._rest(_SHORTAGE, self._open)
+            return False
+        connection.setblocking(False)
+        self._place.enter()
+        handshake = self._loop.create_task(self._shake_hands(connection))
+        self._handshakes.add(handshake)
+        handshake.add_done_callback(self._handshakes.discard)
+        return True
+
+    async def _shake_hands(self, connection: socket.socket) -> None:
+        try:
+            # A stranger who breaks off the handshake, or offers none that is good enough, is no event.
+            with contextlib.suppress(OSError):
+                await self._loop.connect_accepted_socket(self._protocol, connection, ssl=self._context)
+        finally:
+            self._place.leave()

@@ -1,0 +1,377 @@
+"""How does a connection speak HTTP/1.1? As uvicorn does, with the rules that it lacks."""
+
+import asyncio
+from asyncio import TimerHandle, Transport
+from collections.abc import MutableMapping
+from typing import Any, cast
+
+import structlog
+from uvicorn._types import (
+    ASGI3Application,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPResponseBodyEvent,
+    HTTPResponseStartEvent,
+    Scope,
+)
+from uvicorn.protocols.http.flow_control import service_unavailable
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from muniment.server.door import Place
+from muniment.web.hot import HotFront
+from muniment.web.options import WebOptions
+from muniment.web.pace import Pace
+from muniment.web.transport import CutShort
+
+log = structlog.get_logger("muniment.protocol")
+
+_LONGEST_HEAD = 65_536
+_SHORT_BODY = 65_536
+_FRAMING = frozenset({b"connection", b"content-length", b"transfer-encoding"})
+_CONSENT_SECONDS = 1.0
+_SHORTEST_SECONDS = 0.001
+_UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
+_UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
+_UVICORN_MESSAGE = "Invalid HTTP request received."
+_TOO_MANY_CONNECTIONS = "This server has as many connections as it takes; try again in a moment.\n"
+_PLAIN = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"connection", b"close"),
+)
+
+
+def protocol(options: WebOptions, front: HotFront | None, place: Place) -> type[HttpToolsProtocol]:
+    """Return a protocol class that has these options and this front, and counts its connections at this place."""
+    waiting_room = None if front is None else _WaitingRoom(front)
+    return type("_Protocol", (_Protocol,), {"_options": options, "_waiting_room": waiting_room, "_place": place})
+
+
+class _NotImplementedCoding(Exception):
+    """The request's body has a transfer coding that this server does not know (RFC 9112 section 6.1)."""
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, with the rules that it lacks.
+
+    A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
+    the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
+    After a request that cannot be read, earlier answers still go out in order, or not at all.
+
+    A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
+    front does not answer it then, its task starts.
+    """
+
+    _options = WebOptions()
+    _place: Place
+    _waiting_room: "_WaitingRoom | None" = None
+    _is_reading = False
+    _held: tuple[RequestResponseCycle, ASGI3Application] | None = None
+    _head_size = 0
+    _in_body = False
+    _knows_coding = True
+    _head_deadline: TimerHandle | None = None
+    _current_cycle: RequestResponseCycle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        self._place.enter()
+        super().connection_made(transport)
+        self._unread = _Unread(transport, self._options, self.loop)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        self._unread.stop()
+        self._place.leave()
+        super().connection_lost(exc)
+        # uvicorn does not do this when the caller disconnects, and its timer would keep 256 KiB in memory.
+        self._unset_keepalive_if_required()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._in_body:
+            self._head_size += len(data)
+        self._is_reading = True
+        super().data_received(data)
+        self._is_reading = False
+        if self._held is not None:
+            (cycle, app), self._held = self._held, None
+            self.start_task(cycle, app)
+        if self._head_size and not self._in_body and not self.transport.is_closing():
+            # Nearly always the whole head came at once, and nobody is here.
+            self._arm()
+            if self._head_size > _LONGEST_HEAD:
+                self.send_400_response("The request's head is too long.")
+
+    def on_headers_complete(self) -> None:
+        self._disarm()
+        self._head_size = 0
+        # The parser accepts every list that ends in "chunked", and would pass on a body that is still compressed.
+        codings = [value.strip(b" \t").lower() for name, value in self.headers if name == b"transfer-encoding"]
+        self._knows_coding = codings in ([], [b"chunked"])
+        if not self._knows_coding:
+            raise _NotImplementedCoding
+        self._in_body = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+        if self._held is not None and self._waiting_room is not None:
+            (cycle, app), self._held = self._held, None
+            self._waiting_room.enter(self, cycle, app)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread.watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread.stop()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._unread.watch()
+        if self._in_body and not self.transport.is_closing():
+            # This deadline runs until the next head. The body's pieces have ended uvicorn's own keep-alive timer.
+            self._arm()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that cannot be read.
+
+        If an earlier answer is under way, it goes out first. If it belongs to the same request, it is the only answer.
+        """
+        cycle = self._current_cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._in_body and self.cycle is cycle:
+                cycle.disconnected = True  # the rest of its body will never come
+                cycle.message_event.set()
+            if cycle.response_started or not cycle.disconnected:
+                cycle.keep_alive = False
+                self.pipeline.clear()
+                if cycle.disconnected:
+                    self.transport.close()
+                return
+        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
+        if not self._knows_coding:
+            status, text = b"501 Not Implemented", _UNKNOWN_CODING
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(text) + text.encode("ascii"))
+        self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._current_cycle = cycle
+        room = self._waiting_room
+        if self._is_reading and room is not None and room.front.has(cycle.scope["path"]) and app is self.app:
+            self._held = cycle, app
+        else:
+            self.start_task(cycle, app)
+
+    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Let the application answer a request in a task."""
+        application = _overloaded if app is service_unavailable else app
+
+        async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+            try:
+                await application(scope, receive, _Sender(cycle, send))
+            except CutShort:
+                # ``close`` would wait until the caller has read all bytes that are still to be sent.
+                self.transport.abort()
+                raise
+
+        super()._start_asgi_task(cycle, answer)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._abort_soon()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self._unread.watch():
+            # The caller is still reading the last answer.
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+            return
+        super().timeout_keep_alive_handler()
+        self._abort_soon()
+
+    def _abort_soon(self) -> None:
+        # To close TLS, the other side must consent. An idle client may consent late or never.
+        if self.transport.is_closing():
+            self.loop.call_later(_CONSENT_SECONDS, self.transport.abort)
+
+    def _arm(self) -> None:
+        if self._head_deadline is None:
+            self._head_deadline = self.loop.call_later(self._options.header_seconds, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self._head_deadline = None
+        if self._unread.watch():
+            self._arm()
+        else:
+            self.timeout_keep_alive_handler()
+
+    def _disarm(self) -> None:
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
+
+
+class _WaitingRoom:
+    """Holds the requests of all connections that the front may answer at once, until the bytes that came are read.
+
+    The front answers them together, because they may share one look at the database.
+    """
+
+    def __init__(self, front: HotFront) -> None:
+        self.front = front
+        self._waiting: list[tuple[_Protocol, RequestResponseCycle, ASGI3Application]] = []
+
+    def enter(self, protocol: _Protocol, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Take a request whose whole body has arrived."""
+        if not self._waiting:
+            protocol.loop.call_soon(self._answer)
+        self._waiting.append((protocol, cycle, app))
+
+    def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        writable = [_can_write(cycle) for _, cycle, _ in waiting]
+        ready = [request for request, can in zip(waiting, writable, strict=True) if can]
+        requests = [(cast(MutableMapping[str, Any], cycle.scope), bytes(cycle.body)) for _, cycle, _ in ready]
+        for (protocol, cycle, app), answer in zip(ready, self.front.answer_at_once(requests), strict=True):
+            if answer is None:
+                protocol.start_task(cycle, app)
+                continue
+            lines = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+            closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+            _write(cycle, b"".join([STATUS_LINE[200], lines, answer.header_lines, closing, b"\r\n", answer.body]))
+            cycle.on_response = _nothing
+        for (protocol, cycle, app), can in zip(waiting, writable, strict=True):
+            if not can:
+                protocol.start_task(cycle, app)
+
+
+def _can_write(cycle: RequestResponseCycle) -> bool:
+    return not (cycle.flow.write_paused or cycle.transport.is_closing())
+
+
+class _Sender:
+    """Sends an answer (ASGI). The head and the body of a short answer in one piece go out by one write.
+
+    That is nearly every answer, and each write costs a record of TLS. All other answers take uvicorn's way. The head of
+    an answer waits for the first piece of its body.
+    """
+
+    __slots__ = ("_cycle", "_head", "_send")
+
+    def __init__(self, cycle: RequestResponseCycle, send: ASGISendCallable) -> None:
+        self._cycle = cycle
+        self._send = send
+        self._head: HTTPResponseStartEvent | None = None
+
+    async def __call__(self, message: ASGISendEvent) -> None:
+        cycle = self._cycle
+        if cycle.transport.is_closing():
+            # uvicorn notices a lost connection one turn of the loop later, and never with pipelined requests.
+            cycle.disconnected = True
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        head, self._head = self._head, None
+        if head is not None:
+            if message["type"] == "http.response.body" and (answer := self._in_one_piece(head, message)) is not None:
+                if cycle.flow.write_paused and not cycle.disconnected:
+                    await cycle.flow.drain()
+                if not cycle.disconnected:
+                    _write(cycle, answer)
+                return
+            await self._send(head)
+        await self._send(message)
+
+    def _in_one_piece(self, head: HTTPResponseStartEvent, end: HTTPResponseBodyEvent) -> bytes | None:
+        """Return the bytes of a short answer whose length is its only framing, otherwise None."""
+        cycle, body, headers = self._cycle, end.get("body", b""), list(head.get("headers", ()))
+        if end.get("more_body", False) or len(body) > _SHORT_BODY or cycle.scope["method"] == "HEAD":
+            return None
+        if [pair for pair in headers if pair[0] in _FRAMING] != [(b"content-length", b"%d" % len(body))]:
+            return None
+        names, values = zip(*headers, strict=True)
+        if HEADER_RE.search(b"".join(names)) or HEADER_VALUE_RE.search(b"".join(values)):
+            return None  # uvicorn says what is wrong
+        if not cycle.keep_alive:
+            headers.append((b"connection", b"close"))
+        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
+        return STATUS_LINE[head["status"]] + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
+    """Send a whole answer. Do what uvicorn's ``send`` does for the two messages of such an answer."""
+    cycle.response_started, cycle.waiting_for_100_continue = True, False
+    cycle.transport.write(answer)
+    cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+
+
+def _nothing() -> None:
+    """Stand for the protocol in a request that is answered, so that the two do not hold each other in memory."""
+
+
+class _Unread:
+    """Watches the bytes that a caller has not read yet, and aborts the connection of a caller who reads too slowly."""
+
+    def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pace = Pace(options.slow_seconds, options.lowest_download_rate)
+        self._timer: TimerHandle | None = None
+        self._counted_at, self._size = 0.0, 0
+
+    def watch(self) -> bool:
+        """Start to watch the bytes that the caller has not read, and return whether there are any."""
+        if self._timer is None:
+            self._counted_at, self._size = self._loop.time(), self._transport.get_write_buffer_size()
+            if self._size:
+                self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
+        return self._timer is not None
+
+    def stop(self) -> None:
+        """Stop watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._count()
+
+    def _check(self) -> None:
+        self._timer = None
+        self._count()
+        if self._size and self._pace.seconds_left < _SHORTEST_SECONDS:
+            log.info("an answer was read too slowly", unread=self._size)
+            self._transport.abort()
+        else:
+            self.watch()
+
+    def _count(self) -> None:
+        now, size = self._loop.time(), self._transport.get_write_buffer_size()
+        self._pace.count(now - self._counted_at, max(0, self._size - size))
+        self._counted_at, self._size = now, size
+
+
+async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", str(len(_TOO_MANY_CONNECTIONS)).encode("ascii"))]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": _TOO_MANY_CONNECTIONS.encode("ascii"), "more_body": False})
+
+
+def _head(text: str) -> bytes:
+    lines = (*_PLAIN, (b"content-length", str(len(text)).encode("ascii")))
+    return b"".join(name + b": " + value + b"\r\n" for name, value in lines) + b"\r\n"
