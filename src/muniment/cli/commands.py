@@ -3,6 +3,7 @@
 Only the module of the command that is run is loaded: to load all takes longer than most commands.
 """
 
+import gc
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -47,15 +48,18 @@ _OF_ALL_COMMANDS = {"completion"}
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code. An error is one sentence on standard error, never a trace."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    program(_command(given))
+    gc.freeze()  # all that is loaded, of which nothing becomes garbage
+    gc.enable()
+    sys.exit(run(given))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
         leading, following = _global_options_first(arguments)
-        word = next((word for word in following if not word.startswith("-")), "")
-        code = program(word)([*leading, *following], prog_name="muniment", standalone_mode=False)
+        code = program(_command(arguments))([*leading, *following], prog_name="muniment", standalone_mode=False)
     except TyperException as error:
         terminal.errors.print(_usage_error(error), markup=False)
         return Exit.USAGE
@@ -127,6 +131,12 @@ def _usage_error(error: TyperException) -> str:
         return message
     end = "" if message.endswith((".", "?")) else "."
     return f"muniment: {message}{end} See '{context.command_path if context else 'muniment'} --help'."
+
+
+def _command(arguments: list[str]) -> str:
+    """Return the command or the group that the arguments name; empty if they name none."""
+    _, following = _global_options_first(arguments)
+    return next((argument for argument in following if not argument.startswith("-")), "")
 
 
 def _global_options_first(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -333,8 +333,8 @@ def test_every_module_of_commands_is_listed_with_the_names_that_it_has() -> None
     for module, names in commands._MODULES.items():
         assert tuple(import_module(f"muniment.cli.{module}").COMMANDS) == names
     program = commands.program()
-    registered = [each.name for each in (*program.registered_commands, *program.registered_groups)]
-    assert sorted(map(str, registered)) == sorted(name for names in commands._MODULES.values() for name in names)
+    registered = {each.name for each in program.registered_commands} | {each.name for each in program.registered_groups}
+    assert registered == {name for names in commands._MODULES.values() for name in names}
 
 
 def test_the_import_loads_no_web_server_and_no_other_command() -> None:
@@ -342,7 +342,16 @@ def test_the_import_loads_no_web_server_and_no_other_command() -> None:
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     loaded = set(printed.splitlines()[-1].split())
     assert "muniment.cli.repository.importing" in loaded
-    unneeded = {"starlette", "uvicorn", "httpx", "jinja2", "muniment.app", "muniment.server", "muniment.backups"}
+    unneeded = {
+        "starlette",
+        "uvicorn",
+        "httpx",
+        "jinja2",
+        "alembic",
+        "muniment.app",
+        "muniment.server",
+        "muniment.backups",
+    }
     assert not unneeded & loaded
     others = {f"muniment.cli.{module}" for module in commands._MODULES} - {"muniment.cli.repository.importing"}
     assert not others & loaded
