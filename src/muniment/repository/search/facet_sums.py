@@ -2,7 +2,7 @@
 
 Where values are shown by value, the first values of all repositories are among the first ones of each, so each tells as
 many as are shown. Where they are shown by frequency, a value that is rare in each repository may be frequent in all of
-them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0059.
+them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
 
 import bisect
@@ -82,7 +82,10 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return how many values a repository tells at each level of each facet that is in the order of frequency."""
+    """Return for each facet how many values a repository tells at each of its levels in the order of frequency.
+
+    It is 0 where there is room for what is shown alone.
+    """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [
         bisect.bisect_left(range(1, room + 1), True, key=lambda width: not _fits(facet, width, values, asked))
@@ -111,9 +114,17 @@ def _told(facet: BoundFacet, width: int) -> int:
 
 
 def _wanted(facet: BoundFacet, width: int) -> int:
-    """Return how many values of a facet a repository is asked for: one more, which shows that there are more."""
-    most = _told(facet, width) + 1 if facet.limit > 0 else 0
+    """Return how many values of a facet a repository is asked for: one more, which shows that there are more.
+
+    With a width of 0 there is no room for that one.
+    """
+    most = _told(facet, width) + (width > 0 < facet.limit)
     return min(most, len(facet.buckets) + facet.with_null) if facet.buckets else most
+
+
+def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
+    """Say whether a repository may have more values than it has told."""
+    return len(counts.values) >= _told(facet, width) + (width > 0)
 
 
 def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> FacetDefinition:
@@ -135,7 +146,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
             values_of_each[value.constraint][number] = value
     cut_short: set[int] = set()
     if facet.sort == "FREQUENCY" and sum(bool(counts.values) for counts in several) > 1:
-        cut_short = {number for number, counts in enumerate(several) if len(counts.values) > _told(facet, width)}
+        cut_short = {number for number, counts in enumerate(several) if _may_have_more(facet, width, counts)}
     groups = {
         constraint: _Group(
             facet.place(constraint),
@@ -156,8 +167,8 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
             lacks = lacking or bool(cut_short - values.keys())
             nested = _sum(facet.nested, width, nested_counts, lacking=lacks)
         shown_values.append(FacetValue(group.name, group.constraint, group.hits, nested))
-    partial = lacking or bool(cut_short) or (facet.capped and len(ordered) > len(shown_values))
-    return FacetCounts(facet.id, facet.name, tuple(shown_values), partial)
+    more = len(ordered) > len(shown_values) or any(_may_have_more(facet, width, counts) for counts in several)
+    return FacetCounts(facet.id, facet.name, tuple(shown_values), lacking or bool(cut_short) or (facet.capped and more))
 
 
 def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
