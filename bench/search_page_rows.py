@@ -62,10 +62,10 @@ def search_page(run: Run) -> Iterator[Line]:
 def _signed_in(site: Site) -> tuple[str, str]:
     """Sign in by the form; give the header with the cookie."""
     with httpx.Client(base_url=site.base, verify=site.ca_file, timeout=60) as http:
-        mark = re.search(r'name="mark" value="([^"]+)"', http.get("/search/sign-in").text)
-        if mark is None:
+        token = re.search(r'name="csrf" value="([^"]+)"', http.get("/search/sign-in").text)
+        if token is None:
             raise load.WrongAnswers("the sign-in page has no form")
-        form = {"mark": mark[1], "username": f"{PERSON}@{PARTITION}", "password": site.data.secret}
+        form = {"csrf": token[1], "username": f"{PERSON}@{PARTITION}", "password": site.data.secret}
         answer = http.post("/search/sign-in", data=form)
         if answer.status_code != 303:
             raise load.WrongAnswers(f"the sign-in answers {answer.status_code}")

@@ -53,8 +53,8 @@ def make(
 ) -> Manifest:
     """Copy an installation into a new folder, and return the backup's manifest. Raises BackupRefused, OSError, Busy.
 
-    Every content that the copied database names is in the backup unaltered. If the original is damaged, the manifest
-    lists its object as damaged.
+    The backup has every undamaged content that the copied database names. Content that is missing or altered in the
+    installation is left out, and the manifest lists the id of its object as damaged.
     """
     target = target.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

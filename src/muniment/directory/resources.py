@@ -228,7 +228,7 @@ def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
 
 
 def in_role(resource_id: str) -> sa.Select[tuple[int]]:
-    """Make a subquery for the numbers of the direct members of the access role."""
+    """Make a subquery for the ids (``entries.id``) of the direct members of a resource's access role."""
     return (
         sa.select(_role_members.c.entry_id)
         .join(_roles)

@@ -1,11 +1,12 @@
 """How is a frequent request answered with little work? In one of three short ways (decisions 0037, 0052, 0057).
 
-``HotFront`` stands before everything else and answers what is remembered or soon decided. The listener asks it first
-for what it can answer at once (``HotFront.answer_at_once``), without a task. ``HotEndpoint`` is an endpoint that takes
-its decision without Starlette's request and response. All three ways serve requests of one form: POST without a query,
-with the one media type that the address declares and with the whole body in one piece. The front also wants HTTPS. A
-request of any other form goes the ordinary way, unchanged, and so does a request that a short way cannot decide. If the
-front's decision refuses a request, the endpoint answers the refusal, and decides nothing again.
+First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
+``HotFront`` stands before the application, and answers what is remembered or quickly decided. Third, ``HotEndpoint`` is
+an endpoint that decides without Starlette's request and response. All three ways serve requests of one form: POST
+without a query, with the one media type that the address declares and with the whole body in one piece. The body has 1
+to 65,536 bytes. The front also wants HTTPS, no header twice, and no ``X-Request-Id``. A request of any other form goes
+the ordinary way, unchanged, and so does a request that a short way cannot decide. If the front's decision refuses a
+request, the endpoint answers the refusal, and decides nothing again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.

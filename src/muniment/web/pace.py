@@ -125,7 +125,8 @@ class Waiting(Awaitable[Message]):
 
 
 def begin(call: Awaitable[Message]) -> Message | Waiting:
-    """Begin a call of ``receive``. Return its message if it is there already, as nearly always; then nobody waits."""
+    """Begin a call of ``receive``. Return the message if it is there already, as nearly always. Otherwise return a
+    ``Waiting``, which can be awaited."""
     assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
     try:
         return Waiting(call, call.send(None))

@@ -98,7 +98,7 @@ def remove_members(context: typer.Context, group_id: EntryId, members: Members) 
 
 @group.command("set")
 def set_group(context: typer.Context, group_id: EntryId, description: NewDescription = None) -> None:
-    """Describe a group."""
+    """Set the description of a group."""
     if description is not None:
         describe_entry(context.obj, _by_id(context.obj, group_id), description)
 

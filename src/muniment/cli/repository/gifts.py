@@ -1,4 +1,5 @@
-"""What does a user own, and who gets it? The command that gives it, and what a removal prints."""
+"""What does a user own, and who gets it? The command that gives a user's belongings to another user, and what is
+printed after a user or group is removed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -30,7 +30,8 @@ REFUSED = "That did not work. Check the user name and the password; if they are 
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What the sign-in page shows: a resource, who is signed in to it, and the form's mark."""
+    """What the sign-in page shows: a resource, who is signed in to it, and the text of the form's hidden field against
+    forgery (CSRF)."""
 
     resource: Resource
     holder: TicketHolder | None

@@ -1,1 +1,2 @@
-"""The directory's addresses: a module for each surface, and one page with all of them."""
+"""The directory's addresses: ``routes`` lists them all, and the other modules read, answer and describe their
+requests."""

@@ -174,7 +174,7 @@ def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
 
 
 def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
-    """Read the parameters of a list; an empty one is left out. Raises as ``feed_request``."""
+    """Read the parameters of a list; an empty one is left out. Raises Malformed, BadFilter, BadSort, UnknownType."""
     values = {name: text for name, text in values.items() if text}
     size, number = read_size(values, options), read_number(values)
     cursor, names = values.get("cursor"), options.names

@@ -48,7 +48,8 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of explanations below a repository, which refuses what ``searching`` does, and more."""
+    """Describe the address of explanations below a repository. Its refusals are those of ``searching``, UnknownObject
+    and UnknownPerson."""
     content = wire.thing(ExplanationDocument, "explanation")
     answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
     operations = {

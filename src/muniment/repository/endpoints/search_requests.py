@@ -93,7 +93,7 @@ async def read_document(request: Request, context: RepositoryContext) -> AskedSe
 
 
 async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
-    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType."""
     text = values.get("q", "")
     return await _read(context, len(text), lambda: _by_words(context.options, text, values))
 

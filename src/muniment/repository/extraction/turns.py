@@ -63,7 +63,7 @@ def lock(cx: Connection, turn: Turn) -> bool:
 
 
 def leave(cx: Connection, turn: Turn) -> None:
-    """Remove an owner without a waiting file from the line."""
+    """Remove an owner from the line. The caller has made sure that no file of theirs waits."""
     cx.execute(turns.delete().where(turns.c.owner_key == turn.owner_key))
 
 

@@ -322,7 +322,7 @@ class RepositoryIndex(Protocol):
     def rebuilding(self) -> AbstractContextManager[str]:
         """Hold the right to begin a generation while the block runs; one process of this machine has it. Raises InUse.
 
-        The right ends with the process. The block gets the name of the holder, as with ``alone``.
+        The right ends with the process. The block gets the name of the holder, as with ``Engine.sole_agent``.
         """
 
     def begin(self) -> str:

@@ -134,9 +134,10 @@ class Checker:
         self._asked_at: Position | None = None
 
     def step(self, now: Instant) -> bool:
-        """Do the next piece of work. False if there is none until the index has followed the change log.
+        """Do the next piece of work. Return whether the check came further. If not, it waits until the index has
+        followed the change log.
 
-        Raises IndexBehind if lines of the log are gone that the index has not seen, IndexUnavailable.
+        Raises IndexUnavailable. Raises IndexBehind if lines that the index has not seen are gone from the log.
         """
         course = self.course
         if course.suspects:

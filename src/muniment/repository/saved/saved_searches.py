@@ -57,7 +57,8 @@ class WrittenNames(msgspec.Struct, frozen=True):
 
 
 class SavedDocument(msgspec.Struct, frozen=True):
-    """A query document as it was received: its spelling, the names in it, and its bytes. ``format`` is the row's."""
+    """A query document as it was received: its spelling, the names in it, and its bytes. ``format`` is the format
+    number (``FORMAT``) with which the document was stored."""
 
     spelling: Spelling
     names: WrittenNames

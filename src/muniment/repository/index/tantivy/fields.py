@@ -268,7 +268,7 @@ def read_document(stored: tantivy.Document) -> Document:
 
 
 def as_written(value: str) -> str:
-    """Return a string as the index holds it beside its folded form: as it was written, or its beginning."""
+    """Return the unfolded text that the index holds of a string: its first ``COMPARED`` characters, as written."""
     return value[:COMPARED]
 
 

@@ -124,7 +124,7 @@ class Ranking:
         return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value)
 
     def with_counters(self, query: Query, counters: Sequence[int]) -> list[Ranked]:
-        """Return those of a query's hits that have these counters, in this order."""
+        """Return the hits of a query whose objects have one of these counters, in the order of ``counters``."""
         if not counters:
             return []
         if len(counters) <= _SEVERAL:

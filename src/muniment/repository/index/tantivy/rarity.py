@@ -1,8 +1,9 @@
 """How rare is a word among the objects that one caller may see? Scores count those objects alone.
 
 The engine weighs a word by how many documents of the whole index hold it, so scores would tell of other people's
-documents. BM25 is linear in that weight (its inverse document frequency, IDF), so a factor replaces it exactly. One
-figure is still that of the whole index: the average length of its texts, which the engine lets nobody replace.
+documents. A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score
+by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
+which the engine lets nobody replace.
 """
 
 import json
