@@ -1,7 +1,8 @@
-"""ours 6: facets and sorts in one search of several repositories; docs/aql.md; docs/decisions/0063."""
+"""ours 6: facets and sorts in one search of several repositories; docs/aql.md; docs/decisions/0064."""
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from muniment.repository import repositories
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
-from tests.scenes import Loop, World
+from tests.scenes import Loop, Site, World
 from tests.several import APART, BESIDE, Several, ids, links, open_several, password, words
 
 JSON = {"Accept": "application/json"}
@@ -160,6 +161,117 @@ def test_what_the_caller_may_not_see_moves_no_count(several: Several) -> None:
     assert values(facets_of(several.get(**asked))[0]) == [("red", 4), ("blue", 3), ("green", 2), ("secret", 1)]
     narrowed_to = several.get(token, **asked, facet_value_constraints="secret").json()
     assert (narrowed_to["total"], narrowed_to["entries"]) == (0, [])
+
+
+def test_what_the_caller_may_read_only_in_part_moves_neither_counts_nor_order(several: Several, loop: Loop) -> None:
+    """Answers are those of repositories without the objects that the caller may not find, to the last link.
+
+    In one of three repositories the caller finds a part only: some objects are hidden, and one may be browsed but not
+    read. There is so little room that the hidden values would make the facets partial.
+    """
+    word, world = several.site.world.word(), several.site.world
+    caller = world.person()
+    world.admit(caller, world.other_resource_id)
+    browse = f"browse-{word}"
+    permitted = [
+        {"accessor": "world", "basic-permission": "Browse"},
+        {"accessor": several.both.id, "basic-permission": "Delete"},
+    ]
+    acl = several.site.http.post(
+        f"{several.of(BESIDE)}/acls", json={"name": browse, "permitted": permitted}, headers=password(several.both)
+    )
+    assert acl.status_code == 201
+    due = f"due_{word}"
+    types = {name: add_type(several, name, {due: "date"}) for name in every(several)}
+
+    def create(name: str, text: str, month: int, acl_name: str, **properties: str) -> None:
+        dated = {"r_object_type": types[name], due: f"2024-{month:02}-05T12:00:00Z", "acl_name": acl_name}
+        several.create(name, "x", text, **dated, **properties)
+
+    for name, subjects in zip(every(several), ("ab", "bcd", "ddd"), strict=True):
+        for number, subject in enumerate(subjects):
+            text = f"{word} " * (number + 1) + "filling " * 9
+            create(name, text, 4 + 2 * number, "public", subject=subject, title=f"{number} {subject}")
+    facets: list[dict[str, Any]] = [
+        {"id": "often", "attributes": ["subject"], "max-values": 2},
+        {"id": "first", "attributes": ["subject"], "max-values": 2, "sort": "VALUE_ASCENDING"},
+        {"id": "every", "attributes": ["subject"], "max-values": -1},
+        {
+            "id": "size",
+            "attributes": ["r_full_content_size"],
+            "group-by": "range",
+            "properties": {"range": ":120,120:"},
+        },
+        {
+            "id": "month",
+            "attributes": [due],
+            "group-by": "month",
+            "sort": "VALUE_ASCENDING",
+            "properties": {"skipEmptyValues": "false"},
+        },
+    ]
+    inner = {"id": "inner", "attributes": ["title"], "max-values": 1}
+    documents: list[dict[str, Any]] = [
+        *({"facet-definitions": [facet]} for facet in facets),
+        {"facet-definitions": [{"id": "outer", "attributes": ["subject"], "max-values": 2, "facet-definition": inner}]},
+        {"facet-definitions": facets[:1], "max-results-for-facets": 2},
+    ]
+    sorts: list[list[dict[str, Any]]] = [
+        *([{"property": name}] for name in ("title", "r_full_content_size", "r_modify_date", due)),
+        [{"property": "subject", "ascending": False}, {"property": "title"}],
+    ]
+
+    with closing(Site(world, "neutral", loop, "repository.max_facet_values=10")) as site:
+        little = Several(site, several.both)
+
+        def answers(who: dict[str, str], *limits: str) -> list[dict[str, Any]]:
+            told = []
+            for limit in limits:
+                counted = {"limit": limit, "include_total": "true"}
+                by_score = [
+                    *(little.post({**words(word), **document}, who, **counted) for document in documents),
+                    little.get(who, q=word, facet="subject", **counted),
+                    little.get(who, q=word, facet="subject", facet_value_constraints="a|z|q", **counted),
+                ]
+                by_property = [
+                    *(little.post({**words(word), "sorts": each}, who, **counted) for each in sorts),
+                    little.get(who, q=word, sort="title desc", **counted),
+                ]
+                for page, in_order in (*((page, False) for page in by_score), *((page, True) for page in by_property)):
+                    told.append(tell(page, in_order=in_order))
+                    following = links(page).get("next")
+                    while following:
+                        further = site.http.get(following, headers={**who, **JSON})
+                        told.append(tell(further, in_order=in_order))
+                        following = links(further).get("next")
+            return told
+
+        who = password(caller)
+        before = answers(who, "50", "1")
+        assert (before[0]["total"], before[0]["silent"], "partial" in before[0]) == (8, None, False)
+        counts = [values(answer["facets"][0]) for answer in before[: len(facets)]]
+        assert counts[:2] == [[("d", 4), ("b", 2)], [("a", 1), ("b", 2)]]
+        assert [count for _, count in counts[4]] == [3, 0, 3, 0, 2]
+        nested = before[len(facets)]["facets"][0]
+        assert "facet-partial" not in nested
+        # Hidden objects would be the first of every order, the last of it, and amid the others.
+        for number, subject in enumerate("qrstuvwxyza"):
+            title, text = f"{number % 3} {'0' if number % 2 else 'zz'}", f"{word} " * (1 if number % 2 else 20)
+            create(BESIDE, text, number + 1, "private", subject=subject, title=title)
+        create(BESIDE, f"{word} " * 30, 12, browse, subject="q", title="00")
+        assert answers(who, "50", "1") == before
+        # Whoever may see them is told of them in each of these answers.
+        everything = answers(password(several.both), "50")
+        assert everything[0]["total"] == 20
+        assert everything[len(facets)]["facets"][0]["facet-partial"]
+        assert not any(other in before for other in everything)
+
+
+def tell(answer: httpx.Response, *, in_order: bool) -> dict[str, Any]:
+    """All that an answer tells. By score hits are told in no order: scores know how long all texts are (0056)."""
+    found = ids(answer) if in_order else sorted(ids(answer))
+    feed = {name: each for name, each in answer.json().items() if name not in ("entries", "updated")}
+    return {**feed, "hits": found, "silent": answer.headers.get("muniment-partial")}
 
 
 def test_in_xml_facets_stand_as_in_a_feed_of_one_repository(several: Several) -> None:
