@@ -124,8 +124,13 @@ REPOSITORIES = Parameter(
     "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
     "open.",
 )
-SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, QUERY_LOCALE, WORDS)
-KEYWORD_SEARCH_OF_SEVERAL = (Q, OBJECT_TYPE, SORT, LINK, LOCATIONS, COLLECTIONS, *SEARCH_OF_SEVERAL)
+SEARCH_OF_SEVERAL = (
+    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS, QUERY_LOCALE, WORDS),
+)
+KEYWORD_SEARCH_OF_SEVERAL = (
+    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
+    *SEARCH_OF_SEVERAL,
+)
 MAX_RESULTS = Parameter(
     "max-results-count",
     "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
@@ -183,7 +188,7 @@ DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
     "belongs to a GET; a POST says it in the query document",
 )
 SEARCH_OF_SEVERAL_REFUSED = {
-    **dict.fromkeys(("facet", "timezone", "facet-value-constraints", "facet-id-constraints", "wait-for"), NOT_YET),
+    "wait-for": NOT_YET,
     **dict.fromkeys(
         ("page", "items-per-page", "cursor"), "belongs to a repository; this address has 'start' and 'limit'"
     ),

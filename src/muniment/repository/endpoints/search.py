@@ -210,7 +210,8 @@ def _page(
         collapsed=asked.collapse,
     )
     if query.facets:
-        counts = facets.in_feed(page, asked.facets, repeated, service, context.options.names)
+        size = parameters.ITEMS_PER_PAGE.name, page.items_per_page
+        counts = facets.in_feed(page.facets, page.facet_hits, asked.facets, repeated, size, service, options.names)
         feed = msgspec.structs.replace(feed, facets=counts)
     etag = ""
     if named_query is not None:

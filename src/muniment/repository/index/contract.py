@@ -28,6 +28,9 @@ Leaf: TypeAlias = Term | Wild | Phrase
 Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
 """An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
 
+MOST_FACET_QUESTIONS = 1000
+"""How many times the facets of one search may ask an engine: once a range, and once a value that is counted within."""
+
 
 class IndexedObject(Protocol):
     """The part of an indexed object that decides who may see it."""

@@ -104,6 +104,27 @@ def content_digests(cx: Connection, repository_id: int, counters: Sequence[int])
     return [ContentDigest(*row[:4], bytes(row[4])) for row in cx.execute(statement)]
 
 
+def places(
+    cx: Connection,
+    view: RepositoryView,
+    object_ids: Sequence[str],
+    sort_keys: Sequence[SortKey],
+    *,
+    type_prefix: str = "",
+) -> dict[str, Place]:
+    """Return by id the places of at most a page of objects in the order of a sort; each ends with the counter.
+
+    It asks for no right. Raises as ``order_of``.
+    """
+    members = sa.select(objects.c.id).where(
+        objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
+    )
+    by_counter, every = Order((OrderKey(objects.c.seq),)), Stretch(None, 0, len(object_ids))
+    properties = _properties(cx, view, type_prefix)
+    page_rows = pages.fetch(cx, members, properties, by_counter, every, Selection(sort=tuple(sort_keys)))
+    return {row[0]: place for row, place in page_rows}
+
+
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
     """List those of these objects that are there and that the caller may browse, in this order.
 
