@@ -1,4 +1,4 @@
-"""ours 6: facets and sorts in one search of several repositories; docs/aql.md; docs/decisions/0064."""
+"""ours 6: facets and sorts in one search of several repositories; docs/aql.md; docs/decisions/0063."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 Contents are the same if they are equal byte by byte. Only objects whose content the caller may read are copies or have
 copies, because whoever may only browse an object learns nothing of its content. The first hits are compared with each
 other, and a page behind these is refused. Total and facets count copies as well.
-Source: docs/aql.md, "Copies"; docs/decisions/0061.
+Source: docs/aql.md, "Copies"; docs/decisions/0060.
 """
 
 import itertools

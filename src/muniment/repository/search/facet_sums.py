@@ -2,7 +2,7 @@
 
 Where values are shown by value, the first values of all repositories are among the first ones of each, so each tells as
 many as are shown. Where they are shown by frequency, a value that is rare in each repository may be frequent in all of
-them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0064.
+them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
 
 import bisect

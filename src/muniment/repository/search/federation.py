@@ -1,6 +1,6 @@
 """One search of several repositories: what each of them is asked, and in which order their hits stand together.
 
-Source: docs/aql.md, "Several repositories"; docs/decisions/0046; docs/decisions/0064.
+Source: docs/aql.md, "Several repositories"; docs/decisions/0046; docs/decisions/0063.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 A word tells much if it stands in the text several times, and in few of the objects that the caller may see. So what is
 hidden from them changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
-docs/decisions/0062.
+docs/decisions/0061.
 """
 
 import msgspec
