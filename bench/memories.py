@@ -64,6 +64,7 @@ def caps(data: Data) -> list[Cap]:
         Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
         Cap("callers whose words were counted", f"{snapshot._CALLERS // snapshot._CALLER:,} an index"),
         Cap("words of such a caller", f"{rarity._WORDS:,}"),
+        Cap("words of patterns of such a caller", f"{rarity._WORDS:,}"),
         Cap("queries as weighed for such a caller", f"{rarity._QUERY_BYTES / 1e3:g} kB"),
         Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from bench.load import Request, bearer
 from bench.processes import Program, free_port, started
-from muniment import app, clock, initialise
+from muniment import clock, initialise, stores
 from muniment.data_folder import DataFolder
 from muniment.directory import memberships, resources
 from muniment.directory.entries import editing, entries
@@ -139,7 +139,7 @@ def fill(data: Data, texts: Iterable[str]) -> None:
         with database.begin() as cx:
             for row, _ in patterns:
                 objects.delete(cx, held, _administrator(), row["id"], data_folder.now)
-        agent.rebuild(database, held, app.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, held, stores.engine(data_folder.installation), clock.now)
 
 
 def _pattern(

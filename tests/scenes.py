@@ -14,7 +14,7 @@ import lxml.etree
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muniment import app, certificates, clock, db, settings
+from muniment import app, certificates, clock, db, settings, stores
 from muniment.directory import administration, memberships, resources, system
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
@@ -235,7 +235,7 @@ class World:
         with self.repository_db.read() as cx:
             repository = repositories.find(cx, name or self.repository)
         if repository.id not in self._writers:
-            index = app.engine(self.installation).index(repository.id)
+            index = stores.engine(self.installation).index(repository.id)
             generation = index.begin()
             self._writers[repository.id] = index.writer(generation)
             index.switch(generation)

@@ -52,6 +52,7 @@ class Walkers:
         self.readers = [TantivyIndex(folder / "index") for _ in range(2)]
         self.clients = [self._client(reader) for reader in self.readers]
         self.objects: dict[str, str] = {}
+        self.contents: dict[str, int] = {}
         self.touched_ids: set[str] = set()
 
     def _client(self, reader: TantivyIndex) -> httpx.Client:
@@ -68,6 +69,7 @@ class Walkers:
         self.shelf.now += number % 3 * SECOND
         made = self.shelf.add(f"pump {number}", "valve " * (number % 5 + 1) + "gasket " * number, acl, owner)
         self.objects[made] = acl
+        self.contents[made] = number
         if number % 2:
             self.change(made, title="AbCaBc"[number % 6 :], subject=str(number % 3), acl_name=acl)
 

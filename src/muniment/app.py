@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment import certificates, directory_callers
+from muniment import certificates, directory_callers, stores
 from muniment.clock import Instant, now
 from muniment.db import Database
 from muniment.directory import system
@@ -31,18 +31,12 @@ from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.callers import credentials
 from muniment.repository.callers.callers import Callers
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
-from muniment.repository.content.contract import ContentStore
-from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.parameters import exposed_headers
-from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
-from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.people import People
-from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search_page import frame as search_page_frame
 from muniment.repository.search_page import routes as search_page_routes
@@ -71,7 +65,7 @@ def build(
     databases, password gate and index readers, and closes them at the end. The lifespan raises SchemaMismatch when a
     database is not at this release's schema.
     """
-    halves = Halves(Installation(data, settings), clock, reader)
+    halves = Halves(Installation(data, settings), clock, stores.reader)
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
     access_log = access_log or AccessLog()
@@ -126,27 +120,6 @@ def build(
     return front
 
 
-def reader(installation: Installation, repository: Repository) -> Index:
-    """Open a repository's index for reading. It switches to each new generation of the index by itself."""
-    return engine(installation).index(repository.id).reader()
-
-
-def engine(installation: Installation) -> Engine:
-    """Return the index engine, which holds the indexes of all repositories."""
-    options = installation.settings.repository
-    return FolderEngine(
-        installation.indexes,
-        lambda folder: TantivyWriter(folder, options.language),
-        lambda folder: TantivyIndex(folder, options.language, options.stop_words),
-    )
-
-
-def content(installation: Installation) -> ContentStore:
-    """Open the content store."""
-    largest = installation.settings.repository.packed_bytes
-    return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
-
-
 def gate(installation: Installation) -> PasswordGate:
     """Open this process's gate. Every password check passes through it."""
     options = installation.settings.directory
@@ -197,7 +170,7 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     analyser = Analyser(options.language)
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(
-        *(transactions, options, callers, content(installation), halves.index, halves.clock, directory_people),
+        *(transactions, options, callers, stores.content(installation), halves.index, halves.clock, directory_people),
         memory=SearchMemory(synonyms),
     )
 

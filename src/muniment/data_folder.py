@@ -9,9 +9,10 @@ from pathlib import Path
 
 import structlog
 
-from muniment import clock, directory_callers, guards, locks, schema, settings
+from muniment import clock, guards, locks, schema, settings
 from muniment.clock import Instant
 from muniment.db import Database, Half
+from muniment.directory import identities
 from muniment.exit_codes import Exit, Failure
 from muniment.installation import UNFINISHED_RESTORE, Installation
 from muniment.naming import fold_name
@@ -140,7 +141,8 @@ class DataFolder:
             return {}
         database = Database(self.installation.database_url("directory"))
         try:
-            return directory_callers.identification(database, self.settings.directory.names)(names)
+            with database.read() as cx:
+                return identities.of(cx, self.settings.directory.names, names)
         finally:
             database.close()
 

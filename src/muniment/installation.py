@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from muniment.db import Half
 from muniment.settings import Settings
-from muniment.web.transport import base_address
+from muniment.web.options import base_address
 
 UNFINISHED_RESTORE = "restore.unfinished"
 """A file in a data folder. It exists while the folder holds only a part of a backup."""

@@ -45,6 +45,7 @@ _QUERY: Mapping[str, Json] = {
     "words": _text("all", "any", "auto"),
     "links": _text("true", "false"),
     "marks": _text("true", "false"),
+    "collapse": _text("content", "none"),
     "inline": _text("true", "false"),
     "view": _text(":all", ":default", "object_name,title"),
     "filter": _text("starts-with(object_name,'p')", "r_full_content_size > 3 and not(title='x')", "user_name != ''"),

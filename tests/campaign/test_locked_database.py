@@ -25,14 +25,20 @@ LOCKED = 14
 
 _HOLD = """
 import sys, sqlalchemy as sa
-from muniment.db import Database
+from muniment.db import Busy, Database
 database = Database(sys.argv[1])
-with database.begin() as cx:
-    if database.dialect == "postgresql":
-        cx.exec_driver_sql("LOCK TABLE " + ", ".join(sa.inspect(cx).get_table_names()) + " IN EXCLUSIVE MODE")
-    print("held", flush=True)
-    sys.stdin.read()
+while True:
+    try:
+        with database.begin() as cx:
+            if database.dialect == "postgresql":
+                cx.exec_driver_sql("LOCK TABLE " + ", ".join(sa.inspect(cx).get_table_names()) + " IN EXCLUSIVE MODE")
+            print("held", flush=True)
+            sys.stdin.read()
+            break
+    except Busy:
+        continue
 """
+"""PostgreSQL locks the tables one by one, so a write of the server can meet this one in a deadlock: it tries again."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment import app
+from muniment import stores
 from muniment.db import Busy
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
@@ -216,7 +216,7 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
             house.world.repository_db,
             house.repository,
             FileStore(house.content_folder, packing=Packing(65_536, house.world.clock)),
-            app.engine(house.world.installation).index(house.repository.id).reader(),
+            stores.engine(house.world.installation).index(house.repository.id).reader(),
             house.world.installation.settings.repository,
             house.world.clock,
             house.world.folder / "imports",
@@ -342,7 +342,7 @@ def end_packs(house: House) -> None:
 def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "_AFTER_AN_ERROR_SECONDS", 0.0)
     house.world._writers.pop(house.repository.id).close()
-    engine = app.engine(house.world.installation)
+    engine = stores.engine(house.world.installation)
     feeder = agent._Feeder(house.repository, engine)
 
     def work() -> None:

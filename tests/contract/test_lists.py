@@ -47,6 +47,7 @@ LISTS = {
     "/rest/repositories/{repository}/folders/{id}/child-links": "objects",
     "/rest/repositories/{repository}/objects/{id}/contents": "objects",
     "/rest/repositories/{repository}/objects/{id}/parent-links": "objects",
+    "/rest/repositories/{repository}/objects/{id}/similar": "objects",
     "/rest/repositories/{repository}/acls": "acls",
     "/rest/repositories/{repository}/types": "object_types",
     "/rest/repositories/{repository}/supported-facets": "type_properties",
@@ -60,8 +61,9 @@ LISTS = {
 SHORT = {
     "/rest/repositories/{repository}/objects/{id}/contents",
     "/rest/repositories/{repository}/objects/{id}/parent-links",
+    "/rest/repositories/{repository}/objects/{id}/similar",
 }
-"""An object has one content, and lies in one folder."""
+"""An object has one content, and lies in one folder. What is like it is one page."""
 
 ORDERED = {
     "/rest/repositories/{repository}/search",

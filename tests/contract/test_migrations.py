@@ -7,6 +7,7 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 import alembic.command
+import alembic.script
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -72,6 +73,12 @@ def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fres
         assert _tables(database) == _tables(whole), f"killed after statement {last} of {count}"
         database.close()
     whole.close()
+
+
+@pytest.mark.parametrize("half", get_args(Half))
+def test_the_newest_schema_is_that_of_the_last_migration(half: Half) -> None:
+    script = alembic.script.ScriptDirectory.from_config(schema._alembic(half))
+    assert script.get_heads() == [schema.NEWEST[half]]
 
 
 @pytest.mark.parametrize("half", get_args(Half))

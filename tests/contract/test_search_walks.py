@@ -239,6 +239,75 @@ def test_after_a_walk_that_was_cut_pages_go_on_by_number(repository_db: Database
         assert cursors == [True, True, False, False, False]
 
 
+def test_a_search_collapses_copies_among_its_first_hits_and_refuses_to_go_on_behind_them(
+    repository_db: Database, now: Instant
+) -> None:
+    with open_walkers(
+        repository_db, now, [1, 1, 1, 2, 3, 5, 1, 6, 7, 9, 10], RepositoryOptions(walk_hits=8)
+    ) as walkers:
+        page = walkers.get("root", _collapsed(walkers))
+        seen = [(entry["id"], entry["copies"]) for entry in page["entries"]]
+        while "cursor=" in (address := str(following(page))):
+            page = walkers.get("root", address)
+            seen += [(entry["id"], entry["copies"]) for entry in page["entries"]]
+        assert [walkers.contents[object_id] for object_id, _ in seen] == [1, 2, 3, 5, 6]
+        assert [copies for _, copies in seen] == [3, 0, 0, 0, 0]
+        assert status(walkers, address, "root") == (400, "E_BAD_QUERY")
+        assert len(walkers.get("root", _collapsed(walkers, page=3))["entries"]) == 1
+
+
+def test_a_copy_takes_the_place_of_an_original_that_goes_during_a_walk(repository_db: Database, now: Instant) -> None:
+    with open_walkers(repository_db, now, [1, 2, 3, 3, 3, 5, 5]) as walkers:
+        one, two, first, second, _, fourth, _ = walkers.objects
+        page = walkers.get("root", _collapsed(walkers))
+        assert ids(page) == [one, two]
+        following_page = str(following(page))
+        assert told(walkers.get("root", following_page)) == [(first, 2), (fourth, 1)]
+        assert rows(repository_db) == 0, "two pages need no walk"
+        walkers.delete(first)
+        assert told(walkers.get("root", following_page)) == [(second, 1), (fourth, 1)]
+        walkers.add(7)
+        page = walkers.get("root", following_page)
+        assert told(page) == [(second, 1), (fourth, 1)]
+
+
+def test_copies_in_a_walk_that_is_kept_are_asked_about_anew(repository_db: Database, now: Instant) -> None:
+    """Who may read them, whether they are hits, and whether their contents are still equal."""
+    with open_walkers(repository_db, now, [1, 2, 5, 5, 5, 5, 7, 10]) as walkers:
+        one, _, first, second, third, _, seventh, last = walkers.objects
+        page = walkers.get("root", _collapsed(walkers, size=1))
+        assert ids(page) == [one]
+        second_page = walkers.get("root", str(following(page)))
+        address = str(following(second_page))
+        assert told(walkers.get("root", address)) == [(first, 3)]
+        walkers.delete(first)
+        walkers.shelf.replace(third, "valve of another content")
+        walkers.shelf.extract("valve of another content")
+        assert told(walkers.get("root", address)) == [(second, 1)]
+        walkers.shelf.catch_up()
+        page = walkers.get("root", address)
+        assert told(page) == [(second, 1)]
+        page = walkers.get("root", str(following(page)))
+        assert told(page) == [(third, 0)], "it is no copy any more"
+        page = walkers.get("root", str(following(page)))
+        assert told(page) == [(seventh, 0)]
+        page = walkers.get("root", str(following(page)))
+        assert told(page) == [(last, 0)]
+        assert following(page) is None
+        assert rows(repository_db) == 1
+
+
+def _collapsed(walkers: Walkers, page: int = 1, size: int = 2) -> str:
+    """Give the address of a page of all hits in the order in which they were made, without copies."""
+    here = f"/rest/repositories/{walkers.shelf.repository.name}/search"
+    return f"{here}?q=valve&sort=r_object_type&collapse=content&items-per-page={size}&page={page}"
+
+
+def told(page: dict[str, Any]) -> list[tuple[str, int]]:
+    """List the hits of a page with the numbers of their copies."""
+    return [(entry["id"], entry["copies"]) for entry in page["entries"]]
+
+
 def test_the_total_is_counted_anew(repository_db: Database, now: Instant) -> None:
     with open_walkers(repository_db, now, MANY) as walkers:
         address = changed(page_two(walkers), **{"include-total": "true"})

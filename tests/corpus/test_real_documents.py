@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment import app, clock, initialise, settings
+from muniment import clock, initialise, settings, stores
 from muniment.db import Database
 from muniment.installation import Installation
 from muniment.repository import repositories
@@ -134,7 +134,7 @@ def answered(data: Path, search: Expected) -> HitPage:
     try:
         with database.read() as cx:
             repository = repositories.find(cx, initialise.REPOSITORY)
-        reader = app.reader(installation, repository)
+        reader = stores.reader(installation, repository)
         try:
             administrator = Principals("admin@directory.admin", administrator=True)
             question = SearchQuestion(query, 1, 2000, include_total=True)

@@ -22,7 +22,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from muniment import app
+from muniment import stores
 from muniment.cli import commands
 from muniment.clock import Instant
 from muniment.db import Database
@@ -178,7 +178,7 @@ class House(ServedHouse):
             self._search(http)
 
     def _caught_up(self) -> bool:
-        reader = app.reader(self.installation, self.repository)
+        reader = stores.reader(self.installation, self.repository)
         try:
             with self.database.read() as cx:
                 waiting = queue.counts(cx, self.repository.id)["waiting"]

@@ -51,7 +51,7 @@ def registered(group: typer.Typer, before: str = "") -> list[tuple[str, bool]]:
 
 
 def test_every_command_is_told_of_unless_it_is_listed_as_one_that_only_reads() -> None:
-    paths = registered(commands.app)
+    paths = registered(commands.program())
     assert len(paths) > 50
     assert {path for path, told in paths if not told} == audit.READING
     assert not [path for path, _ in paths if "None" in path]

@@ -17,7 +17,15 @@ FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "manager", "manager
     "internal",
     "shared",
 }
-CLOCKED_ROOMS = ("app.py", "cli/", "clock.py", "data_folder.py", "server/", "repository/extraction/extractor.py")
+CLOCKED_ROOMS = (
+    "app.py",
+    "cli/",
+    "clock.py",
+    "data_folder.py",
+    "server/",
+    "stores.py",
+    "repository/extraction/extractor.py",
+)
 """Whoever hands the time to others; the extractor is a process of its own."""
 
 

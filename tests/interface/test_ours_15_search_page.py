@@ -436,6 +436,19 @@ def test_an_object_is_shown_with_its_properties_and_its_marked_text_and_download
     assert writer.follow("Back to the hits").titles == [f"{word} ä.txt"]
 
 
+def test_documents_like_the_one_that_is_shown_stand_beside_it(site: Site, writer: Reader) -> None:
+    word, other = site.world.word(), site.world.word()
+    site.create("like it", f"a {word}".encode(), title=f"Like {word} & co")
+    site.create("first", f"the {word} {other}".encode())
+    alone = site.create("alone", other.upper().encode(), title="Alone")
+    site.world.catch_up()
+    writer.search(f"{word} {other}", words="all").follow("first")
+    assert writer.root.xpath("//section[h2='Similar documents']//a/text()") == ["Alone", f"Like {word} & co"]
+    writer.follow("Alone")
+    assert writer.path.startswith(f"{SEARCH}/objects/{alone}")
+    assert writer.root.xpath("//section[h2='Similar documents']//a/text()") == ["first"]
+
+
 def test_a_long_text_comes_in_parts_and_begins_with_the_one_that_matched(site: Site, writer: Reader) -> None:
     word = site.world.word()
     site.create("long", b"filler words " * 8000 + word.encode() + b" end " * 10)

@@ -1,10 +1,8 @@
 """ours 6: one search of several repositories; docs/aql.md, "Several repositories"; docs/decisions/0046."""
 
-import base64
-import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -13,100 +11,17 @@ import pytest
 
 from muniment.directory import administration, resources
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.repository import repositories
 from muniment.repository.endpoints import context
 from muniment.repository.endpoints.context import Caller
-from muniment.repository.permissions import acls
 from muniment.repository.refusals import IndexUnavailable
-from tests.scenes import ATOM, Loop, Person, Site, World, fulltext
-
-BESIDE, APART, HIDDEN = "beside", "apart, with a comma", "hidden"
-"""A repository with the guard of the world's own, one with another guard, and one whose guard admits nobody."""
-
-
-class Several(NamedTuple):
-    """A site with three repositories more, and somebody whom both guards admit."""
-
-    site: Site
-    both: Person
-
-    @property
-    def address(self) -> str:
-        return f"/{self.site.names.prefix}/search"
-
-    def of(self, repository: str) -> str:
-        return f"/{self.site.names.prefix}/repositories/{repository}"
-
-    def create(self, repository: str, name: str, text: str, **more: str) -> str:
-        """Make a document with a text in one of the repositories; give its id."""
-        self.site.world.clock.advance(0.01)
-        here, who = self.of(repository), password(self.both)
-        properties = {"r_object_type": self.site.type("document"), "object_name": name, **more}
-        made = self.site.http.post(f"{here}/objects", json={"properties": properties}, headers=who)
-        assert made.status_code == 201, made.text
-        object_id: str = made.json()["properties"][f"{self.site.names.system_property_prefix}object_id"]
-        raw = {"Content-Type": "text/plain"}
-        kept = self.site.http.post(f"{here}/objects/{object_id}/contents", content=text.encode(), headers=who | raw)
-        assert kept.status_code == 201, kept.text
-        self.site.world.catch_up(repository)
-        return object_id
-
-    def get(self, headers: dict[str, str] | None = None, **parameters: str) -> httpx.Response:
-        accept = {"Accept": "application/json", **(password(self.both) if headers is None else headers)}
-        return self.site.http.get(self.address, params=_spelled(parameters), headers=accept)
-
-    def post(self, document: Any, headers: dict[str, str] | None = None, **parameters: str) -> httpx.Response:
-        sent = {"Accept": "application/json", "Content-Type": "application/json"}
-        sent |= password(self.both) if headers is None else headers
-        return self.site.http.post(
-            self.address, params=_spelled(parameters), content=json.dumps(document), headers=sent
-        )
-
-
-def _spelled(parameters: dict[str, str]) -> dict[str, str]:
-    """Spell the names of parameters, which are arguments here."""
-    return {name.replace("_", "-"): text for name, text in parameters.items()}
-
-
-def password(person: Person, text: str = "") -> dict[str, str]:
-    encoded = base64.b64encode(f"{person.id}:{text or person.password}".encode()).decode()
-    return {"Authorization": f"Basic {encoded}"}
-
-
-def ids(answer: httpx.Response) -> list[str]:
-    assert answer.status_code == 200, answer.text
-    return [entry["id"] for entry in answer.json()["entries"]]
-
-
-def links(answer: httpx.Response) -> dict[str, str]:
-    return {link["rel"]: link["href"] for link in answer.json()["links"]}
-
-
-def words(text: str) -> dict[str, Any]:
-    return {"expression-set": {"expressions": [{"expression-type": "fulltext", "value": text}]}}
-
-
-def _add(world: World, name: str, resource_id: str) -> None:
-    with world.repository_db.begin() as cx:
-        made = repositories.add(cx, name, resource_id, "", world.clock())
-        acls.initialise(cx, made.id, world.clock())
-    world.catch_up(name)
+from tests.scenes import ATOM, Loop, Site, World, fulltext
+from tests.several import APART, BESIDE, HIDDEN, Several, ids, links, open_several, password, words
 
 
 @pytest.fixture(scope="module")
 def several(world: World, loop: Loop) -> Iterator[Several]:
-    site = Site(world, "neutral", loop, "repository.max_items_per_page=50")
-    for name, guard in ((BESIDE, world.resource_id), (APART, world.other_resource_id)):
-        _add(world, name, guard)
-    _add(world, HIDDEN, world.resource(activated=True).id)
-    site.create("makes the ACLs")
-    both = world.person()
-    world.admit(both, world.other_resource_id)
-    with closing(site):
-        yield Several(site, both)
-    with world.repository_db.begin() as cx:
-        for name in (BESIDE, APART, HIDDEN):
-            repositories.guard(cx, repositories.find(cx, name), "")
+    with open_several(world, loop) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -375,22 +290,27 @@ def test_a_repository_that_cannot_answer_is_named(
 def test_what_no_repository_knows_is_refused(several: Several) -> None:
     for parameters, code in (
         ({"object-type": "spaceship"}, "E_INVALID_TYPE_NAME"),
-        ({"sort": "title"}, "E_BAD_SORT"),
+        ({"sort": "acl_name"}, "E_BAD_SORT"),
+        ({"sort": "nothing"}, "E_INVALID_ATTR_NAME"),
         ({"start": "-1"}, "E_MALFORMED_REQUEST"),
         ({"limit": "0"}, "E_MALFORMED_REQUEST"),
         ({"start": "100000"}, "E_MALFORMED_REQUEST"),
         ({"page": "2"}, "E_MALFORMED_REQUEST"),
         ({"items-per-page": "2"}, "E_MALFORMED_REQUEST"),
-        ({"facet": "title"}, "E_NOT_OFFERED_YET"),
+        ({"facet": "nothing"}, "E_INVALID_ATTR_NAME"),
+        ({"facet": "acl_name"}, "E_INVALID_ATTR_VALUE"),
+        ({"timezone": "UTC"}, "E_MALFORMED_REQUEST"),
+        ({"facet-id-constraints": "x=y"}, "E_BAD_QUERY"),
+        ({"link": "0" * 32, "facet": "title"}, "E_MALFORMED_REQUEST"),
         ({"wait-for": "1.1"}, "E_NOT_OFFERED_YET"),
         ({"locations": "/nowhere"}, "E_INVALID_ATTR_VALUE"),
         ({"repositories": ",".join(map(str, range(21)))}, "E_MALFORMED_REQUEST"),
     ):
         answer = several.get(None, **parameters)
         assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
-    facets = {"facet-definitions": [{"id": "title", "attributes": ["title"]}]}
-    assert several.post(facets).json()["code"] == "E_NOT_OFFERED_YET"
-    assert several.post({"sorts": [{"property": "title"}]}).json()["code"] == "E_BAD_SORT"
+    facets = {"facet-definitions": [{"id": "title", "attributes": ["title"], "max-values": 2001}]}
+    assert several.post(facets).json()["code"] == "E_BAD_QUERY"
+    assert several.post({"sorts": [{"property": "title"}, {"property": "title"}]}).json()["code"] == "E_BAD_SORT"
     assert several.post({"repositories": list(map(str, range(21)))}).status_code == 400
 
 

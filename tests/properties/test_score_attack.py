@@ -1,4 +1,4 @@
-"""What can an ordinary user learn of hidden documents from scores, totals, facets and excerpts? Nothing.
+"""What can an ordinary user learn of hidden documents from scores, order, totals, facets and excerpts? Nothing.
 
 The attack is that of Wang and others, "Side-Channel Attacks on Shared Search Indexes" (IEEE Symposium on Security and
 Privacy 2017): the attacker puts a document of their own into the shared index for each word of a list, searches for the
@@ -17,7 +17,7 @@ import tantivy
 
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.tree import Either, Fulltext, Term
+from muniment.repository.aql.tree import Either, Fulltext, Term, Wild
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Search, Visible
 from muniment.repository.index.document import Document
@@ -45,7 +45,7 @@ def bits(observed: Sequence[Hashable], secret: Sequence[bool]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_totals_facets_and_excerpts_tell_nothing_of_hidden_documents(tmp_path: Path, seed: int) -> None:
+def test_scores_order_totals_facets_and_excerpts_tell_nothing_of_hidden_documents(tmp_path: Path, seed: int) -> None:
     """failures B1, failures B3."""
     chance = random.Random(seed)
     secret = [chance.random() < 0.5 for _ in range(WORDS)]
@@ -70,12 +70,17 @@ def test_scores_totals_facets_and_excerpts_tell_nothing_of_hidden_documents(tmp_
         observed.setdefault("facets", []).append(answer.facets)
         excerpts = tuple(hit.excerpt.replace(word(number), "w") for hit in answer.hits[:1])
         observed.setdefault("excerpts", []).append(excerpts)
+        beginning = Search(BoundQuery((), Fulltext(Wild(f"{word(number)[:2]}*"))), ATTACKER, 0, 100)
+        observed.setdefault("order", []).append(
+            [hit.object_id for hit in snapshot.search(beginning).hits].index(own[number].key)
+            - [each.key for each in own if word(number)[:2] in each.text].index(own[number].key)
+        )
     told = {channel: bits(values, secret) for channel, values in observed.items()}
     plain = bits(_plain_scores(folder), secret)
     entropy = bits(secret, secret)
     print(f"bits of {entropy:.0f}: the engine's own scores {plain:.0f}, ours {told}")
     assert plain > 0.95 * entropy, "the attack succeeds where scores count everybody's documents"
-    assert told == dict.fromkeys(("scores", "totals", "facets", "excerpts"), 0.0)
+    assert told == dict.fromkeys(("scores", "totals", "facets", "excerpts", "order"), 0.0)
     writer.close()
 
 

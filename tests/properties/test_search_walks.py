@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from muniment.clock import Instant
 from muniment.db import Database
 from tests.properties.lengths import examples
-from tests.walkers import QUERIES, open_walkers, walk
+from tests.walkers import QUERIES, ids, open_walkers, walk
 
 writes = st.tuples(
     st.sampled_from(["add", "add", "title", "acl", "delete", "delete", "read acl", "catch up", "catch up"]),
@@ -80,3 +80,49 @@ def test_a_walk_from_a_page_further_down_goes_on_behind_it(
         behind = [object_id for object_id in whole[(start - 1) * size :] if object_id not in walkers.touched_ids]
         assert all(seen[object_id] == 1 for object_id in behind)
         assert not set(whole[: (start - 1) * size]) & seen.keys()
+
+
+@settings(max_examples=examples(20, 400), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    objects=st.lists(st.integers(0, 5), min_size=5, max_size=16),
+    query=st.sampled_from(sorted(QUERIES)),
+    caller=st.sampled_from(["marta", "boris", "root"]),
+    size=st.integers(1, 3),
+    start=st.integers(1, 3),
+    steps=st.lists(st.lists(writes, max_size=3), max_size=6),
+)
+def test_a_walk_that_collapses_copies_shows_each_unchanged_content_once(
+    repository_db: Database,
+    now: Instant,
+    objects: list[int],
+    query: str,
+    caller: str,
+    size: int,
+    start: int,
+    steps: list[list[tuple[str, int]]],
+) -> None:
+    """No object that does not change is lost: it is shown, or a copy of it is. What is made meanwhile may be a copy."""
+    with open_walkers(repository_db, now, objects) as walkers:
+        seen_before = walkers.visible(caller)
+        here = f"/rest/repositories/{walkers.shelf.repository.name}/search"
+        address = f"{here}?{'&'.join((*QUERIES[query], f'items-per-page={size}', 'collapse=content'))}"
+        passed = [each for n in range(1, start) for each in ids(walkers.get(caller, f"{address}&page={n}"))]
+
+        def between(number: int) -> None:
+            for name, argument in steps[number] if number < len(steps) else ():
+                walkers.write(name, argument if name != "add" else argument % 6)
+
+        seen = Counter([*passed, *walk(walkers, caller, query, size, between, f"{address}&page={start}")])
+        contents = Counter(walkers.contents[object_id] for object_id in seen.elements())
+        unchanged = seen_before - walkers.touched_ids
+        touched = {walkers.contents[object_id] for object_id in walkers.touched_ids}
+        for object_id in unchanged:
+            content = walkers.contents[object_id]
+            if start == 1:
+                assert contents[content] >= 1, (query, caller, content)
+            if not touched:
+                assert contents[content] == 1, (query, caller, content)
+        if start == 1:
+            assert set(seen.values()) <= {1}
+            for content in contents.keys() - touched:
+                assert contents[content] == 1, (query, caller, content)

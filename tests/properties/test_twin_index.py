@@ -1,6 +1,7 @@
 """Search leaks nothing: an answer equals that of a twin index of only what the caller may see (design 1.3)."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 
 from muniment.clock import Instant
 from muniment.db import Database
+from muniment.repository.aql import patterns
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.tree import Fulltext, Term
+from muniment.repository.aql.patterns import Pattern
+from muniment.repository.aql.tree import Fulltext, Term, Value, Wild
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy import rarity
+from muniment.repository.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
@@ -73,11 +78,65 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
                 for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
             )
             assert completions == known, (words, beginning)
+    for row in rows:
+        if may(visible, row)[1]:
+            telling, known_words = (
+                each.telling_words(rights, row.document().key, row.text, 3)
+                for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
+            )
+            assert telling == known_words, row.text
     for wrong in ("pumq", "valvf", "rad", "wrod"):
         assert snapshot.correction(visible, wrong) == alone.correction(Visible(everything=True), wrong)
 
 
 FEW = ("pump", "red")
+
+
+COVERED = ("pump", "pumps", "pumped", "pumping", "punt", "valve", "valves")
+
+
+@st.composite
+def _level_rows(draw: st.DrawFn) -> list[Row]:
+    """Objects with as many words each, so that their order does not depend on the average length of all texts."""
+    several = st.lists(st.sampled_from([*COVERED, "other"]), min_size=8, max_size=8).map(" ".join)
+    made = []
+    for at, row in enumerate(draw(st.lists(several, min_size=4, max_size=24))):
+        values: dict[str, list[Value]] = {"title": [draw(st.sampled_from([*COVERED, "none"]))]}
+        made.append(Row(f"{0x0900000100000000 + at:016x}", 100 - at, 1, "document", "eve@guests", at % 4, values, row))
+    return made
+
+
+@given(_level_rows(), st.frozensets(st.integers(0, 3), min_size=1), st.sampled_from([1, 2, 4, 64]))
+@settings(SLOW, max_examples=examples(60, 1000))
+def test_words_with_wildcards_rank_as_in_the_twin(
+    shelf: IndexFolder, twin: IndexFolder, rows: list[Row], acls: frozenset[int], most: int
+) -> None:
+    """failures B1: what decides the order of such hits is what the caller may see, and nothing else."""
+    visible = Visible(browse_acls=acls, read_acls=acls)
+    seen = [row for row in rows if row.acl_id in acls]
+    snapshot, alone = shelf.holding([row.document() for row in rows]), twin.holding([row.document() for row in seen])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rarity, "MOST_FORMS", most)
+        for asked in ("pu*", "pump*", "p*p", "pum*s", "pumpe?", "v*", "valve?", "z*"):
+            query = BoundQuery((), Fulltext(Wild(asked)))
+            hits, expected = _ask(snapshot, query, visible).hits, _ask(alone, query, Visible(everything=True)).hits
+            order = [hit.object_id for hit in hits]
+            assert order == [hit.object_id for hit in expected] == _ranked(seen, patterns.read(asked), most), asked
+            walked = [
+                hit.object_id
+                for at in range(0, len(order) + 1, 3)
+                for hit in snapshot.search(Search(query, visible, at, 3)).hits
+            ]
+            assert walked == order
+
+
+def _ranked(rows: list[Row], pattern: Pattern, most: int) -> list[str]:
+    """Rank objects of equal length by how often their best word stands there, of the words that most of them hold."""
+    words = {row.id: Counter([*row.text.split(), *map(str, row.values["title"] * 3)]) for row in rows}
+    holding = Counter(word for counts in words.values() for word in counts if pattern.matches(word))
+    common = sorted(holding, key=lambda word: (-holding[word], word))[:most]
+    hits = [row for row in rows if any(map(pattern.matches, words[row.id]))]
+    return [row.id for row in sorted(hits, key=lambda row: (-max(words[row.id][word] for word in common), row.seq))]
 
 
 def _seen(rows: list[Row], visible: Visible) -> list[Document]:
@@ -114,14 +173,19 @@ def test_whole_answers_are_those_of_the_twin(
     Whoever saved a search or a template was another caller, who may see all there is.
     """
     with worlds.open_worlds(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
+        told, expected = (_collapsed(each, caller, {}, size, in_order=True) for each in (world, alone))
+        assert told == expected
         for document in documents:
             in_order = "sorts" in document or not _has_keywords(document)
-            for ask in (_posted, _relaxed, _by_walking, _saved, _stored, _narrowed):
+            for ask in (_posted, _relaxed, _by_walking, _collapsed, _saved, _stored, _narrowed):
                 told, expected = (ask(each, caller, document, size, in_order=in_order) for each in (world, alone))
                 assert told == expected, (ask.__name__, document)
             for words in _keywords(document):
                 told, expected = (_template(each, caller, words) for each in (world, alone))
                 assert told == expected, words
+        for number in alone.ids:
+            told, expected = (_similar(each, caller, number) for each in (world, alone))
+            assert told == expected, number
 
 
 def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -139,6 +203,37 @@ def _by_walking(world: World, caller: str, document: dict[str, Any], size: int, 
     first = world.ask(caller, document, {"items-per-page": str(size)}, in_xml=True)
     hits = [number for page in world.walk(caller, first) for number in world.numbers(page)]
     return hits if in_order else sorted(hits)
+
+
+def _collapsed(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
+    """Each content that the caller may read comes once, with the number of its copies that they may read."""
+    collapse = {"collapse": "content", "items-per-page": str(size), "include-total": "true"}
+    first = world.ask(caller, document, collapse)
+    if first.status_code != 200:
+        return first.status_code, first.json().get("code")
+    every_hit = world.numbers(world.ask(caller, document))
+
+    def content(number: int) -> tuple[int, bool]:
+        thing = world.things[number]
+        readable = not thing.is_folder and worlds.permission(caller, thing) >= Permission.READ
+        return (len(thing.text), True) if readable else (number, False)
+
+    copies = Counter(map(content, every_hit))
+    pages = list(world.walk(caller, first))
+    by_number = [world.ask(caller, document, {**collapse, "page": str(n)}) for n in range(1, len(pages) + 1)]
+    assert [world.numbers(page) for page in by_number] == [world.numbers(page) for page in pages]
+    entries = [
+        (number, entry["copies"])
+        for page in pages
+        for number, entry in zip(world.numbers(page), page.json()["entries"], strict=True)
+    ]
+    assert [(content(number), others + 1) for number, others in entries] == list(copies.items())
+    originals: dict[tuple[int, bool], int] = {}
+    for hit in every_hit:
+        originals.setdefault(content(hit), hit)
+    assert [number for number, _ in entries] == list(originals.values())
+    assert all(page.json()["total"] == len(every_hit) for page in pages)
+    return entries if in_order else sorted((content(number), others) for number, others in entries)
 
 
 def _saved(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -178,6 +273,12 @@ def _template(world: World, caller: str, words: str) -> object:
     made = _save(world, "search-templates", "query-document-template", document)
     body = json.dumps({"external-variables": [{"id": "v1", "variable-value": words}]})
     answer = world.send(caller, "POST", f"{made}/execution", content=body, params={"include-total": "true"})
+    return world.summary(answer, in_order=False)
+
+
+def _similar(world: World, caller: str, number: int) -> object:
+    answer = world.send(caller, "GET", f"/objects/{world.ids[number]}/similar", params={"include-total": "true"})
+    assert answer.status_code != 200 or number not in world.numbers(answer)
     return world.summary(answer, in_order=False)
 
 

@@ -135,6 +135,7 @@ class World:
         self.shelf = Shelf(database, folder, now, f"world{next(_numbers)}")
         self.clock = Clock(now + 60 * SECOND)
         self.ids: dict[int, str] = {}
+        self.things = {thing.number: thing for thing in things}
         repository = self.shelf.repository
         with database.begin() as cx:
             object_types.add_type(cx, repository.id, TYPE, now)
@@ -262,10 +263,10 @@ def open_worlds(database: Database, now: Instant, *several: Sequence[Thing]) -> 
             for world in worlds:
                 world.close()
             loop.close()
-            # All worlds have the same callers, whose quota counts walks and links. Each world begins at the same time.
-            # So what the next world keeps would be the oldest, and would be dropped first.
+            # All worlds have the same callers, whose quotas count walks, links and saved searches. Each world begins at
+            # the same time. So what the next world keeps would be the oldest, and would be dropped first.
             with database.begin() as cx:
-                for table in ("walks", "links"):
+                for table in ("walks", "links", "saved_results", "saved_searches"):
                     cx.execute(sa.text(f"DELETE FROM {table}"))
 
 

@@ -315,6 +315,7 @@ AT_ONCE = {
     f"{BELOW}/objects/{{id}}/contents",
     f"{BELOW}/objects/{{id}}/contents/content",
     f"{BELOW}/objects/{{id}}/index-status",
+    f"{BELOW}/objects/{{id}}/similar",
     *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects", "child-links")),
     f"{BELOW}/folders/{{id}}/child-links/{{other}}",
     *(f"{BELOW}/{path}" for path in ("users", "groups", "users/{person}", "groups/{person}", "currentuser")),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment import app, disk, locks, schema
+from muniment import disk, locks, schema, stores
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
 from muniment.backups.manifest import DatabaseCopy, Manifest
@@ -78,7 +78,7 @@ def _copy(
     with ExitStack() as stack:
         if "repository" in source.databases:
             # From here on, no content is removed that a database may name (decision 0027).
-            stack.enter_context(app.content(installation).keeping())
+            stack.enter_context(stores.content(installation).keeping())
         snapshots, taken_at = _freeze(source.databases, stack, clock)
         if "repository" in snapshots:
             count, size = objects.contents(snapshots["repository"].connection)
@@ -89,7 +89,7 @@ def _copy(
             for number, (stored_object, is_intact) in enumerate(
                 _contents(
                     snapshots["repository"].connection,
-                    app.content(installation),
+                    stores.content(installation),
                     FileStore(folder / CONTENT, copies=True),
                 ),
                 1,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muniment import app, disk, schema
+from muniment import disk, schema, stores
 from muniment.backups import dumps, making, manifest
 from muniment.backups.making import CONTENT, SETTINGS, TLS
 from muniment.backups.manifest import Manifest
@@ -198,7 +198,7 @@ def _contents(
     backup: Backup, installation: Installation, database: Database, progress: Callable[[str, int, int], None]
 ) -> tuple[str, ...]:
     damaged_ids = []
-    copies, store = FileStore(backup.folder / CONTENT, copies=True), app.content(installation)
+    copies, store = FileStore(backup.folder / CONTENT, copies=True), stores.content(installation)
     with database.read() as cx:
         for count, stored_object in enumerate(making.objects_with_content(cx), 1):
             assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
@@ -221,7 +221,7 @@ def _indexes(
         def report(count: int, name: str = repository.name) -> None:
             progress(f"Index of {name}", count, 0)
 
-        agent.rebuild(database, repository, app.engine(installation), clock, report)
+        agent.rebuild(database, repository, stores.engine(installation), clock, report)
 
 
 def _mark_file(data: Path) -> Path:

@@ -78,3 +78,6 @@ _muniment_choices() {{
 }}
 
 complete -o default -F _muniment muniment"""
+
+
+COMMANDS = {"completion": completion_command}

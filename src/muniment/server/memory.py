@@ -22,6 +22,7 @@ def prepare_forks() -> None:
     Free memory is returned now. The garbage collector no longer touches the objects that remain, so the forked
     processes share their memory.
     """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     library = _library()

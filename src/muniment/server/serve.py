@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from muniment import app, certificates, clock
+from muniment import app, certificates, clock, stores
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
@@ -87,10 +87,10 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
         try:
             agent.run(
                 database,
-                app.engine(installation),
+                stores.engine(installation),
                 stop,
                 clock.now,
-                app.content(installation),
+                stores.content(installation),
                 retention,
                 options.index_check_seconds,
                 ready,
@@ -110,7 +110,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
         database = Database(installation.database_url("repository"))
         ready()
         try:
-            extraction.run(database, app.content(installation), installation.settings.repository, stop)
+            extraction.run(database, stores.content(installation), installation.settings.repository, stop)
         finally:
             database.close()
 

@@ -6,6 +6,8 @@ import msgspec
 
 Doc = msgspec.Meta
 
+_HTTPS_PORT = 443
+
 
 class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an operator may set about listening and transport."""
@@ -76,3 +78,15 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=600,
         ),
     ] = 20
+
+
+def base_address(options: WebOptions) -> str:
+    """Return the address with which links begin, without a slash at its end.
+
+    A request to one of ``other_addresses`` gets links that begin with that address instead.
+    """
+    if options.base_address:
+        return options.base_address.rstrip("/")
+    host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
+    host = f"[{host}]" if ":" in host else host
+    return f"https://{host}" if options.port == _HTTPS_PORT else f"https://{host}:{options.port}"

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from muniment.db import Busy
 from muniment.web import pace
 from muniment.web.access_log import AccessLine, AccessLog
-from muniment.web.options import WebOptions
+from muniment.web.options import WebOptions, base_address
 from muniment.web.refusals import InsecureTransport, Malformed, Refusal, TimedOut
 from muniment.web.responses import BUG, SHARED, Shape, refuse, trouble
 
@@ -226,18 +226,6 @@ class Transport:
 
 class CutShort(Exception):
     """An answer was sent in part and cannot be finished. The server must close the connection."""
-
-
-def base_address(options: WebOptions) -> str:
-    """Return the address with which links begin, without a slash at its end.
-
-    A request to one of ``other_addresses`` gets links that begin with that address instead.
-    """
-    if options.base_address:
-        return options.base_address.rstrip("/")
-    host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
-    host = f"[{host}]" if ":" in host else host
-    return f"https://{host}" if options.port == _DEFAULT_PORTS["https"] else f"https://{host}:{options.port}"
 
 
 def caller_address(request: Request) -> str:

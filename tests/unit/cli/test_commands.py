@@ -3,6 +3,9 @@
 import io
 import re
 import sqlite3
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -324,3 +327,31 @@ def test_a_database_that_takes_no_writes_is_not_tried_again_in_a_moment(reason: 
     assert failure is not None
     assert to_do in failure.sentence
     assert "in a moment" not in failure.sentence
+
+
+def test_every_module_of_commands_is_listed_with_the_names_that_it_has() -> None:
+    for module, names in commands._MODULES.items():
+        assert tuple(import_module(f"muniment.cli.{module}").COMMANDS) == names
+    program = commands.program()
+    registered = {each.name for each in program.registered_commands} | {each.name for each in program.registered_groups}
+    assert registered == {name for names in commands._MODULES.values() for name in names}
+
+
+def test_the_import_loads_no_web_server_and_no_other_command() -> None:
+    program = "import sys; from muniment.cli import commands; commands.run(['import', '--help']); print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    loaded = set(printed.splitlines()[-1].split())
+    assert "muniment.cli.repository.importing" in loaded
+    unneeded = {
+        "starlette",
+        "uvicorn",
+        "httpx",
+        "jinja2",
+        "alembic",
+        "muniment.app",
+        "muniment.server",
+        "muniment.backups",
+    }
+    assert not unneeded & loaded
+    others = {f"muniment.cli.{module}" for module in commands._MODULES} - {"muniment.cli.repository.importing"}
+    assert not others & loaded

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment import app
+from muniment import stores
 from muniment.clock import now
 from muniment.db import Database
 from muniment.exit_codes import Exit
@@ -266,7 +266,7 @@ def test_an_import_waits_for_an_index_that_moves(
     place: Place, monkeypatch: pytest.MonkeyPatch, longest_wait: int, most_ahead: int, pace: int
 ) -> None:
     behind = Trailing(pace)
-    monkeypatch.setattr(app, "reader", lambda *_: behind)
+    monkeypatch.setattr(stores, "reader", lambda *_: behind)
     monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
     monkeypatch.setattr(mirror, "_AHEAD", 5)
     monkeypatch.setattr(mirror, "_MOST_AHEAD", most_ahead)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muniment import app, clock
+from muniment import clock, stores
 from muniment.data_folder import DataFolder
 from muniment.repository import repositories
 from muniment.repository.index_agent import agent, reports
@@ -34,11 +34,11 @@ class Papers:
         with self.data.database("repository") as database:
             with database.read() as cx:
                 self.repository = repositories.find(cx, "main")
-            agent.rebuild(database, self.repository, app.engine(self.data.installation), clock.now)
+            agent.rebuild(database, self.repository, stores.engine(self.data.installation), clock.now)
 
     def damage(self) -> str:
         """Delete one document behind the agent's back, and name its object."""
-        index = app.engine(self.data.installation).index(self.repository.id)
+        index = stores.engine(self.data.installation).index(self.repository.id)
         reader = index.reader()
         key = next(reader.snapshot().documents()).key
         reader.close()
@@ -52,7 +52,7 @@ class Papers:
         """Run an agent."""
         stop = threading.Event()
         with self.data.database("repository") as database, ThreadPoolExecutor(1) as pool:
-            work = pool.submit(agent.run, database, app.engine(self.data.installation), stop, clock.now)
+            work = pool.submit(agent.run, database, stores.engine(self.data.installation), stop, clock.now)
             try:
                 yield
             finally:

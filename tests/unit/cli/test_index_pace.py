@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment import app, clock
+from muniment import clock, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -70,7 +70,7 @@ def wait_for_index(data_folder: DataFolder, database: Database) -> None:
         one = repositories.find(cx, "main")
         latest = changes.latest(cx, one.id)
     index, current = (
-        app.reader(data_folder.installation, one),
+        stores.reader(data_folder.installation, one),
         data_folder.installation.indexes / str(one.id) / "current",
     )
     until(lambda: current.exists() and index.snapshot().position >= latest, seconds=PATIENCE)
@@ -90,7 +90,7 @@ class Searcher(threading.Thread):
         with self._opened.database("repository") as database:
             with database.read() as cx:
                 one = repositories.find(cx, "main")
-            index = app.reader(self._opened.installation, one)
+            index = stores.reader(self._opened.installation, one)
             while not self.over.is_set():
                 try:
                     question = SearchQuestion(Query(), 1, 10, include_total=False)

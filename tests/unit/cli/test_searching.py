@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment import app, clock
+from muniment import clock, stores
 from muniment.cli import commands
 from muniment.clock import SECOND
 from muniment.data_folder import DataFolder
@@ -32,7 +32,7 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
 
     def search() -> tuple[str, str]:
         capsys.readouterr()
@@ -69,7 +69,7 @@ def test_a_search_document_and_an_empty_text_are_questions_too(
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
 
     everything = json.loads(muniment("search", "", "--json"))
     assert (everything["total"], len(everything["hits"])) == (3, 3)
@@ -117,7 +117,7 @@ def test_an_explanation_is_a_tree_and_its_exit_code_says_whether_the_object_is_a
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
     found = json.loads(muniment("search", "first OR nothing", "--json"))["hits"][0]
 
     printed = muniment("search", "first OR nothing", "--explain", found["id"])

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue
-from muniment.repository.objects import objects
+from muniment.repository.objects import lists, objects
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.plans import steps
@@ -32,3 +32,9 @@ def test_each_is_looked_up_by_its_key(shelf: Shelf, what: str) -> None:
     assert len(plans) == 1
     assert NARROWEST[what] in plans[0], plans[0]
     assert "SCAN" not in plans[0]
+
+
+@pytest.mark.only("sqlite", "PostgreSQL plans by the rows there are.")
+def test_the_contents_of_many_hits_are_looked_up_by_their_counters(shelf: Shelf) -> None:
+    ((_, looked_up),) = steps(shelf.database, lambda cx: lists.content_digests(cx, 1, range(1000)))
+    assert "SEARCH objects USING INTEGER PRIMARY KEY (rowid=?)" in looked_up, looked_up

@@ -309,19 +309,6 @@ def test_links_begin_with_a_listed_address_whatever_the_host(host: str, scheme: 
     assert _ask(headers={"host": host}, scheme=scheme, options=options).scope["muniment.base"] == base
 
 
-@pytest.mark.parametrize(
-    ("host", "port", "base"),
-    [
-        ("127.0.0.1", 8443, "https://127.0.0.1:8443"),
-        ("files.example.org", 443, "https://files.example.org"),
-        ("0.0.0.0", 8443, "https://localhost:8443"),
-        ("::1", 8443, "https://[::1]:8443"),
-    ],
-)
-def test_without_a_base_address_host_and_port_make_one(host: str, port: int, base: str) -> None:
-    assert transport.base_address(WebOptions(host=host, port=port)) == base
-
-
 # Deadlines
 
 

@@ -19,7 +19,7 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import app, clock, disk, initialise
+from muniment import clock, disk, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.demo import walk
 from muniment.cli.repository.importing import until_searchable
@@ -259,8 +259,8 @@ def _import(
     work = Import(
         database,
         repository,
-        app.content(data.installation),
-        app.reader(data.installation, repository),
+        stores.content(data.installation),
+        stores.reader(data.installation, repository),
         data.settings.repository,
         clock.now,
         data.installation.imports,
@@ -321,3 +321,6 @@ def _facts(data: DataFolder, passwords: Mapping[str, str], resource_id: str, wor
             "repository": msgspec.to_builtins(repository),
         },
     }
+
+
+COMMANDS = {"demo": demo_command}

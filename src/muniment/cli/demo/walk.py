@@ -319,3 +319,6 @@ def _facts(data: Path) -> Facts | None:
 def _client(facts: Facts) -> httpx.Client:
     trust = ssl.create_default_context(cafile=facts["ca_file"])
     return httpx.Client(base_url=facts["base_url"], verify=trust, timeout=120, trust_env=False)
+
+
+COMMANDS = {"walk": walk_command}

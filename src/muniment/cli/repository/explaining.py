@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from muniment import app, clock, directory_people, initialise
+from muniment import app, clock, directory_people, initialise, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
@@ -30,7 +30,7 @@ def explain(
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-        reader = app.reader(data.installation, repository)
+        reader = stores.reader(data.installation, repository)
         try:
             snapshot = reader.snapshot()
             with database.read() as cx:

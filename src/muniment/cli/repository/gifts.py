@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 import typer
 
-from muniment import app, departures, initialise
+from muniment import departures, initialise, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.departures import Departure, Holdings
@@ -141,7 +141,7 @@ def _open(data: DataFolder) -> Iterator[Holdings]:
     with data.database("repository") as database:
         yield Holdings(
             database,
-            lambda repository: app.reader(installation, repository),
+            lambda repository: stores.reader(installation, repository),
             data.identify,
             acting,
             data.settings.repository.max_pending_changes,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from muniment import app, clock, initialise
+from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -87,8 +87,8 @@ def import_command(
             work = Import(
                 database,
                 repository,
-                app.content(data.installation),
-                app.reader(data.installation, repository),
+                stores.content(data.installation),
+                stores.reader(data.installation, repository),
                 data.settings.repository,
                 clock.now,
                 data.installation.imports,
@@ -188,7 +188,7 @@ def until_searchable(
     data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
     """Wait until every file's text is extracted and the index has followed the whole log; False when nothing moves."""
-    reader = app.reader(data.installation, repository)
+    reader = stores.reader(data.installation, repository)
     last_state: object = None
     moved_at = time.monotonic()
     try:
@@ -255,3 +255,6 @@ def _print_report(report: ImportReport, seconds: float) -> None:
         terminal.line(terminal.harmless(f"  {path}: {reason}"))
     if len(report.failed) > 20:
         terminal.line(f"  and {len(report.failed) - 20} more")
+
+
+COMMANDS = {"import": import_command}

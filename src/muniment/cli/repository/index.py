@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from muniment import app, clock, initialise
+from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, Counting, WithHeader
@@ -45,7 +45,7 @@ def index_status(context: typer.Context, as_json: AsJson = False, header: WithHe
         for repository in repositories.every(cx):
             latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
             files = counts["waiting"], counts["failed"], counts["unsupported"]
-            reader = app.reader(data.installation, repository)
+            reader = stores.reader(data.installation, repository)
             try:
                 position = reader.snapshot().position
                 state = "current" if position >= latest else "behind"
@@ -76,7 +76,7 @@ def index_check(
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
         for repository in _select_repositories(database, repository_name):
-            with closing(app.reader(data.installation, repository)) as reader:
+            with closing(stores.reader(data.installation, repository)) as reader:
                 reader.snapshot()  # raises if there is none, before anything is shown
                 with terminal.counting(f"Checking {repository.name}", None) as bar:
                     report = checking.check(
@@ -134,7 +134,7 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
             position = agent.rebuild(
                 database,
                 repository,
-                app.engine(data.installation),
+                stores.engine(data.installation),
                 clock.now,
                 progress.reach,
             )
@@ -145,7 +145,7 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
 def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
     """Read every content and compare it with what was stored; exit code 1 when one is missing or altered."""
     data: DataFolder = context.obj
-    store, sound = app.content(data.installation), True
+    store, sound = stores.content(data.installation), True
     with data.database("repository") as database:
         for repository in _select_repositories(database, repository_name):
             whole_count, damaged_ids = 0, list[str]()

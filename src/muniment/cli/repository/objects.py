@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import app, initialise
+from muniment import initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
@@ -116,7 +116,7 @@ def get_content(
         stored = objects.readable(cx, repositories.find(cx, repository_name), object_id, principals)
     if stored.content is None:
         raise NoContent(f"The object {object_id} has no content.")
-    pieces = app.content(data.installation).read(stored.content)
+    pieces = stores.content(data.installation).read(stored.content)
     if output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -168,7 +168,7 @@ def put_object(
         values = _read_properties(properties or [], view.catalogue)
         values |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
         content_type = media_type or (former.media_type if former and file == "-" else media_type_of(shown_name))
-        store = app.content(data.installation)
+        store = stores.content(data.installation)
         content = _store(store, file, data.settings.repository.max_content_bytes)
         try:
             with database.begin() as cx:
@@ -239,7 +239,7 @@ def remove_objects(
                 deleted_objects += subtrees.delete(cx, repository, principals, object_id, data.now, most)
             else:
                 deleted_objects.append(objects.delete(cx, repository, principals, object_id, data.now))
-    store = app.content(data.installation)
+    store = stores.content(data.installation)
     for stored in deleted_objects:
         if stored.content is not None:
             store.remove(stored.content.key)

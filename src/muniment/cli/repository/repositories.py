@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import app, guards, initialise
+from muniment import guards, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import gifts
 from muniment.cli.terminal import AsJson, WithHeader
@@ -80,7 +80,7 @@ def remove_repository(
     If the command is killed half-way, run it again.
     """
     data: DataFolder = context.obj
-    store = app.content(data.installation)
+    store = stores.content(data.installation)
     data.must_exist()
     with data.lock(), data.database("repository") as database:
         with database.begin() as cx:
@@ -100,7 +100,7 @@ def remove_repository(
                 count += len(keys)
                 progress.reach(count)
         # Before the row: a command stopped in between still finds the repository, and can begin again.
-        app.engine(data.installation).index(target.id).remove()
+        stores.engine(data.installation).index(target.id).remove()
         with database.begin() as cx:
             removal.finish(cx, target)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")

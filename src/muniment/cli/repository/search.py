@@ -13,7 +13,7 @@ import httpx
 import lxml.etree
 import typer
 
-from muniment import app, clock, initialise
+from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import explaining
 from muniment.clock import SECOND, Instant
@@ -149,7 +149,7 @@ def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, question.repository_name)
-        reader = app.reader(data.installation, repository)
+        reader = stores.reader(data.installation, repository)
         try:
             snapshot = reader.snapshot()
             with database.read() as cx:
@@ -264,3 +264,6 @@ def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, l
         for entry in root.findall(f"{_ATOM}entry")
     ]
     return int(root.findtext(f"{{{vocabulary}}}total", "0")), hits
+
+
+COMMANDS = {"search": search_command}

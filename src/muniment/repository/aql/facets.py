@@ -5,9 +5,9 @@ condition, so a search is narrowed to just those that were counted. Source: docs
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -27,6 +27,10 @@ NOT_FACETS = frozenset({ACL_NAME, "r_index_status"})
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
 """How values make groups, as it is written, without case."""
 
+Place: TypeAlias = tuple[int, int | float | str, str]
+"""Where a group stands among the groups of its facet by value."""
+
+_NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 _MOST_RANGES = 100
 _READ: Mapping[str, frozenset[str]] = {
@@ -51,6 +55,25 @@ class Bucket(msgspec.Struct, frozen=True):
 
     name: str
     condition: Condition
+
+
+class CountedGroup(Protocol):
+    """A group of a facet with its hits."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands among the groups by value."""
+
+    @property
+    def constraint(self) -> str:
+        """What narrows a search to its hits."""
+
+    @property
+    def hits(self) -> int:
+        """How many hits it has."""
+
+
+_Group = TypeVar("_Group", bound=CountedGroup)
 
 
 class BoundFacet(msgspec.Struct, frozen=True):
@@ -92,6 +115,33 @@ class BoundFacet(msgspec.Struct, frozen=True):
         if isinstance(value, bool):
             return "true" if value else "false"
         return timestamp(value) if self.kind == "date" and isinstance(value, int) else str(value)
+
+    def name_of_period(self, period: Period) -> str:
+        """Name the group of a period."""
+        return timestamp(period.low) if self.in_utc else period.name
+
+    def place(self, constraint: str) -> Place:
+        """Return where the group with this constraint stands by value. Raises BadQuery, WrongValue."""
+        name = narrowing.read(constraint)
+        if name is None:
+            return _NO_VALUE_PLACE
+        if self.buckets:
+            return next(at for at, bucket in enumerate(self.buckets) if bucket.name == name), 0, ""
+        if self.unit is not None:
+            return 0, periods.by_name(self.unit, name, self.zone).low, ""
+        return self.place_of_value(values.read(self.kind, self.name, name))
+
+    def place_of_value(self, value: Value) -> Place:
+        """Return where the group of one value stands by value, where each value makes one."""
+        return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
+
+    def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
+        """Put groups in the order of the facet. By value, the hits without a value come last in either direction."""
+        if self.sort == "FREQUENCY":
+            return sorted(groups, key=lambda each: (-each.hits, each.place))
+        descending = self.sort == "VALUE_DESCENDING"
+        ordered = sorted(groups, key=lambda each: each.place, reverse=descending)
+        return sorted(ordered, key=lambda each: each.constraint == narrowing.NO_VALUE)
 
     def of_value(self, value: Value) -> Condition:
         """Return the condition that a hit has this value."""

@@ -14,6 +14,9 @@ Unit: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 
 DAY: Instant = 86_400_000_000
 
+MOST = 20_000
+"""How many periods a facet may look at."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
@@ -58,6 +61,14 @@ def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
     while first.year <= year:
         yield at(unit, first, zone)
         first = following(unit, first)
+
+
+def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]:
+    """List the periods from one name to another, in order. Raises ValueError if a name is none."""
+    day, last_day = _first_of(unit, first), _first_of(unit, last)
+    while day <= last_day:
+        yield at(unit, day, zone)
+        day = following(unit, day)
 
 
 def local_day(instant: Instant, zone: tzinfo) -> date:

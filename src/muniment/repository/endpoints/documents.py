@@ -261,7 +261,7 @@ class EntryContent(msgspec.Struct, rename="kebab"):
 class EntryDocument(msgspec.Struct):
     """One member of a feed. A hit of a search has a score, and the words that matched.
 
-    With ``links=false`` there are no links.
+    With ``links=false`` there are no links. With ``collapse`` a hit says how many copies of it were left out.
     """
 
     id: str
@@ -274,6 +274,7 @@ class EntryDocument(msgspec.Struct):
     score: str | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
     marks: "list[MarkDocument] | msgspec.UnsetType" = msgspec.UNSET
+    copies: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class MarkDocument(msgspec.Struct):

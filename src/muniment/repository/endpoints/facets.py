@@ -30,7 +30,6 @@ from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom
-from muniment.repository.search.results import HitPage
 from muniment.web.refusals import Malformed
 from muniment.web.responses import Table
 
@@ -38,7 +37,6 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
-_ITEMS = "items-per-page"
 
 
 class AskedFacets(msgspec.Struct, frozen=True):
@@ -86,13 +84,20 @@ def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedF
 
 
 def in_feed(
-    page: HitPage, request: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+    several: Sequence[FacetCounts],
+    facet_hits: int | None,
+    request: AskedFacets,
+    repeated: Mapping[str, str],
+    size: tuple[str, int],
+    service: str,
+    names: RepositoryNames,
 ) -> tuple[atom.FeedFacet, ...]:
     """Write the facets of a page, each value with a link to the search narrowed to it.
 
-    ``repeated`` are the parameters that every link of the feed repeats.
+    ``facet_hits`` is how many hits fed them, where not all did. ``repeated`` are the parameters that every link of the
+    feed repeats, and ``size`` is the one that says how long a page is.
     """
-    return _Writer(page, request, repeated, service, names).facets(page.facets, ())
+    return _Writer(facet_hits, request, repeated, size, service, names).facets(several, ())
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -134,11 +139,18 @@ def _facet_page(
 
 class _Writer:
     def __init__(
-        self, page: HitPage, request: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+        self,
+        facet_hits: int | None,
+        request: AskedFacets,
+        repeated: Mapping[str, str],
+        size: tuple[str, int],
+        service: str,
+        names: RepositoryNames,
     ) -> None:
-        self._page = page
+        self._facet_hits = facet_hits
         self._request = request
-        parameters = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, _ITEMS)}
+        self._size = urlencode([size])
+        parameters = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, size[0])}
         self._prefix = f"{service}?{urlencode(parameters)}&" if parameters else f"{service}?"
         self._names = names
 
@@ -150,7 +162,7 @@ class _Writer:
             counts.id,
             spelling.write_property(counts.name, self._names),
             tuple(self._value(counts, value, narrowings) for value in counts.values),
-            self._page.facet_hits,
+            self._facet_hits,
             counts.partial,
         )
 
@@ -175,7 +187,7 @@ class _Writer:
             constraints = f"{_VALUES}={quote_plus(narrowing.write_values(values))}&"
         if pairs:
             constraints += f"{_PAIRS}={quote_plus(narrowing.write_pairs(pairs))}&"
-        return f"{self._prefix}{constraints}{_ITEMS}={self._page.items_per_page}"
+        return f"{self._prefix}{constraints}{self._size}"
 
 
 def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:

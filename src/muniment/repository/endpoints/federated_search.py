@@ -1,9 +1,10 @@
 """One search of several repositories: each is asked with the caller's rights there, and one feed has the hits of all.
 
-Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/decisions/0046.
+Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/decisions/0046; docs/decisions/0063.
 """
 
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
@@ -13,15 +14,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.clock import SECOND
+from muniment.clock import SECOND, Instant
 from muniment.repository import repositories
+from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
 from muniment.repository.aql.tree import Query
-from muniment.repository.endpoints import collections, parameters, representations, search, search_requests, spelling
+from muniment.repository.aql.values import Kind
+from muniment.repository.cursors import Place
+from muniment.repository.endpoints import (
+    collections,
+    facets,
+    parameters,
+    representations,
+    search,
+    search_requests,
+    spelling,
+)
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
+from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search import EntryForm
-from muniment.repository.index.contract import Snapshot
-from muniment.repository.options import RepositoryOptions
+from muniment.repository.index.contract import FacetCounts, Snapshot
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import (
     BadQuery,
@@ -34,7 +47,8 @@ from muniment.repository.refusals import (
     UnknownType,
     WrongValue,
 )
-from muniment.repository.search import atom, federation, kept_searches, results
+from muniment.repository.search import atom, facet_sums, federation, kept_searches, results, sorting
+from muniment.repository.search.federation import SortedHits
 from muniment.repository.search.kept_searches import SearchQuota
 from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
 from muniment.web.refusals import Malformed, Refusal
@@ -42,7 +56,7 @@ from muniment.web.refusals import Malformed, Refusal
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
 """Why a repository may not answer a question that others answer: it has no index now, or does not know a name."""
 
-_QUERY = ("q", "object-type", "sort", "locations")
+_QUERY = ("q", "object-type", "sort", "locations", "facet", "timezone", "facet-value-constraints")
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
 
@@ -57,14 +71,22 @@ class _PageRequest(msgspec.Struct, frozen=True):
     repeated: dict[str, str]
     words: WordsNeeded
     marks: bool
+    facets: AskedFacets
+    now: Instant
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
-    """What one repository answered; ``here`` is its address, ``inlined`` its objects by id."""
+    """What one repository answered; ``here`` is its address, ``inlined`` its objects by id.
+
+    ``facets`` are those that are shown, checked. Of the sorts there are the kinds, and by id where the hits stand.
+    """
 
     caller: Caller
     here: str
     page: HitPage
+    facets: tuple[BoundFacet, ...] = ()
+    sort_kinds: tuple[Kind, ...] = ()
+    places: Mapping[str, Place] = {}
     inlined: Mapping[str, object] = {}
 
 
@@ -72,7 +94,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
-    page_request = _read_request(request, context.options)
+    page_request = _read_request(request, context)
     callers = await open_repositories.callers(names)
     link = page_request.repeated.get("link")
     if link is None:
@@ -92,7 +114,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document, whose `repositories` choose which are searched."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
-    page_request = _read_request(request, context.options)
+    page_request = _read_request(request, context)
     query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
@@ -113,7 +135,6 @@ async def _answer(
     *,
     posted: bool = False,
 ) -> Response:
-    federation.check(query)
     if query.columns and page_request.form.view == View():
         form = msgspec.structs.replace(page_request.form, view=View(properties=frozenset(query.columns)))
         page_request = msgspec.structs.replace(page_request, form=form)
@@ -134,11 +155,16 @@ async def _answer(
         )
     if not caller_pages and (silent or closed_refusals or not callers):
         raise next(iter((*silent.values(), *closed_refusals.values())), NotSignedIn("No repository is open any more."))
+    by_name = {each.caller.repository.name: each for each in caller_pages}
+    federation.check_kinds(query.sorts, {name: each.sort_kinds for name, each in by_name.items()})
+    facet_sums.check_kinds({name: each.facets for name, each in by_name.items()})
+    room = _room(context, callers)
+    counts = await context.transactions.off_loop(lambda: _add_up(caller_pages, room))
     reach = context.options.max_page_offset - page_request.limit
     further = page_request.start + page_request.limit <= reach and any(each.page.has_more for each in caller_pages)
     relaxed = _is_relaxed(caller_pages)
     repeated = page_request.repeated | ({"words": "any"} if relaxed else {})
-    if posted and caller_pages and (further or page_request.start):
+    if posted and caller_pages and (further or page_request.start or any(facet.values for facet in counts)):
         repeated = {"link": await _keep(context, caller_pages[0].caller, query), **repeated}
         if names:
             repeated["repositories"] = _join(names)
@@ -146,6 +172,12 @@ async def _answer(
 
     def write_feed() -> bytes:
         feed = _feed(context, caller_pages, page_request, query, base, repeated, further=further, partial=bool(silent))
+        size = parameters.LIMIT.name, page_request.limit
+        facet_hits = federation.fed([each.page for each in caller_pages])
+        written_facets = facets.in_feed(
+            counts, facet_hits, page_request.facets, repeated, size, base, context.options.names
+        )
+        feed = msgspec.structs.replace(feed, facets=written_facets)
         return spelling.feed(page_request.form.media_type, feed, context.options.names)
 
     headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed)}
@@ -169,10 +201,8 @@ async def _ask_all(
         if question is None:
             continue
         try:
-            page, inlined_objects = await caller.search(
-                context.indexes(repository), _question(context, caller, page_request, question, here)
-            )
-            caller_pages.append(_CallerPage(caller, here, page, inlined_objects))
+            search_one = _question(context, caller, page_request, question, here, _room(context, callers))
+            caller_pages.append(await caller.search(context.indexes(repository), search_one))
         except (NotSignedIn, UnknownRepository) as refusal:
             closed_refusals[repository.name] = refusal
         except _NO_ANSWER as refusal:
@@ -181,33 +211,61 @@ async def _ask_all(
 
 
 def _question(
-    context: RepositoryContext, caller: Caller, page_request: _PageRequest, query: Query, here: str
-) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
+    context: RepositoryContext, caller: Caller, page_request: _PageRequest, query: Query, here: str, room: int
+) -> Callable[[Connection, Snapshot, Principals], _CallerPage]:
     options, repository = context.options, caller.repository
-    question = SearchQuestion(
-        query,
-        1,
-        page_request.limit,
-        page_request.include_total,
-        start=page_request.start,
-        words=page_request.words,
-        marks=page_request.marks,
-    )
+    names = options.names
 
-    def search_one(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
+    def search_one(cx: Connection, snapshot: Snapshot, principals: Principals) -> _CallerPage:
+        catalogue = context.memory.catalogue(cx, repository.id)
+        definitions = page_request.facets.definitions(catalogue, names) or query.facets
+        shown = msgspec.structs.replace(query, facets=definitions)
+        limits = FacetLimits(options.max_facets, options.max_facet_values)
+        shown_facets = FacetBinder(catalogue, page_request.now, limits).bind(definitions)
+        told = facet_sums.questions(definitions, shown_facets, room)
+        question = SearchQuestion(
+            msgspec.structs.replace(shown, facets=told),
+            1,
+            page_request.limit,
+            page_request.include_total or (bool(told) and query.facet_hits is not None),
+            page_request.facets.narrowings(shown, names),
+            msgspec.structs.replace(limits, values=sys.maxsize),
+            start=page_request.start,
+            words=page_request.words,
+            marks=page_request.marks,
+        )
         page = results.search(
-            *(cx, snapshot, repository, principals, question, context.clock()),
+            *(cx, snapshot, repository, principals, question, page_request.now),
             options.max_page_offset,
             options.max_pending_changes,
             context.memory,
             options.max_sorted_hits,
-            options.names.type_prefix,
+            names.type_prefix,
         )
+        caller_page = _CallerPage(caller, here, page, shown_facets)
+        if query.sorts:
+            view, hit_ids = RepositoryView.read(cx, repository, principals), [hit.object_id for hit in page.hits]
+            caller_page = msgspec.structs.replace(
+                caller_page,
+                sort_kinds=tuple(catalogue.property(sort.name).kind for sort in query.sorts),
+                places=sorting.places(cx, view, query.sorts, hit_ids, names.type_prefix),
+            )
         if not page_request.inline:
-            return page, {}
-        return page, search.inlined_hits(cx, context, repository, principals, page.hits, here, page_request.form)
+            return caller_page
+        inlined_objects = search.inlined_hits(cx, context, repository, principals, page.hits, here, page_request.form)
+        return msgspec.structs.replace(caller_page, inlined=inlined_objects)
 
     return search_one
+
+
+def _room(context: RepositoryContext, callers: Sequence[Caller]) -> int:
+    return facet_sums.room(context.options.max_facet_values, len(callers))
+
+
+def _add_up(caller_pages: Sequence[_CallerPage], room: int) -> tuple[FacetCounts, ...]:
+    if not caller_pages:
+        return ()
+    return facet_sums.add_up(caller_pages[0].facets, room, [each.page.facets for each in caller_pages])
 
 
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
@@ -278,7 +336,9 @@ def _feed(
         total=sum(each.page.total or 0 for each in caller_pages) if page_request.include_total else None,
         entries=tuple(
             search.entry(hit, caller_pages[number].here, caller_pages[number].inlined.get(hit.object_id))
-            for number, hit in federation.merge(query, [each.page.hits for each in caller_pages])
+            for number, hit in federation.merge(
+                query, [SortedHits(each.page.hits, each.places) for each in caller_pages]
+            )
         ),
         entry_links=page_request.form.links,
         facets=(),
@@ -301,7 +361,8 @@ def _join(names: Collection[str]) -> str:
     return ",".join(re.sub(r"([\\,])", r"\\\1", name) for name in names)
 
 
-def _read_request(request: Request, options: RepositoryOptions) -> _PageRequest:
+def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
+    options = context.options
     values = {name: text for name, text in parameters.read(request).items() if text}
     query_names = [name for name in _QUERY if name in values]
     if "link" in values and query_names:
@@ -320,4 +381,6 @@ def _read_request(request: Request, options: RepositoryOptions) -> _PageRequest:
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),
         marks=parameters.truth(values, "marks", default=False),
+        facets=facets.read_request(values, options),
+        now=context.clock(),
     )

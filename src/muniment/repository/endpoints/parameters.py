@@ -77,7 +77,16 @@ MARKS = Parameter(
     "is the one behind.",
     _TRUTH,
 )
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
+COLLAPSE = Parameter(
+    "collapse",
+    "`content`: of the hits with equal content that the caller may read, the first one stands for all, and `copies` "
+    "says how many others there are. Total and facets count these too.",
+    {"type": "string", "enum": ["none", "content"], "default": "none"},
+)
+SEARCH = (
+    *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, COLLAPSE, WAIT_FOR, FACET_IDS),
+    *(QUERY_LOCALE, WORDS),
+)
 KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
@@ -87,6 +96,12 @@ SUGGESTIONS = Parameter(
     "How many completions are shown at most, up to 50.",
     {"type": "integer", "minimum": 1, "default": 10},
 )
+_SIMILAR_ITEMS = Parameter(
+    ITEMS_PER_PAGE.name,
+    "How many documents are listed at most; more than the server allows is as many as it allows.",
+    {**_NUMBER, "default": 10},
+)
+SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
 EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
@@ -109,8 +124,13 @@ REPOSITORIES = Parameter(
     "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
     "open.",
 )
-SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, QUERY_LOCALE, WORDS)
-KEYWORD_SEARCH_OF_SEVERAL = (Q, OBJECT_TYPE, SORT, LINK, LOCATIONS, COLLECTIONS, *SEARCH_OF_SEVERAL)
+SEARCH_OF_SEVERAL = (
+    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS, QUERY_LOCALE, WORDS),
+)
+KEYWORD_SEARCH_OF_SEVERAL = (
+    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
+    *SEARCH_OF_SEVERAL,
+)
 MAX_RESULTS = Parameter(
     "max-results-count",
     "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
@@ -168,10 +188,11 @@ DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
     "belongs to a GET; a POST says it in the query document",
 )
 SEARCH_OF_SEVERAL_REFUSED = {
-    **dict.fromkeys(("facet", "timezone", "facet-value-constraints", "facet-id-constraints", "wait-for"), NOT_YET),
+    "wait-for": NOT_YET,
     **dict.fromkeys(
         ("page", "items-per-page", "cursor"), "belongs to a repository; this address has 'start' and 'limit'"
     ),
+    "collapse": "belongs to a search of one repository: copies in several are not sought",
 }
 DOCUMENT_SEARCH_OF_SEVERAL_REFUSED = {**SEARCH_OF_SEVERAL_REFUSED, **DOCUMENT_SEARCH_REFUSED}
 SAVING_REFUSED = {"inline": NOT_YET}
@@ -183,6 +204,7 @@ DESCRIPTION_REFUSED = {**SINGLE_REFUSED, **MEDIA_REFUSED}
 """What the interface knows and a method does not take. ``_NO_EFFECT`` says which values are accepted all the same."""
 
 _NO_EFFECT: Mapping[str, str] = {
+    "collapse": "none",
     "hide-shared-parent": "false",
     "include-all-versions": "false",
     "include-domains": "false",

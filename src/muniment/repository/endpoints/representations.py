@@ -139,6 +139,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
             (f"{names.linkrel_base}/primary-content", f"{thing}/contents/content"),
             (f"{names.linkrel_base}/content-media", f"{thing}/content-media"),
             (f"{names.own_linkrel_base}/index-status", f"{thing}/index-status"),
+            (f"{names.own_linkrel_base}/similar", f"{thing}/similar"),
         ]
     if actual_kind != "cabinet":
         links.append((f"{names.linkrel_base}/parent-links", f"{thing}/parent-links"))

@@ -203,9 +203,15 @@ def _page(
     inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
     cursors = asked.cursor, turned_page.following
-    feed = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
+    feed = _feed(
+        *(page, repeated, service, cursors, here, context, inlined),
+        others=others,
+        entry_links=asked.links,
+        collapsed=asked.collapse,
+    )
     if query.facets:
-        counts = facets.in_feed(page, asked.facets, repeated, service, context.options.names)
+        size = parameters.ITEMS_PER_PAGE.name, page.items_per_page
+        counts = facets.in_feed(page.facets, page.facet_hits, asked.facets, repeated, size, service, options.names)
         feed = msgspec.structs.replace(feed, facets=counts)
     etag = ""
     if named_query is not None:
@@ -239,6 +245,7 @@ def question_of(
         FacetLimits(options.max_facets, options.max_facet_values),
         words=asked.words,
         marks=asked.marks,
+        collapse=asked.collapse,
     )
 
 
@@ -312,6 +319,7 @@ def entry(hit: Hit, here: str, inlined: object) -> atom.FeedEntry:
         score=hit.score,
         terms=hit.terms,
         marks=hit.marks,
+        copies=hit.copies,
         inlined=inlined,
         author_address=representations.user_address(here, hit.owner),
     )
@@ -334,6 +342,7 @@ def _feed(
     *,
     others: bool,
     entry_links: bool,
+    collapsed: bool,
 ) -> atom.Feed:
     prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
@@ -352,7 +361,7 @@ def _feed(
         links.append(link("previous", page.page - 1))
     if others:
         links.append(link("first", 1))
-        if page.total is not None:
+        if page.total is not None and not collapsed:
             links.append(link("last", max(1, -(-page.total // page.items_per_page))))
     return atom.Feed(
         id=service,

@@ -54,6 +54,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
     kept: "QuerySource | None" = None
     words: WordsNeeded = "all"
     marks: bool = False
+    collapse: bool = False
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -140,7 +141,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
-    link_parameters = (*own, "facet-id-constraints", "words", *SHOWING)
+    link_parameters = (*own, "facet-id-constraints", "words", "collapse", *SHOWING)
     repeated = {name: query[name] for name in link_parameters if name in query}
     return AskedSearch(
         page=collections.read_number(query),
@@ -156,6 +157,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         cursor=query.get("cursor") or None,
         words=words_needed(query, "all"),
         marks=parameters.truth(query, "marks", default=False),
+        collapse=parameters.choice(query, "collapse", ("none", "content"), default="none") == "content",
     )
 
 

@@ -3,7 +3,7 @@
 Source: given 2.8-2.10; docs/interface.md, ours 6.
 """
 
-from muniment.repository.endpoints import explanations, federated_search, parameters, search, suggestions
+from muniment.repository.endpoints import explanations, federated_search, parameters, search, similar, suggestions
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.endpoints.documents import Documents
 from muniment.repository.refusals import (
@@ -59,6 +59,7 @@ def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ..
         searching,
         explanations.address_below(wire, prefix, SEARCH),
         suggestions.address_below(wire, prefix, SEARCH),
+        similar.address_below(wire, prefix, SEARCH),
     )
 
 

@@ -28,6 +28,9 @@ Leaf: TypeAlias = Term | Wild | Phrase
 Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
 """An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
 
+MOST_FACET_QUESTIONS = 1000
+"""How many times the facets of one search may ask an engine: once a range, and once a value that is counted within."""
+
 
 class IndexedObject(Protocol):
     """The part of an indexed object that decides who may see it."""
@@ -246,6 +249,14 @@ class Snapshot(Protocol):
         """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none.
 
         It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
+        """
+
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in the order in which they stand in it.
+
+        A word tells much if it stands in the text several times, and in few of the objects that the caller finds. The
+        caller finds another object by each of the words than the one with this key. Of several forms of a word, it is
+        the most common one of the text; stop words are left out. Raises IndexUnavailable.
         """
 
     def marker(self, search: Search) -> Marker:

@@ -35,6 +35,16 @@ class ListedObject(NamedTuple):
     place: Place
 
 
+class ContentDigest(NamedTuple):
+    """The SHA-256 digest of an object's content, with what decides who may read it."""
+
+    counter: int
+    object_id: str
+    acl_id: int
+    owner_key: str
+    sha256: bytes
+
+
 class Folder(NamedTuple):
     """What is listed, for whom: the objects of a type, and of those below it, in a folder (unfiled without one)."""
 
@@ -80,6 +90,42 @@ def sort(
     members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
     members = members.where(objects.c.repository_id == view.repository.id)
     return pages.sort(cx, members, order, offset, limit)
+
+
+def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
+    """Return the digests of the contents of those of these objects that have content, in any order.
+
+    It asks for no right. It is one statement, however many they are.
+    """
+    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
+    # A condition on the repository would make SQLite read all of its objects.
+    statement = sa.select(*columns, objects.c.repository_id).join_from(
+        numbers, objects, objects.c.seq == numbers.c.value
+    )
+    rows = cx.execute(statement.where(objects.c.content_sha256.is_not(None)))
+    return [ContentDigest(*row[:4], bytes(row[4])) for row in rows if row[5] == repository_id]
+
+
+def places(
+    cx: Connection,
+    view: RepositoryView,
+    object_ids: Sequence[str],
+    sort_keys: Sequence[SortKey],
+    *,
+    type_prefix: str = "",
+) -> dict[str, Place]:
+    """Return by id the places of at most a page of objects in the order of a sort; each ends with the counter.
+
+    It asks for no right. Raises as ``order_of``.
+    """
+    members = sa.select(objects.c.id).where(
+        objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
+    )
+    by_counter, every = Order((OrderKey(objects.c.seq),)), Stretch(None, 0, len(object_ids))
+    properties = _properties(cx, view, type_prefix)
+    page_rows = pages.fetch(cx, members, properties, by_counter, every, Selection(sort=tuple(sort_keys)))
+    return {row[0]: place for row, place in page_rows}
 
 
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:

@@ -23,7 +23,8 @@ class Link(msgspec.Struct, frozen=True):
 class FeedEntry(msgspec.Struct, frozen=True):
     """One entry of a feed. Only search feeds have ``score`` and ``terms``. ``address`` is the address of the object.
 
-    ``marks`` are the places of the summary that match; None: the caller does not want them.
+    ``marks`` are the places of the summary that match, and ``copies`` the number of hits with the same content that
+    were left out; None: the caller does not want them.
 
     ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML; None: its address alone.
     ``author_address`` is the address of a user who is the author.
@@ -40,6 +41,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     inlined: object = None
     author_address: str = ""
     marks: tuple[tuple[int, int], ...] | None = None
+    copies: int | None = None
 
     def written_marks(self) -> Iterator[tuple[int, int]]:
         """List the marks as places of the summary that is written, which lacks what XML forbids."""
@@ -151,6 +153,8 @@ def _entry(entry: FeedEntry, escaped_texts: _Escaped, *, links: bool) -> str:
         if entry.marks is not None:
             marks = "".join([f'<dm:mark start="{start}" end="{end}"/>' for start, end in entry.written_marks()])
             relevance += f"<dm:marks>{marks}</dm:marks>\n"
+        if entry.copies is not None:
+            relevance += f"<dm:copies>{entry.copies}</dm:copies>\n"
     elif entry.author_address:
         author += f"<uri>{escaped_texts[entry.author_address]}</uri>"
     return (
@@ -215,6 +219,8 @@ def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, 
         document["terms"] = [_clean(term) for term in entry.terms]
     if entry.marks is not None:
         document["marks"] = [{"start": start, "end": end} for start, end in entry.written_marks()]
+    if entry.copies is not None:
+        document["copies"] = entry.copies
     document["content"] = entry.inlined
     if entry.inlined is None:
         document["content"] = {"src": entry.address, "type": media_type, "content-type": media_type}

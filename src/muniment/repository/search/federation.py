@@ -1,19 +1,27 @@
 """One search of several repositories: what each of them is asked, and in which order their hits stand together.
 
-Source: docs/aql.md, "Several repositories"; docs/decisions/0046.
+Source: docs/aql.md, "Several repositories"; docs/decisions/0046; docs/decisions/0063.
 """
 
+import functools
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from muniment.repository.aql.tree import Query
-from muniment.repository.refusals import BadSort, NotOfferedYet
-from muniment.repository.search.results import Hit
+from muniment.repository.aql.tree import Query, SortCriterion
+from muniment.repository.aql.values import Kind
+from muniment.repository.cursors import Place
+from muniment.repository.refusals import BadSort
+from muniment.repository.search.results import Hit, HitPage
 
-_MODIFICATION = "r_modify_date"
+
+class SortedHits(NamedTuple):
+    """Hits of one repository in their order there; with sorts, by id where each stands in the order of these."""
+
+    hits: Sequence[Hit]
+    places: Mapping[str, Place] = {}
 
 
 class HitOfSeveral(NamedTuple):
@@ -21,14 +29,6 @@ class HitOfSeveral(NamedTuple):
 
     repository: int
     hit: Hit
-
-
-def check(query: Query) -> None:
-    """Check that several repositories can be asked at one time. Raises BadSort, NotOfferedYet."""
-    if query.facets:
-        raise NotOfferedYet("Facets of several repositories are not offered yet: ask each one at its own address.")
-    if query.sorts and [sort.name for sort in query.sorts] != [_MODIFICATION]:
-        raise BadSort("The hits of several repositories can be sorted by the last modification alone.")
 
 
 def of_repository(query: Query, name: str) -> Query | None:
@@ -39,17 +39,57 @@ def of_repository(query: Query, name: str) -> Query | None:
     return msgspec.structs.replace(query, locations=inside, repositories=())
 
 
-def merge(query: Query, hits_of_each: Iterable[Sequence[Hit]]) -> list[HitOfSeveral]:
-    """Put the hits of several repositories in one order: by the query's sort, else by score, and then the newest first.
+def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequence[Kind]]) -> None:
+    """Check that all repositories order values of the same kinds by these sorts. Raises BadSort."""
+    for at, sort in enumerate(sorts):
+        first_repository = ""
+        for repository, kinds in kinds_of_each.items():
+            first_repository = first_repository or repository
+            if kinds[at] != kinds_of_each[first_repository][at]:
+                raise BadSort(
+                    f"The property {sort.name!r} is of kind {kinds_of_each[first_repository][at]} in "
+                    f"{first_repository!r} and of kind {kinds[at]} in {repository!r}, so the hits of both have no one "
+                    f"order: name the repositories to search ({sort.place})."
+                )
 
-    The hits of one repository keep the order in which they come.
+
+def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
+    """Put the hits of several repositories in one order, that of one repository.
+
+    It is the order of the query's sorts, equal hits as they were made; else by score, and then the newest first. The
+    hits of one repository keep the order in which they come.
     """
-    oldest_first = bool(query.sorts) and query.sorts[0].ascending
+    runs = list(hits_of_each)
 
-    def place(each: HitOfSeveral) -> tuple[float, int]:
-        if query.sorts:
-            return 0.0, each.hit.updated if oldest_first else -each.hit.updated
+    def by_score(each: HitOfSeveral) -> tuple[float, int]:
         return -each.hit.score, -each.hit.updated
 
-    runs = [[HitOfSeveral(number, hit) for hit in hits] for number, hits in enumerate(hits_of_each)]
-    return list(heapq.merge(*runs, key=place))
+    directions = (*(not sort.ascending for sort in query.sorts), False)
+
+    def before(one: HitOfSeveral, other: HitOfSeveral) -> int:
+        mine, theirs = (runs[each.repository].places[each.hit.object_id] for each in (one, other))
+        return _compare(mine, theirs, directions)
+
+    numbered = [[HitOfSeveral(number, hit) for hit in run.hits] for number, run in enumerate(runs)]
+    if query.sorts:
+        return list(heapq.merge(*numbered, key=functools.cmp_to_key(before)))
+    return list(heapq.merge(*numbered, key=by_score))
+
+
+def fed(pages: Sequence[HitPage]) -> int | None:
+    """Return how many hits fed the facets of all these pages, None where all did; else the pages have totals."""
+    if all(page.facet_hits is None for page in pages):
+        return None
+    return sum((page.total or 0) if page.facet_hits is None else page.facet_hits for page in pages)
+
+
+def _compare(one: Place, other: Place, descending: Sequence[bool]) -> int:
+    """Say which place comes first, as the database orders them: what has no value comes last in either direction."""
+    for mine, theirs, is_descending in zip(one, other, descending, strict=True):
+        if mine == theirs:
+            continue
+        if mine is None or theirs is None:
+            return 1 if mine is None else -1
+        is_greater: bool = mine > theirs  # type: ignore[operator]
+        return 1 if is_greater != is_descending else -1
+    return 0

@@ -10,10 +10,11 @@ from muniment.repository.index.contract import Snapshot
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
-from muniment.repository.search import results, walks
+from muniment.repository.search import copies, results, walks
+from muniment.repository.search.copies import CollapsedSearch
 from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import HitPage, SearchQuestion
-from muniment.repository.search.walks import Binding, Cursor, Walk
+from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 
 
 class TurnedPage(NamedTuple):
@@ -39,6 +40,8 @@ def by_number(
     memory: SearchMemory,
 ) -> HitPage:
     """Return a page as it stands now. Raises as ``results.search``."""
+    if question.collapse:
+        return copies.page(CollapsedSearch(cx, snapshot, repository, principals, question, now, options, memory))
     return results.search(
         cx,
         snapshot,
@@ -85,12 +88,13 @@ def follow(
     size = question.items_per_page
     binding = Binding(repository.id, principals.key, selection, question.page, size)
     cursor = walks.read(cx, cursor_text, binding, options.walk_seconds, now)
+    if question.collapse:
+        asked = (cx, snapshot, repository, principals, question, cursor.began, options, memory)
+        return _follow_collapsed(CollapsedSearch(*asked), cursor, selection, now)
     part = walks.fetch(cx, cursor.name, repository.id, principals.key, cursor.offset, size, now)
     unkept: Walk | None = None
-    if cursor.edition:
-        if part is None or part.edition != cursor.edition:
-            raise walks.unknown_link()
-    elif part is None:
+    _check_edition(cursor, part)
+    if part is None:
         unkept = _make(cx, snapshot, repository, principals, question, cursor, now, options, memory)
         part = unkept.part(cursor.offset, size)
     page = results.page_of_counters(
@@ -105,12 +109,34 @@ def follow(
         memory,
     )
     onwards = cursor.after(part, size)
-    following = None
-    if onwards is not None:
-        next_page = Binding(repository.id, principals.key, selection, question.page + 1, size)
-        following = walks.write(cx, onwards, next_page)
+    next_page = Binding(repository.id, principals.key, selection, question.page + 1, size)
+    following = None if onwards is None else walks.write(cx, onwards, next_page)
     page = msgspec.structs.replace(page, has_more=onwards is not None or part.cut)
     return TurnedPage(page, following, unkept if following else None, walks.expiry(cursor, options.walk_seconds))
+
+
+def _follow_collapsed(asked: CollapsedSearch, cursor: Cursor, selection: str, now: Instant) -> TurnedPage:
+    """Return the page that a cursor leads to in a walk of ``copies``."""
+    cx, key, repository_id = asked.cx, asked.principals.key, asked.repository.id
+    whole = walks.fetch(cx, cursor.name, repository_id, key, 0, walks.WHOLE, now)
+    _check_edition(cursor, whole)
+    unkept: Walk | None = None
+    if whole is None:
+        unkept = copies.make_walk(asked, cursor, walks.counters_shown(cx, cursor, repository_id, key, now))
+        whole = unkept.part(0, walks.WHOLE)
+    page, next_start = copies.page_of_walk(asked, whole.counters, cursor.offset)
+    following = None
+    if next_start is not None:
+        next_page = Binding(repository_id, key, selection, page.page + 1, page.items_per_page)
+        following = walks.write(cx, Cursor(cursor.name, cursor.began, next_start, whole.edition), next_page)
+    page = msgspec.structs.replace(page, has_more=following is not None or whole.cut)
+    return TurnedPage(page, following, unkept if following else None, walks.expiry(cursor, asked.options.walk_seconds))
+
+
+def _check_edition(cursor: Cursor, part: Slice | None) -> None:
+    """Raise UnknownLink for a cursor into a walk that is not kept, or not that one."""
+    if cursor.edition and (part is None or part.edition != cursor.edition):
+        raise walks.unknown_link()
 
 
 def _make(

@@ -52,6 +52,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
     nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
+    ``collapse`` is for ``copies`` alone: copies of hits are left out.
     """
 
     query: Query
@@ -64,13 +65,14 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     start: int = 0
     words: WordsNeeded = "all"
     marks: bool = False
+    collapse: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now.
 
     ``marks`` are the places of the summary that match: the first character, and the one behind the last. They are None
-    unless the caller wants them.
+    unless the caller wants them. ``copies`` is how many hits with the same content were left out, None if none were.
     """
 
     object_id: str
@@ -81,6 +83,7 @@ class Hit(msgspec.Struct, frozen=True):
     score: float
     terms: tuple[str, ...]
     marks: tuple[tuple[int, int], ...] | None = None
+    copies: int | None = None
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -128,7 +131,7 @@ def search(
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
     if question.words == "auto":
-        return _relaxed_if_few(
+        return relaxed_if_few(
             lambda asked: search(
                 *(cx, snapshot, repository, principals, asked, now, max_offset, max_pending),
                 *(memory, max_sorted, type_prefix),
@@ -147,7 +150,7 @@ def search(
         one_more = msgspec.structs.replace(index_search, limit=question.items_per_page + 1)
         counters = sorting.counters(cx, view, snapshot, one_more, sorts, max_sorted, type_prefix)
         on_page = tuple(counters[: question.items_per_page])
-        page = _page_of_counters(cx, snapshot, repository, principals, question, index_search, on_page)
+        page = show(cx, snapshot, repository, principals, question, index_search, on_page, index_search)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
     answer, visible_objects = answer or snapshot.search(index_search), index_search.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
@@ -174,8 +177,11 @@ def search(
     )
 
 
-def _relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion) -> HitPage:
-    """Answer with the hits that have all words, or with those that have any if the former do not fill one page."""
+def relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion) -> HitPage:
+    """Answer with the hits that have all words, or with those that have any if the former do not fill one page.
+
+    The question's ``words`` are ``auto``; ``answer`` is asked with others.
+    """
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)
     if page.has_more or not may_relax(question.query):
@@ -216,6 +222,20 @@ def standing(
     memory = memory or SearchMemory()
     index_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
     index_search = msgspec.structs.replace(index_search, limit=limit)
+    return in_order(cx, snapshot, repository, principals, question, index_search, max_sorted, type_prefix)
+
+
+def in_order(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    index_search: Search,
+    max_sorted: int,
+    type_prefix: str,
+) -> Sequence[int]:
+    """Return the counters of the hits of a question's prepared search in the order in which they stand."""
     if not question.query.sorts:
         return snapshot.counters(index_search, "relevance")
     view = RepositoryView.read(cx, repository, principals)
@@ -239,7 +259,23 @@ def page_of_counters(
     not checked again, because the search that found them did so. If a location does not exist any more, total and
     facets are left out. Raises as ``search``.
     """
-    memory = memory or SearchMemory()
+    searches = searches_of_counters(
+        *(cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory())
+    )
+    return show(cx, snapshot, repository, principals, question, searches[0], counters, searches[1])
+
+
+def searches_of_counters(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    now: Instant,
+    max_pending: int,
+    memory: SearchMemory,
+) -> tuple[Search, Search]:
+    """Prepare the search for objects that a question has found, without its locations, and that for what it counts."""
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
@@ -250,10 +286,10 @@ def page_of_counters(
         if not question.query.locations:
             raise
         count_search = msgspec.structs.replace(index_search, facets=())
-    return _page_of_counters(cx, snapshot, repository, principals, question, index_search, counters, count_search)
+    return index_search, count_search
 
 
-def _page_of_counters(
+def show(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,
@@ -261,9 +297,9 @@ def _page_of_counters(
     question: SearchQuestion,
     index_search: Search,
     counters: Sequence[int],
-    count_search: Search | None = None,
+    count_search: Search,
 ) -> HitPage:
-    """Show those hits of a search that have these counters, in this order; another search may say what is counted."""
+    """Show those hits of a search that have these counters, in this order. Another search says what is counted."""
     summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
     browsable = [
         summary
@@ -273,7 +309,7 @@ def _page_of_counters(
     among = frozenset(summary.id for summary in browsable)
     search_among = Search(index_search.query, index_search.visible, 0, len(among), among=among)
     index_hits = {hit.object_id: hit for hit in snapshot.search(search_among).hits} if among else {}
-    count_search, answer = count_search or index_search, Answer(())
+    answer = Answer(())
     if count_search.total or count_search.facets:
         answer = snapshot.search(msgspec.structs.replace(count_search, offset=0, limit=0))
     return HitPage(

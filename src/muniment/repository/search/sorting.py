@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.repository.aql.tree import SortCriterion
+from muniment.repository.cursors import Place
 from muniment.repository.filters.reader import MAX_SORT_KEYS
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.index.contract import Answer, Search, Snapshot, SortedBy
@@ -95,6 +96,16 @@ def counters(
     if len(hits) > most:
         raise _too_many(most)
     return lists.sort(cx, view, hits, order, search.offset, search.limit)
+
+
+def places(
+    cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], object_ids: Sequence[str], type_prefix: str
+) -> dict[str, Place]:
+    """Return by id where each of at most a page of hits stands in the order of these sorts; each ends with the counter.
+
+    A place has a value for each sort. Raises UnknownProperty, BadSort.
+    """
+    return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
 
 
 def _sort_keys(sorts: Sequence[SortCriterion]) -> list[SortKey]:

@@ -30,6 +30,9 @@ FORMAT = 1
 SHOWN_AT_MOST = 200
 """How many counters a cursor holds at most. Those of a larger page are kept as a walk of their own."""
 
+WHOLE = 1_000_000
+"""More hits than any walk has."""
+
 _walks = sa.Table(
     "walks",
     repository_tables,
@@ -55,7 +58,7 @@ _ROW_BYTES = 200
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order.
+    """A walk as it is kept: the counters of its hits in their order. A walk of ``copies`` says more of each hit.
 
     ``edition`` tells a walk from an earlier one of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
@@ -171,7 +174,7 @@ def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: s
     """Return the counters of the first page's hits. Raises UnknownLink if they are not kept any more."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
-    part = fetch(cx, cursor.shown_name, repository_id, caller, 0, 1_000_000, now)
+    part = fetch(cx, cursor.shown_name, repository_id, caller, 0, WHOLE, now)
     if part is None:
         raise unknown_link()
     return part.counters
@@ -236,16 +239,21 @@ def make(
     cut ends with a whole page. What stands before a first page further down is passed over: as many hits as the middle
     one of its own hits says, so that hits that moved or came since do not count.
     """
-    passed_count, cut = 0, len(standing) > most
-    if first_page > 1:
-        places = {counter: at for at, counter in enumerate(standing)}
-        shifts = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
-        passed_count = max(0, shifts[len(shifts) // 2]) if shifts else (first_page - 1) * items_per_page
+    passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)
     counters = [counter for counter in standing[passed_count:most] if counter not in left_out]
     if cut and len(counters) > items_per_page:
         del counters[len(counters) // items_per_page * items_per_page :]
     return Walk.of(cursor.name, counters, cut=cut)
+
+
+def count_passed(standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int) -> int:
+    """Count the hits that stand before a first page. ``make`` says how, and what the arguments are."""
+    if first_page == 1:
+        return 0
+    places = {counter: at for at, counter in enumerate(standing)}
+    shifts = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
+    return max(0, shifts[len(shifts) // 2]) if shifts else (first_page - 1) * items_per_page
 
 
 def unknown_link() -> UnknownLink:

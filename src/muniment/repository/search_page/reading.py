@@ -23,6 +23,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexBehind, IndexUnavailable, UnknownSavedSearch
 from muniment.repository.repositories import Repository
+from muniment.repository.search import similar
 from muniment.repository.search_page import choices, frame, marking, questions, searching, sessions
 from muniment.repository.search_page.marking import Piece
 from muniment.repository.search_page.questions import PageQuestion
@@ -33,6 +34,9 @@ _PART = 40_000
 """How many characters of a text are on one page, at most."""
 
 _BEFORE_A_CUT = 500
+
+_SIMILAR = 5
+"""How many documents like the one that is shown are listed, at most."""
 
 _LOOKED_THROUGH = 25
 """In how many parts of a text the first marked word is looked for."""
@@ -81,6 +85,13 @@ class TextPart(msgspec.Struct, frozen=True):
     marks: int
 
 
+class SimilarDocument(msgspec.Struct, frozen=True):
+    """A document like the one that is shown: its id, and its title or name."""
+
+    id: str
+    heading: str
+
+
 class ShownObject(msgspec.Struct, frozen=True):
     """An object as its page tells it. ``text`` is None where there is none to show; ``why`` says why."""
 
@@ -106,8 +117,10 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     shown = await caller.read_long(
         lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options.names)
     )
+    documents = await _similar(context, caller, object_id) if shown.text is not None else []
     values = await searching.around(request, context, session, caller, asked)
-    return frame.draw(request, "object.html", values | {"object": shown, "user_id": shown.user_id})
+    values |= {"object": shown, "similar": documents, "user_id": shown.user_id}
+    return frame.draw(request, "object.html", values)
 
 
 async def download(request: Request, context: RepositoryContext) -> Response:
@@ -134,6 +147,29 @@ async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestio
         return None
 
 
+async def _similar(context: RepositoryContext, caller: Caller, object_id: str) -> list[SimilarDocument]:
+    """List some documents like this one; none while the index cannot tell."""
+    repository = caller.repository
+
+    def find(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[SimilarDocument]:
+        page = similar.find(
+            *(cx, snapshot, repository, principals, object_id, _SIMILAR, context.clock(), context.options),
+            context.memory,
+            bare=True,
+        )
+        stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+        return [SimilarDocument(hit.object_id, _heading(stored[hit.object_id])) for hit in page.hits]
+
+    try:
+        return await caller.search(context.indexes(repository), find)
+    except (IndexBehind, IndexUnavailable):
+        return []
+
+
+def _heading(stored: StoredObject) -> str:
+    return str(next(iter(stored.properties.get("title", ())), "")).strip() or stored.name
+
+
 def _read(
     cx: Connection,
     repository: Repository,
@@ -156,7 +192,7 @@ def _read(
     return ShownObject(
         user_id=principals.id,
         id=stored.id,
-        heading=str(next(iter(stored.properties.get("title", ())), "")).strip() or stored.name,
+        heading=_heading(stored),
         is_folder=holds_objects(stored.id),
         folder=(stored.folder_id, folder_names[stored.folder_id])
         if stored.folder_id and stored.folder_id in folder_names

@@ -79,6 +79,10 @@ class Given:
         """Correct nothing."""
         raise NotImplementedError((visible, word))
 
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Tell nothing."""
+        raise NotImplementedError((visible, key, text, limit))
+
     def marker(self, search: Search) -> Marker:
         """Mark nothing."""
         raise NotImplementedError(search)

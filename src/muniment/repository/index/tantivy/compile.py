@@ -3,12 +3,10 @@
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
 queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
 other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match it, the engine
-refuses the query and leaves no word out. A range of strings becomes a regular expression over the term dictionary,
-which reads only the terms of the range. A range of numbers goes through the parser, which gets integers only.
+refuses the query and leaves no word out.
 """
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -37,20 +35,17 @@ from muniment.repository.aql.tree import (
     Keywords,
     Phrase,
     Term,
-    Value,
     Wild,
     Without,
 )
-from muniment.repository.folding import fold
 from muniment.repository.index.contract import Leaf, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.combining import SEVERAL, all_of, any_of, silent
+from muniment.repository.index.tantivy.comparisons import Comparisons
 from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
-from muniment.repository.index.tantivy.rarity import Rarity
-from muniment.repository.refusals import BadQuery
-
-_SEVERAL = 100
-"""The number of terms up to which an OR is faster than a set."""
+from muniment.repository.index.tantivy.rarity import Rarity, may_rank
+from muniment.repository.index.tantivy.regexes import Allowance
 
 LEAD = 4096.0
 """What an object scores more that meets the keywords of a relaxed search as they were written.
@@ -65,10 +60,12 @@ _NEIGHBOURS, _SLOP = 0.12, 2
 _AS_WRITTEN = 0.1
 """What part of its score a word adds that stands in the object just as in the query, and not in another form."""
 
+_MOST_RANKED = 8
+"""How many words with wildcards of one query are ranked."""
+
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
 """Remembers the query for the objects that carry one of some ACLs or belong to an owner. An ACL weighs 1."""
@@ -87,6 +84,7 @@ class CompiledQuery(NamedTuple):
 
     Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
     ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
+    ``ranked`` are the patterns whose hits are ranked by the words that they hold.
     """
 
     anywhere: Query
@@ -94,6 +92,7 @@ class CompiledQuery(NamedTuple):
     leaves: tuple[CompiledLeaf, ...]
     needs_all: bool
     level: float | None = None
+    ranked: tuple[Pattern, ...] = ()
 
 
 class Compiler:
@@ -112,15 +111,16 @@ class Compiler:
         permissions: "PermissionMemory",
         rarity: Rarity | None = None,
     ) -> None:
-        self._index = index
         self._schema = schema
         self._searched_fields = {
             readable: fields.searched_fields(number, readable=readable) for readable in (True, False)
         }
+        self._one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
-        self._expressions = 0
+        self._allowance = Allowance()
+        self._comparisons = Comparisons(index, schema, self._allowance)
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
         """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score.
@@ -133,19 +133,17 @@ class Compiler:
             for leaf in dict.fromkeys(every_leaf)
         )
         all_needed = needs_all(query.condition)
-        is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
-        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, float(len(every_leaf)) if is_level else None)
+        level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
+        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
         """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
-        type_clauses = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
+        type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def query_of(readable: bool) -> Query:
             condition = query.condition
             condition_clauses = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
-            return Query.boolean_query(
-                [*type_clauses, *condition_clauses] or [(Occur.Must, _silent(Query.all_query()))]
-            )
+            return Query.boolean_query([*type_clauses, *condition_clauses] or [(Occur.Must, silent(Query.all_query()))])
 
         anywhere = query_of(readable=True)
         by_keywords = query.condition is not None and has_keywords(query.condition)
@@ -153,7 +151,7 @@ class Compiler:
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
-        return _silent(self._condition(condition, readable=False))
+        return silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
@@ -162,35 +160,35 @@ class Compiler:
         metadata.
         """
         if _is_one(query, visible):
-            return _all_of([_silent(self.browsable(visible)), query.anywhere])
-        found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
+            return all_of([silent(self.browsable(visible)), query.anywhere])
+        found_anywhere = all_of([silent(self.readable(visible)), query.anywhere])
         only_browsable = self.only_browsable(visible) or Query.empty_query()
-        return _any_of([found_anywhere, _all_of([_silent(only_browsable), query.in_metadata])])
+        return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
-    def holding(self, visible: Visible, word: str, exact: bool) -> Query:
-        """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
+    def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
+        """Make the query by which a caller finds the objects with a word, exact or by its stem, or with a pattern."""
 
-        def query_of(readable: bool) -> Query:
-            pairs = self._searched_fields[readable]
-            return _any_of([self._term(pair.words if exact else pair.stems, word) for pair in pairs])
+        def in_field(pair: fields.WordFields) -> Query:
+            field = pair.words if exact else pair.stems
+            return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._term(field, sought)
 
-        return self._finding(visible, query_of)
+        return self._finding(visible, lambda readable: any_of(list(map(in_field, self._searched_fields[readable]))))
 
     def matching_term(self, visible: Visible, term: Term) -> Query:
         """Make the query by which a caller finds the objects that match a term."""
         return self._finding(visible, lambda readable: self.leaf(term, readable))
 
     def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
-        anywhere, in_metadata = (_silent(query_of(readable)) for readable in (True, False))
+        anywhere, in_metadata = (silent(query_of(readable)) for readable in (True, False))
         return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
         """Make the query for those of a query's objects that have one of these keys."""
-        return _all_of([query, _silent(self._terms(fields.KEY, keys))])
+        return all_of([query, silent(self._terms(fields.KEY, keys))])
 
     def browsable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may browse."""
@@ -214,13 +212,13 @@ class Compiler:
 
         A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
-        few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
+        few = (Occur.Must, silent(self._terms(fields.KEY, keys)))
         clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *clauses])
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
         """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
-        return _any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
+        return any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
 
     def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
@@ -230,7 +228,7 @@ class Compiler:
                 return self._wild(words, self._analyser.wild(leaf.text))
             case Term(fuzzy=True):
                 similar = self._similar(words, self._analyser.exact(leaf.text))
-                return _any_of([self._term_of(leaf, stems, words), *similar])
+                return any_of([self._term_of(leaf, stems, words), *similar])
             case Term():
                 return self._term_of(leaf, stems, words)
             case _:
@@ -239,14 +237,14 @@ class Compiler:
     def _term_of(self, term: Term, stems: str, words: str) -> Query:
         """Make the query for a term in any of its ways. An object that holds several of them scores the best."""
         ways = [self._words(stems if way.stems else words, way.words) for way in self._analyser.ways(term.text)]
-        return _any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
+        return any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
 
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:
             hidden_query = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
             return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)])
         permitted_query = self._permissions.answer(
-            (acls, visible.owner), lambda: _any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
+            (acls, visible.owner), lambda: any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
         )
         return self._apply_decisions(visible, permitted_query, decided_keys)
 
@@ -261,7 +259,7 @@ class Compiler:
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
-            permitted_query = _any_of([Query.boolean_query(clauses), newly_permitted])
+            permitted_query = any_of([Query.boolean_query(clauses), newly_permitted])
         if visible.hidden:
             hidden_query = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
             permitted_query = Query.boolean_query([(Occur.Must, permitted_query), hidden_query])
@@ -271,15 +269,15 @@ class Compiler:
         match condition:
             case ConditionSet():
                 parts = [self._condition(part, readable) for part in condition.conditions]
-                return _all_of(parts) if condition.operator == "AND" else _any_of(parts)
+                return all_of(parts) if condition.operator == "AND" else any_of(parts)
             case Unless():
-                return _all_of([], [self._condition(condition.condition, readable)])
+                return all_of([], [self._condition(condition.condition, readable)])
             case Fulltext(keywords):
                 return Query.empty_query() if keywords is None else self._keywords(keywords, readable)
             case Carries():
-                return _silent(self._acls(frozenset(condition.acls)))
+                return silent(self._acls(frozenset(condition.acls)))
             case OneOf() | Between() | Like() | HasValue():
-                return _silent(self._comparison(condition))
+                return silent(self._comparisons.query(condition))
             case _:
                 assert_never(condition)
 
@@ -290,15 +288,15 @@ class Compiler:
                 exclusions = [
                     self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)
                 ]
-                return _all_of(parts, exclusions)
+                return all_of(parts, exclusions)
             case Either():
                 words = [part for part in keywords.parts if isinstance(part, Term)]
                 closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
-                return _any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
+                return any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
             case AnyWord():
                 return self._any_word(keywords, readable)
             case Without():
-                return _all_of([], [self._keywords(keywords.part, readable)])
+                return all_of([], [self._keywords(keywords.part, readable)])
             case Term() | Wild() | Phrase():
                 return self.leaf(keywords, readable)
             case _:
@@ -308,7 +306,7 @@ class Compiler:
         """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
-        return _any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
+        return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
         """Make queries that add to the score of objects that hold words just as the query does.
@@ -341,10 +339,14 @@ class Compiler:
         return self._weigh(phrase, field, [word for _, word in words])
 
     def _is_level(self, leaf: Leaf) -> bool:
-        """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
+        """Say whether every object that a leaf finds scores 1: a single word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
-        one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
-        return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
+        return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
+
+    def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
+        """Return the first patterns that can be ranked: so many words cannot be scored for each of a thousand."""
+        wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
+        return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""
@@ -354,9 +356,9 @@ class Compiler:
         if len(words) > 1:
             first_place = words[0][0]
             phrase: list[str | tuple[int, str]] = [
-                (place - first_place, self._affordable(regexes.of_pattern(each))) for place, each in words
+                (place - first_place, self._allowance.spend(regexes.of_pattern(each))) for place, each in words
             ]
-            parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, phrase))))
+            parts.append((Occur.Must, silent(Query.regex_phrase_query(self._schema, field, phrase))))
         return Query.boolean_query(parts)
 
     def _one_wild(self, field: str, pattern: Pattern) -> Query:
@@ -364,9 +366,10 @@ class Compiler:
             case (str(word),):
                 return self._word(field, word)
             case (str(beginning), Gap.RUN):
-                return Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+                found = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
             case _:
-                return Query.regex_query(self._schema, field, self._affordable(regexes.of_pattern(pattern)))
+                found = Query.regex_query(self._schema, field, self._allowance.spend(regexes.of_pattern(pattern)))
+        return found if self._rarity is None else self._rarity.by_forms(field, pattern, found)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the query for words that differ in one letter from a single word."""
@@ -381,70 +384,12 @@ class Compiler:
         """Give a query for a word or a phrase the weight that it has for the caller."""
         return query if self._rarity is None else Query.boost_query(query, self._rarity.factor(field, words))
 
-    def _comparison(self, comparison: OneOf | Between | Like | HasValue) -> Query:
-        if not _NAME.fullmatch(comparison.name):
-            raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
-        match comparison:
-            case Like():
-                return self._like(comparison.name, comparison.patterns)
-            case Between():
-                return self._between(comparison)
-            case OneOf():
-                by_kind = _by_kind(comparison.values, written=comparison.written)
-                return _any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
-            case HasValue():
-                return _any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
-            case _:
-                assert_never(comparison)
-
-    def _like(self, name: str, alternatives: Sequence[Pattern]) -> Query:
-        match alternatives:
-            case (Pattern(pieces=(str(beginning), Gap.RUN)),):
-                path = _path("s", name)
-                return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
-            case _:
-                return self._strings(name, regexes.of_patterns(alternatives))
-
-    def _strings(self, name: str, expressions: Sequence[str]) -> Query:
-        """Make the query for the strings of a property that match one of these regular expressions."""
-        path = f"s\x01{name}\x00s{fields.MARKER}"
-        path_expressions = [f"{path}(?:{self._affordable(each)})" for each in expressions]
-        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in path_expressions])
-
-    def _affordable(self, expression: str) -> str:
-        """Return a regular expression. Raises BadQuery where those of one query cost too much together."""
-        self._expressions += regexes.cost(expression)
-        if self._expressions > regexes.MOST_COST:
-            raise BadQuery(
-                "The wildcards of the query and its ranges of texts are too long together: write less of them."
-            )
-        return expression
-
-    def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
-        path = _path(kind, name)
-        if len(values) <= _SEVERAL:
-            return _any_of([Query.term_query(self._schema, path, value, "basic") for value in values])
-        return Query.term_set_query(self._schema, path, values)
-
-    def _between(self, range_: Between) -> Query:
-        low, high = range_.low, range_.high
-        if isinstance(low, str) or isinstance(high, str):
-            first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
-            expressions = regexes.of_range(first, last, range_.low_open, range_.high_open)
-            return self._strings(range_.name, regexes.join(expressions))
-        kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
-        least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
-        most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
-        if least > most:
-            return Query.empty_query()
-        return self._index.parse_query(f"{_path(kind, range_.name)}:[{least} TO {most}]", [])
-
     def _term(self, field: str, value: str) -> Query:
         return Query.term_query(self._schema, field, value, "basic")
 
     def _terms(self, field: str, values: Collection[str]) -> Query:
-        if len(values) <= _SEVERAL:
-            return _any_of([self._term(field, value) for value in sorted(values)])
+        if len(values) <= SEVERAL:
+            return any_of([self._term(field, value) for value in sorted(values)])
         return Query.term_set_query(self._schema, field, sorted(values))
 
 
@@ -455,43 +400,3 @@ def _is_one(query: CompiledQuery, visible: Visible) -> bool:
 
 def _alike(visible: Visible) -> bool:
     return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
-
-
-def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:
-    form = fields.as_written if written else fold
-    strings: list[str | int] = [fields.MARKER + form(value) for value in values if isinstance(value, str)]
-    truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
-    doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
-    integers: list[str | int] = [
-        value
-        for value in values
-        if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
-    ]
-    kinds = {"v" if written else "s": strings, "b": truths, "f": doubles, "i": integers}
-    return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
-
-
-def _as_integer(value: float) -> int:
-    """Return the integer by which the index orders a number."""
-    return fields.sortable(value) if isinstance(value, float) else value
-
-
-def _path(kind: str, name: str) -> str:
-    return f"{fields.PROPERTIES}.{kind}.{name}"
-
-
-def _silent(query: Query) -> Query:
-    return Query.const_score_query(query, 0.0)
-
-
-def _all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
-    if len(queries) == 1 and not exclusions:
-        return queries[0]
-    parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, _silent(Query.all_query()))]
-    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in exclusions)])
-
-
-def _any_of(parts: Sequence[Query]) -> Query:
-    if len(parts) == 1:
-        return parts[0]
-    return Query.boolean_query([(Occur.Should, query) for query in parts])

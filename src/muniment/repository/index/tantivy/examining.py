@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 import tantivy
-from tantivy import Query
+from tantivy import Occur, Query
 
 from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
@@ -29,9 +29,18 @@ As many of the text are, to say whether what is in the metadata is in the text a
 
 
 def examine(
-    searcher: tantivy.Searcher, compiler: Compiler, analyser: Analyser, search: Search, query: Query, key: str
+    searcher: tantivy.Searcher,
+    compiler: Compiler,
+    weighing: Compiler,
+    analyser: Analyser,
+    search: Search,
+    query: Query,
+    key: str,
 ) -> Examination | None:
-    """Examine the object with this key; ``query`` finds the hits of the search. None if the index does not hold it."""
+    """Examine the object with this key; ``query`` finds the hits of the search. None if the index does not hold it.
+
+    ``weighing`` weighs words for the caller, and finds patterns in what the caller may see alone.
+    """
     document = _document(searcher, compiler, key)
     if document is None:
         return None
@@ -40,12 +49,15 @@ def examine(
         hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
         return float(hits[0][0]) if hits else None
 
+    def weight_of(leaf: Leaf, *, readable: bool) -> float | None:
+        found = Query.const_score_query(compiler.leaf(leaf, readable=readable), 0.0)
+        return weight(
+            Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))])
+        )
+
     query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = weight(query)
-    weights = [
-        (weight(compiler.leaf(leaf, readable=True)), weight(compiler.leaf(leaf, readable=False)))
-        for leaf in query_leaves
-    ]
+    weights = [(weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves]
     is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
     finder = Finder(analyser, query_leaves)
     places = _properties(finder, document, is_in_metadata)

@@ -12,26 +12,18 @@ import msgspec
 import tantivy
 from tantivy import Occur, Query
 
-from muniment.clock import timestamp
 from muniment.repository.aql import narrowing, periods
 from muniment.repository.aql.conditions import Condition
-from muniment.repository.aql.facets import BoundFacet
+from muniment.repository.aql.facets import BoundFacet, Place
 from muniment.repository.aql.periods import Period, Unit
 from muniment.repository.aql.tree import Value
-from muniment.repository.folding import fold
-from muniment.repository.index.contract import FacetCounts, FacetValue
+from muniment.repository.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import index_kind
 from muniment.repository.refusals import BadQuery
 
 MOST_VALUES = 65_000
 """How many different values a property may have among the hits that a facet counts."""
-
-MOST_PERIODS = 20_000
-"""How many periods a facet may look at."""
-
-MOST_QUESTIONS = 1000
-"""How many times the facets of one search may ask the engine."""
 
 _RANGES = 2000
 """How many ranges one aggregation has."""
@@ -43,7 +35,7 @@ Compile: TypeAlias = Callable[[Condition], Query]
 class _Candidate(NamedTuple):
     """A value with hits: where it stands among the values, its name and constraint, what its hits meet, how many."""
 
-    place: tuple[int, int | float | str, str]
+    place: Place
     name: str
     constraint: str
     condition: Condition
@@ -65,14 +57,7 @@ class FacetCounter:
         return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
 
     def _count(self, query: Query, facet: BoundFacet, answer: object) -> FacetCounts:
-        candidates = self._candidates(query, facet, answer)
-        if facet.sort == "FREQUENCY":
-            candidates.sort(key=lambda each: (-each.hits, each.place))
-        else:
-            descending = facet.sort == "VALUE_DESCENDING"
-            nulls = [each for each in candidates if each.constraint == narrowing.NO_VALUE]
-            others = [each for each in candidates if each.constraint != narrowing.NO_VALUE]
-            candidates = sorted(others, key=lambda each: each.place, reverse=descending) + nulls
+        candidates = facet.in_order(self._candidates(query, facet, answer))
         first_candidates = candidates[: facet.limit]
         return FacetCounts(
             facet.id,
@@ -104,7 +89,8 @@ class FacetCounter:
         else:
             candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
-            candidates.append(_Candidate((1 << 62, 0, ""), "NULL", narrowing.NO_VALUE, facet.of_none(), count))
+            place = facet.place(narrowing.NO_VALUE)
+            candidates.append(_Candidate(place, "NULL", narrowing.NO_VALUE, facet.of_none(), count))
         return candidates
 
     def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[_Candidate]:
@@ -116,7 +102,7 @@ class FacetCounter:
             value = _value(kind, bucket.key)
             name = facet.name_of(value)
             constraint = narrowing.write(name)
-            place = (0, fold(value), value) if isinstance(value, str) else (0, value, "")
+            place = facet.place_of_value(value)
             candidates.append(_Candidate(place, name, constraint, facet.of_value(value), bucket.doc_count))
         return candidates
 
@@ -134,7 +120,7 @@ class FacetCounter:
             for year, count in counts:
                 if count or facet.all_periods:
                     parts |= {part.low: part for part in periods.within(unit, int(year.name), zone)}
-                if len(parts) > MOST_PERIODS:
+                if len(parts) > periods.MOST:
                     raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
             counts = self._in_periods(query, facet, [parts[first] for first in sorted(parts)])
         nonzero = [at for at, (_, count) in enumerate(counts) if count]
@@ -142,7 +128,7 @@ class FacetCounter:
         return [
             _Candidate(
                 (0, period.low, ""),
-                timestamp(period.low) if facet.in_utc else period.name,
+                facet.name_of_period(period),
                 narrowing.write(period.name),
                 facet.of_period(period),
                 count,
@@ -173,7 +159,7 @@ class FacetCounter:
 
     def _note(self) -> None:
         self._questions += 1
-        if self._questions > MOST_QUESTIONS:
+        if self._questions > MOST_FACET_QUESTIONS:
             raise BadQuery("The facets of this search take too long: ask for fewer values, or fewer nested ones.")
 
 

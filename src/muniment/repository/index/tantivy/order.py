@@ -10,12 +10,13 @@ from typing import TypeAlias
 
 import msgspec
 import tantivy
-from tantivy import DocAddress, FieldType, Occur, Query
+from tantivy import DocAddress, FieldType, Query
 
 from muniment.clock import Instant
 from muniment.repository.aql.values import Kind
 from muniment.repository.index.contract import Order, SortedBy
 from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.combining import SEVERAL, all_of, any_of, silent
 
 REACH = 2_000
 """The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
@@ -29,8 +30,8 @@ MOST_BUCKETS = 2_000
 _SORTED = 255
 """The length from which on a text may differ from another one in characters that do not count."""
 
-_SEVERAL = 100
-"""The number of terms up to which an OR is faster than a set."""
+_NOISE, _MOST_NOISY = 1e-6, 100.0
+"""How far two equal scores may lie from each other: a part of the score, or of this score if it is greater."""
 
 _BESIDE = 200
 """How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
@@ -67,11 +68,10 @@ class Ranking:
         count = end + _BESIDE
         result = self._searcher.search(query, count, count=total)
         ranked_hits = list(result.hits)
-        if len(ranked_hits) == count <= REACH and ranked_hits[end - 1][0] == ranked_hits[-1][0]:
+        if len(ranked_hits) == count <= REACH and _end_of_ties(ranked_hits, end) == count:
             ranked_hits = list(self._searcher.search(query, REACH + 1, count=False).hits)
         if end < len(ranked_hits) <= REACH:
-            edge = ranked_hits[end - 1][0]
-            ranked_hits = ranked_hits[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked_hits[end:]))
+            ranked_hits = ranked_hits[: _end_of_ties(ranked_hits, end)]
         return self._head_in_order(ranked_hits)[offset:end], count_of(result)
 
     def by_modification(
@@ -127,12 +127,11 @@ class Ranking:
         """Return the hits of a query whose objects have one of these counters, in the order of ``counters``."""
         if not counters:
             return []
-        if len(counters) <= _SEVERAL:
-            terms = [Query.term_query(self._schema, fields.NUMBER, counter, "basic") for counter in counters]
-            these = Query.boolean_query([(Occur.Should, term) for term in terms])
+        if len(counters) <= SEVERAL:
+            these = any_of([Query.term_query(self._schema, fields.NUMBER, counter, "basic") for counter in counters])
         else:
             these = Query.term_set_query(self._schema, fields.NUMBER, counters)
-        hits = self._searcher.search(both(query, Query.const_score_query(these, 0.0)), len(counters), count=False).hits
+        hits = self._searcher.search(all_of([query, silent(these)]), len(counters), count=False).hits
         places = {counter: place for place, counter in enumerate(counters)}
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[int(each[0] or 0)])
@@ -155,34 +154,51 @@ class Ranking:
             range_query = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
         else:
             range_query = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
-        return count_of(self._searcher.search(both(query, range_query), 1)) or 0
+        return count_of(self._searcher.search(all_of([query, range_query]), 1)) or 0
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
         """Return the objects that were modified at one instant, ordered by counter."""
         at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
-        return self.by_counter(both(query, at_instant), offset, limit, total=False)[0]
+        return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
-        last_score = ranked_hits[REACH][0] if len(ranked_hits) > REACH else None
-        complete = (
-            len(ranked_hits)
-            if last_score is None
-            else next(at for at, hit in enumerate(ranked_hits) if hit[0] <= last_score)
-        )
+        complete = len(ranked_hits)
+        if complete > REACH:
+            complete = REACH
+            while complete and _tie(ranked_hits[complete - 1], ranked_hits[complete]):
+                complete -= 1
         head = ranked_hits[:complete]
         return self._ties_in_order(head) + ranked_hits[complete:]
 
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score (or instant), which stand side by side, by counter."""
-        if all(hit[0] != following[0] for hit, following in itertools.pairwise(hits)):
+        if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         numbered = list(zip(hits, numbers, strict=True))
         in_order: list[Ranked] = []
-        for _, group in itertools.groupby(numbered, key=lambda each: each[0][0]):
-            in_order += [hit for hit, _ in sorted(group, key=lambda each: each[1] or 0)]
+        start = 0
+        while start < len(hits):
+            end = _end_of_ties(hits, start + 1)
+            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1] or 0)]
+            start = end
         return in_order
+
+
+def _tie(hit: Ranked, following: Ranked) -> bool:
+    """Say whether two scores (or instants) are equal, apart from how the engine rounds them.
+
+    The engine rounds the weight of each word, which depends on everybody's documents, to single precision.
+    """
+    return abs(hit[0] - following[0]) <= _NOISE * min(abs(hit[0]), _MOST_NOISY)
+
+
+def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
+    """Return how many of the first hits there are with the ties of the last of these, hits in their order."""
+    while end < len(hits) and _tie(hits[end - 1], hits[end]):
+        end += 1
+    return end
 
 
 class _Bucket(msgspec.Struct, frozen=True):
@@ -225,11 +241,6 @@ def index_kind(kind: Kind, *, folded: bool) -> str:
             return "f"
         case _:
             return "i"
-
-
-def both(query: Query, other: Query) -> Query:
-    """Make the query for the objects that both queries find."""
-    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])
 
 
 def count_of(result: tantivy.SearchResult) -> int | None:

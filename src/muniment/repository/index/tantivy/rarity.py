@@ -4,57 +4,91 @@ The engine weighs a word by how many documents of the whole index hold it, so sc
 documents. A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score
 by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
 which the engine lets nobody replace.
+
+The engine gives every word that a pattern covers the score 1. So a pattern is looked up by the words that it stands
+for. All of them weigh what the pattern weighs as one word, and the word that scores best counts. Which words these are
+is decided by the objects that the caller may see.
 """
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import tantivy
-from tantivy import Query
+from tantivy import Occur, Query
 
 from muniment.memories import Memory
+from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.index.contract import Visible
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
 
-_WORDS, _QUERY_BYTES = 1000, 150_000
+_WORDS, _QUERY_BYTES = 1000, 250_000
 """How many words of one caller are remembered, and how many bytes of their queries as compiled for them."""
+
+MOST_FORMS = 64
+"""How many words of a pattern are scored, the commonest ones."""
+
+FORM_BYTES = 200
+"""What a scored word of a pattern weighs in a query that is remembered."""
+
+_LOOKED_THROUGH = 10_000
+"""How many words with the beginning of a pattern are compared with it, the commonest ones."""
+
+_OTHERS = 0.01
+"""What part of the pattern's weight an object scores that holds other words of the pattern alone."""
 
 CallerKey: TypeAlias = tuple[bool, frozenset[int], frozenset[int], str]
 """What decides what a caller may see of one snapshot: all; or the ACLs that let them browse and read, and their key."""
 
 
+class Forms(NamedTuple):
+    """The commonest words that a pattern stands for, and whether it stands for no others."""
+
+    words: tuple[str, ...]
+    complete: bool
+
+
 class SeenCounts:
     """How many objects one caller finds by each word. A key of ``counts`` is whether the word is exact, and the word.
-    ``compiled`` holds queries with the weights that follow from these counts, by the query as bytes.
+    ``forms`` holds the words of patterns, a word weighs 1. ``compiled`` holds queries with the weights that follow from
+    these counts, by the query as bytes.
     """
 
     def __init__(self) -> None:
-        self.counts: Memory[tuple[bool, str], int] = Memory(_WORDS)
+        self.counts: Memory[tuple[bool, str | Pattern], int] = Memory(_WORDS)
+        self.forms: Memory[Pattern, Forms] = Memory(_WORDS)
         self.compiled: Memory[bytes, tuple[Query, Query]] = Memory(_QUERY_BYTES)
 
 
 class Rarity:
     """The weights of words for one caller, on one searcher that holds so many ``documents`` for the engine.
 
-    ``holding`` makes the query by which the caller finds objects with a word, exact or as a stem; ``everything`` finds
-    all that they may browse.
+    ``holding`` makes the query by which the caller finds objects with a word, exact or as a stem, or with a word of a
+    pattern; ``everything`` finds all that they may browse. ``beginning`` counts the objects with each word that begins
+    so, as the caller finds them. Of the patterns, those of ``ranked`` are ranked.
     """
 
     def __init__(
         self,
         searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
         documents: int,
-        holding: Callable[[str, bool], Query],
+        holding: Callable[[str | Pattern, bool], Query],
         everything: Query,
+        beginning: Callable[[str], Mapping[str, int]],
+        ranked: Collection[Pattern],
         seen_counts: SeenCounts,
     ) -> None:
         self._searcher = searcher
+        self._schema = schema
         self._documents = documents
         self._holding = holding
         self._everything = everything
+        self._beginning = beginning
+        self._ranked = ranked
         self._seen_counts = seen_counts
 
     def factor(self, field: str, words: Sequence[str]) -> float:
@@ -63,15 +97,61 @@ class Rarity:
         A word has one weight for a caller, whether it is found in all of an object or in its metadata.
         """
         exact = field in fields.EXACT
-        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
-        return sum(_idf(self._finding(word, exact), everything) for word in words) / own
+        return sum(self.weight(word, exact) for word in words) / own
 
-    def _finding(self, word: str, exact: bool) -> int:
-        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
+    def by_forms(self, field: str, pattern: Pattern, found: Query) -> Query:
+        """Make the query that ranks what a pattern finds in a field of exact words; ``found`` finds it unranked.
+
+        A hit scores as its best word does, and every word has the weight of the pattern. A hit that holds none of the
+        commonest words comes after the others.
+        """
+        if pattern not in self._ranked:
+            return found
+        forms, weight = self._forms(pattern), self.weight(pattern, exact=True)
+        scores = []
+        for word in forms.words:
+            if holding := self._searcher.doc_freq(field, word):
+                term = Query.term_query(self._schema, field, word, "freq")
+                scores.append(Query.boost_query(term, weight / _idf(holding, self._documents)))
+        best = Query.disjunction_max_query(scores) if scores else Query.empty_query()
+        if forms.complete:
+            return best
+        every = Query.const_score_query(found, _OTHERS * weight)
+        return Query.boolean_query([(Occur.Must, every), (Occur.Should, best)])
+
+    def _forms(self, pattern: Pattern) -> Forms:
+        forms = self._seen_counts.forms.recall(pattern)
+        if forms is None:
+            forms = commonest(pattern, self._beginning(str(pattern.pieces[0])))
+            self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
+        return forms
+
+    def weight(self, sought: str | Pattern, exact: bool) -> float:
+        """Return the weight of a word, exact or as a stem, or of a pattern: the greater, the fewer objects hold it."""
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
+        return _idf(self.finding(sought, exact), everything)
+
+    def finding(self, sought: str | Pattern, exact: bool) -> int:
+        """Count the objects that the caller finds by a word or a pattern."""
+        return self._seen_counts.counts.answer((exact, sought), lambda: self._count(self._holding(sought, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0
+
+
+def may_rank(pattern: Pattern) -> bool:
+    """Say whether the words of a pattern can be listed: it begins with letters, and has a wildcard."""
+    return len(pattern.pieces) > 1 and not pattern.begins_open and pattern.pieces[0] != ""
+
+
+def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
+    """Choose the commonest of some words that a pattern covers; words that are equally common, by the alphabet."""
+    common = sorted(counts, key=lambda word: (-counts[word], word))
+    few = common[:_LOOKED_THROUGH]
+    covered = few if pattern.pieces[1:] == (Gap.RUN,) else filter(pattern.matches, few)
+    words = tuple(itertools.islice(covered, MOST_FORMS + 1))
+    return Forms(words[:MOST_FORMS], len(words) <= MOST_FORMS and len(few) == len(common))
 
 
 def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:

@@ -12,7 +12,7 @@ from tantivy import DocAddress, FieldType, Query
 from muniment.repository.index.contract import DocumentDigest
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
-from muniment.repository.index.tantivy.order import both
+from muniment.repository.index.tantivy.combining import all_of
 
 _AT_A_TIME = 500
 
@@ -104,7 +104,7 @@ class Reading:
         """Say which of these documents a search for their own type, ACL or owner misses, or for another's one finds."""
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
-            term = both(query, Query.term_query(self._schema, field, value, "basic"))
+            term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
             hits = self._searcher.search(term, len(places) + 1, count=False).hits
             wrong |= expected ^ ({(address.segment_ord, address.doc) for _, address in hits} & places)
         return wrong

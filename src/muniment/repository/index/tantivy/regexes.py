@@ -7,6 +7,7 @@ matches a whole term. Every character is written by its code, so none has a mean
 from collections.abc import Sequence
 
 from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.refusals import BadQuery
 
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
@@ -16,6 +17,22 @@ _BYTES_ANYWHERE = 120
 
 MOST_COST = 150_000
 """What the regular expressions of one query may cost together: the engine needs a second or two to read them."""
+
+
+class Allowance:
+    """What the regular expressions of one query may still cost."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def spend(self, expression: str) -> str:
+        """Return a regular expression. Raises BadQuery where those of one query cost too much together."""
+        self._spent += cost(expression)
+        if self._spent > MOST_COST:
+            raise BadQuery(
+                "The wildcards of the query and its ranges of texts are too long together: write less of them."
+            )
+        return expression
 
 
 def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:

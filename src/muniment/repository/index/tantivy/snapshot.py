@@ -9,6 +9,7 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.memories import Memory
+from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import (
@@ -27,6 +28,7 @@ from muniment.repository.index.contract import (
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import examining, excerpts, failures, fields, rarity, reading
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.combining import all_of
 from muniment.repository.index.tantivy.compile import (
     MATCHES,
     CompiledLeaf,
@@ -35,7 +37,7 @@ from muniment.repository.index.tantivy.compile import (
     PermissionMemory,
 )
 from muniment.repository.index.tantivy.facets import FacetCounter
-from muniment.repository.index.tantivy.order import Ranked, Ranking, both, count_of
+from muniment.repository.index.tantivy.order import Ranked, Ranking, count_of
 from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
 from muniment.repository.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.index.text import normal
@@ -174,9 +176,11 @@ class TantivySnapshot:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
         with failures.as_refusals("a search failed"):
-            compiler, _, query = self._compile(search)
-            weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
-            return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
+            compiler, plan, query = self._compile(search)
+            seen_counts = self._seen_by(compiler, search.visible)
+            weighing = self._weighing(compiler, search.visible, seen_counts, plan.compiled.ranked)
+            plain = self._compiler()
+            return examining.examine(self._searcher, plain, weighing, self._analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
@@ -192,6 +196,13 @@ class TantivySnapshot:
             return None
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
+
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in its order. Raises IndexUnavailable."""
+        with failures.as_refusals("a search failed"):
+            compiler = self._compiler()
+            rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
+            return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
 
     def marker(self, search: Search) -> Marker:
         """Return the function that marks a text as an excerpt of a search is marked."""
@@ -232,8 +243,8 @@ class TantivySnapshot:
             seen_counts = self._seen_by(compiler, search.visible)
             hits = seen_counts.compiled.answer(
                 query_bytes,
-                lambda: self._weighing(compiler, search.visible, seen_counts).hits(search.query),
-                _SIZES * len(query_bytes),
+                lambda: self._weighing(compiler, search.visible, seen_counts, compiled_query.ranked).hits(search.query),
+                _SIZES * len(query_bytes) + len(compiled_query.ranked) * rarity.MOST_FORMS * rarity.FORM_BYTES,
             )
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
             plan = plan._replace(compiled=compiled_query)
@@ -249,14 +260,23 @@ class TantivySnapshot:
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
         return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
 
-    def _weighing(self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts) -> Compiler:
-        """Return a compiler by which words weigh what they weigh for the caller."""
+    def _weighing(
+        self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern]
+    ) -> Compiler:
+        """Return a compiler by which words weigh what they weigh for the caller, and these patterns are ranked."""
+        return self._compiler(self._rarity(compiler, visible, seen_counts, ranked))
 
-        def holding(word: str, exact: bool) -> Query:
-            return compiler.holding(visible, word, exact)
+    def _rarity(
+        self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern] = ()
+    ) -> Rarity:
+        def holding(sought: str | Pattern, exact: bool) -> Query:
+            # A compiler of its own, because each counts what its regular expressions cost.
+            return self._compiler().holding(visible, sought, exact)
 
-        return self._compiler(
-            Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen_counts)
+        beginning = self._vocabulary(compiler, visible).beginning
+        browsable = compiler.browsable(visible)
+        return Rarity(
+            *(self._searcher, self._schema, self._documents, holding, browsable, beginning, ranked, seen_counts)
         )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
@@ -377,7 +397,8 @@ class TantivySnapshot:
         first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
         ranked_hits, _ = self._page(query, first, compiled_query)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
-        return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
+        these = Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers])
+        return fed, all_of([query, these])
 
 
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:

@@ -5,8 +5,11 @@ the texts and metadata of such objects. So neither tells of a word that stands n
 """
 
 import difflib
-from collections import Counter
-from collections.abc import Iterator
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 
 import tantivy
 from tantivy import Query
@@ -16,13 +19,19 @@ from muniment.repository.aql.values import keyword_values
 from muniment.repository.index.contract import Visible, WordCount
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.combining import all_of
 from muniment.repository.index.tantivy.compile import Compiler
-from muniment.repository.index.tantivy.order import both, count_of
+from muniment.repository.index.tantivy.order import count_of
+from muniment.repository.index.tantivy.rarity import Rarity
+from muniment.repository.index.text import BREAK, normal
 
 SHORTEST, LONGEST = 2, 60
 """How long a beginning must be to be completed, or a word to be corrected, and how long it may be."""
 
 _LOOKED_THROUGH = 20
+_WEIGHED = 100
+"""How many words of a text are weighed, the most common ones: each is a question to the engine."""
+
 _TEXT = 20_000
 _LIKE = 0.7
 _TWO_LETTERS_FROM = 6
@@ -50,12 +59,19 @@ class Vocabulary:
         words = self._analyser.exact(beginning)
         if len(words) != 1 or not SHORTEST <= len(words[0][1]) <= LONGEST:
             return []
+        counts = self.beginning(words[0][1], hits)
+        common = sorted(((-count, word) for word, count in counts.items()), key=lambda each: each)
+        return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
+
+    def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
+        """Count the visible objects with each word that begins with these letters, or those of them that are hits."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
-            counts_of_field = self._searcher.terms_with_prefix(field, words[0][1], both(hits, permitted_query))
-            counts.update(dict(counts_of_field))
-        common = sorted(((-count, word) for word, count in counts.items() if count), key=lambda each: each)
-        return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
+            among = permitted_query if hits is None else all_of([hits, permitted_query])
+            counts.update(
+                {word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count}
+            )
+        return counts
 
     def correction(self, word: str) -> str | None:
         """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none."""
@@ -75,6 +91,32 @@ class Vocabulary:
 
         return max(nearest, key=rank, default=None)
 
+    def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in its order, by which the caller finds objects but this one."""
+        itself = all_of(
+            [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
+        )
+        own = count_of(self._searcher.search(itself, 1)) or 0
+        counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
+        text = normal(text)
+        for span in self._analyser.spans(text, stemmed=True):
+            counts[span.word] += 1
+            forms[span.word][text[span.start : span.end].replace(BREAK, "").lower()] += 1
+        weights: dict[str, float] = {}
+        for stem, count in itertools.islice(self._telling_stems(counts, forms), _WEIGHED):
+            if rarity.finding(stem, exact=False) > own:
+                weights[stem] = (1 + math.log(count)) * rarity.weight(stem, exact=False)
+        best = set(heapq.nlargest(limit, weights, key=weights.__getitem__))
+        return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
+
+    def _telling_stems(self, counts: Counter[str], forms: Mapping[str, Counter[str]]) -> Iterator[tuple[str, int]]:
+        """List the stems of a text that may tell something of it with their counts, the most common first."""
+        for stem, count in counts.most_common():
+            word = forms[stem].most_common(1)[0][0]
+            one_letter = word.isascii() and len(word) < SHORTEST
+            if len(word) <= LONGEST and not one_letter and not self._analyser.is_stop_word(word):
+                yield stem, count
+
     def _words_like(self, sought: str) -> Iterator[str]:
         """List the words of some objects in which a word stands that differs from this one in a letter or two."""
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
@@ -82,7 +124,7 @@ class Vocabulary:
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
             # The newest, because the engine's own order depends on everybody's documents.
             newest = self._searcher.search(
-                both(similar, permitted_query), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
+                all_of([similar, permitted_query]), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
             )
             for _, address in newest.hits:
                 stored = self._searcher.doc(address)

@@ -258,6 +258,8 @@ def test_too_many_endings_of_a_joined_word_are_refused_and_none_is_left_out(worl
 def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
     world.hold(*(kept(at, f"pu{at}x{at * 7919}") for at in range(1200)))
     assert world.ask(Fulltext(Wild("pu*")), limit=10).total == 1200
+    pages = [world.ask(Fulltext(Wild("pu*")), limit=100, offset=at).hits for at in range(0, 1200, 100)]
+    assert {hit.object_id for page in pages for hit in page} == set(map(key, range(1200)))
     assert world.ask(beginning("nothing", "p")).total == 0
 
 
@@ -290,19 +292,11 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
     assert whole[:2] == [key(3), key(5)]
 
 
-LEVEL = {
-    "pum*": 1.0,
-    "p*ps": 1.0,
-    "*um*": 1.0,
-    "pu?p*": 1.0,
-    "pum* *ther": 2.0,
-    "pum* pum*": 2.0,
-    "pum* -valve": 1.0,
-}
+LEVEL = {"*ps": 1.0, "*um*": 1.0, "?u?p*": 1.0, "*um* *ther": 2.0, "*um* *um*": 2.0, "*um* -valve": 1.0}
 
 
 @pytest.mark.parametrize("asked", LEVEL)
-def test_words_with_wildcards_alone_score_alike_and_are_in_order_however_deep(
+def test_words_that_begin_with_a_wildcard_score_alike_and_are_in_order_however_deep(
     world: World, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     monkeypatch.setattr("muniment.repository.index.tantivy.order.REACH", 5)
@@ -325,8 +319,87 @@ def test_a_word_beside_one_with_a_wildcard_still_makes_scores(world: World) -> N
     world.hold(kept(1, "pump red red"), kept(2, "pump red"), kept(3, "pump red red red"))
     for condition in (Both((Wild("pum*"), Term("red"))), Wild("pum*-red"), Either((Wild("pum*"), Term("red")))):
         assert len({hit.score for hit in world.ask(Fulltext(condition)).hits}) == 3
-    scores = {hit.object_id: hit.score for hit in world.ask(Fulltext(Either((Wild("xum*"), Wild("re*"))))).hits}
-    assert scores == dict.fromkeys((key(1), key(2), key(3)), 1.0)
+    for condition in (Wild("re*"), Either((Wild("xum*"), Wild("r?d")))):
+        assert world.find(Fulltext(condition)) == [key(3), key(1), key(2)]
+
+
+@pytest.mark.parametrize("asked", ["valv*", "valv?", "v*v?", "va*ve"])
+def test_a_word_with_wildcards_that_stands_for_one_word_scores_as_that_word(world: World, asked: str) -> None:
+    world.hold(
+        kept(1, "a valve of text"),
+        kept(2, "valve valve of"),
+        kept(3, "words of text", title="valve"),
+        *(kept(at, f"filler {at} of text") for at in range(4, 20)),
+    )
+    hits, expected = (world.ask(Fulltext(each)).hits for each in (Wild(asked), Phrase("valve")))
+    assert [hit.object_id for hit in hits] == [hit.object_id for hit in expected] == [key(2), key(3), key(1)]
+    assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected])
+
+
+def test_hits_of_a_beginning_are_ranked_by_their_best_word_and_its_rarity_is_that_of_the_beginning(
+    world: World,
+) -> None:
+    """Issue 13, section 1: titles first, then how often; a rare word of the beginning weighs as a common one."""
+    world.hold(
+        kept(1, "pumps other text of words"),
+        kept(2, "pump pump pump of words"),
+        kept(3, "pumping other text of words"),
+        kept(4, "some other text of words", title="pumps"),
+        kept(5, "pump pumping pumps of words"),
+        *(kept(at, f"pumps {at} text of words") for at in range(20, 40)),
+    )
+    found = world.find(Fulltext(Wild("pum*")))
+    assert found[:2] == [key(2), key(4)] or found[:2] == [key(4), key(2)]
+    assert found[2:] == [key(at) for at in (1, 3, 5, *range(20, 40))]
+    both = world.ask(Fulltext(Both((Wild("pum*"), Term("words")))))
+    assert [hit.object_id for hit in both.hits][2:] == found[2:]
+
+
+def test_hits_beyond_the_commonest_words_of_a_beginning_follow_by_counter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muniment.repository.index.tantivy.rarity.MOST_FORMS", 2)
+    forms = ("pumping", "pumper", "pumps", "pumped", "pumps", "pump", "pump", "pumpable")
+    for at in reversed(range(24)):
+        world.hold(kept(at, " ".join([forms[at % 8]] * (1 + at // 8)) + " x" * (2 - at // 8)))
+    common = [at for at in range(24) if forms[at % 8] in ("pump", "pumps")]
+    others = [at for at in range(24) if at not in common]
+    expected = [*map(key, sorted(common, key=lambda at: (-(at // 8), at))), *map(key, others)]
+    for size in (1, 5, 24):
+        paged = [
+            hit for at in range(0, 24, size) for hit in world.ask(Fulltext(Wild("pum*")), limit=size, offset=at).hits
+        ]
+        assert [hit.object_id for hit in paged] == expected
+        assert all(hit.score > 0 for hit in paged)
+    question = Search(BoundQuery((), Fulltext(Wild("pum*"))), EVERYTHING, 0, 24)
+    assert list(map(key, world.reader.snapshot().counters(question, "relevance"))) == expected
+
+
+def test_only_the_first_words_with_wildcards_of_a_query_are_ranked(world: World) -> None:
+    world.hold(kept(1, "of aa aa bb bb"), kept(2, "of cc aa bb bb bb"))
+    nine = tuple(Wild(f"{letter}{letter}*") for letter in "cdefghiab")
+    (second, first) = world.ask(Fulltext(Either(nine))).hits
+    assert (first.object_id, second.object_id) == (key(1), key(2))
+    alone = {hit.object_id: hit.score for hit in world.ask(Fulltext(Either(nine[-2:-1]))).hits}
+    assert first.score == pytest.approx(alone[key(1)] + 1)
+
+
+def test_the_words_of_a_beginning_are_chosen_from_what_the_caller_may_see(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """failures B1"""
+    monkeypatch.setattr("muniment.repository.index.tantivy.rarity.MOST_FORMS", 1)
+    world.hold(
+        kept(1, "pumps x"),
+        kept(2, "pump y", modified=9),
+        kept(3, "pump z"),
+        *(kept(at, f"pumps pumps pumper {at}", acl=2) for at in range(4, 20)),
+    )
+    readable = Visible(browse_acls=frozenset({1}), read_acls=frozenset({1}))
+    assert world.find(Fulltext(Wild("pum*")), readable) == [key(2), key(3), key(1)]
+    assert world.find(Fulltext(Wild("pum*")))[-2:] == [key(2), key(3)]
+    hidden = Visible(everything=True, hidden=frozenset(map(key, range(4, 20))))
+    assert world.find(Fulltext(Wild("pum*")), hidden) == [key(2), key(3), key(1)]
 
 
 @pytest.mark.parametrize("condition", [None, says("pump"), Fulltext(Wild("pu*"))])
@@ -516,6 +589,29 @@ def test_words_as_they_are_written_and_neighbours_come_first_where_any_word_is_e
     assert found == key(2)
     near = (Term("red"), Term("pumps"))
     assert world.find(Fulltext(Either(near)))[0] == key(3)
+
+
+def test_the_words_that_tell_most_of_a_text_are_rare_ones_by_which_others_are_found(world: World) -> None:
+    text = "About the pumps and what pumps pump: a rotor, a valve, a valve, and the letters of one unique x."
+    world.hold(
+        kept(1, text),
+        kept(2, "pumping with a rotor"),
+        kept(3, "a valve, letters"),
+        *(kept(at, "letters of a valve") for at in range(4, 9)),
+        kept(9, "the unique letters, hidden", acl=7),
+    )
+
+    def telling(visible: Visible, limit: int) -> list[str]:
+        return world.reader.snapshot().telling_words(visible, key(1), text, limit)
+
+    seen = Visible(browse_acls=frozenset({1}), read_acls=frozenset({1}))
+    assert telling(seen, 10) == ["pumps", "rotor", "valve", "letters"], (
+        "in the order of the text, in its commonest form"
+    )
+    assert telling(seen, 2) == ["pumps", "rotor"]
+    assert "unique" in telling(EVERYTHING, 10), "where another object with it may be seen"
+    assert telling(msgspec.structs.replace(seen, browse_acls=frozenset({1, 7})), 10) == telling(seen, 10)
+    assert telling(msgspec.structs.replace(seen, hidden=frozenset({key(2)})), 10) == ["valve", "letters"]
 
 
 def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:

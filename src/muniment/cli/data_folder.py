@@ -1,0 +1,110 @@
+"""Commands about the data folder: make it, serve it, run its agent, migrate it, show its settings."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import muniment.settings
+from muniment import initialise
+from muniment.cli import terminal
+from muniment.cli.repository.acls import callable_name
+from muniment.data_folder import DataFolder
+from muniment.server import logs, serve
+from muniment.server.supervisor import Role, supervise
+
+
+def init_command(context: typer.Context) -> None:
+    """Make a data folder with an administrator, whose password is shown once, and a first repository."""
+    data: DataFolder = context.obj
+    initialisation = initialise.run(data)
+    if initialisation.is_new_folder:
+        terminal.line(f"Made {data.path}.")
+    if initialisation.password:
+        terminal.line(f"Administrator: {initialisation.administrator}")
+        terminal.line(f"Password:      {initialisation.password}")
+        terminal.line("Only a hash of the password is stored; the password is not shown again.")
+    elif initialisation.administrator:
+        terminal.line("The directory had been initialised before; nothing in it was changed.")
+    if initialisation.repository:
+        terminal.line(
+            f"Repository:    {initialisation.repository}, guarded by the resource {initialisation.resource!r} "
+            f"({initialisation.resource_id})"
+        )
+    if initialisation.password and initialisation.repository and not data.settings.repository.basic_client:
+        terminal.line(
+            f'HTTP Basic:    off; the setting repository.basic_client = "{initialise.BASIC_CLIENT}" offers it'
+        )
+    terminal.line(f"Next: muniment --data {data.path} serve")
+
+
+def serve_command(
+    context: typer.Context,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of the HTTPS listener.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
+    agent: Annotated[bool, typer.Option(help="Also run the index agent and text extraction.")] = True,
+) -> int:
+    """Serve the data folder until Ctrl-C or SIGTERM."""
+    data: DataFolder = context.obj
+    _override_listener(data, host, port, workers)
+    initialise.require_initialised(data)
+    return serve.run(data, with_agent=agent)
+
+
+def agent_command(context: typer.Context) -> int:
+    """Run the index agent and text extraction alone, beside servers started with --no-agent."""
+    data: DataFolder = context.obj
+    logs.start(data.settings)
+    with data.database("repository"):
+        installation = data.installation
+    roles = [Role("agent", serve.agent_work(installation)), Role("extraction", serve.extraction_work(installation))]
+    return supervise(roles, data.settings.web.stop_seconds, lambda: None)
+
+
+def migrate_command(context: typer.Context) -> None:
+    """Bring the databases to this release's schema."""
+    data: DataFolder = context.obj
+    data.must_exist()
+    with data.lock():
+        data.migrate()
+        renamed_acls = data.settle_acls()
+    terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
+    if renamed_acls:
+        terminal.line(
+            "Now these bare ACL names mean the ACL to its owner only. Others call the ACL as the table shows:"
+        )
+        terminal.table(
+            ("Repository", "Name", "Call it", "Id"),
+            [(repository_name, acl.name, callable_name(acl), acl.shown_id) for repository_name, acl in renamed_acls],
+        )
+
+
+def settings_command(
+    context: typer.Context,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/settings.md instead.")] = False,
+    as_json: terminal.AsJson = False,
+    header: terminal.WithHeader = None,
+) -> None:
+    """Show every setting with the value in force."""
+    if markdown:
+        sys.stdout.write(muniment.settings.markdown())
+        return
+    data: DataFolder = context.obj
+    rows = muniment.settings.values_in_force(data.settings)
+    terminal.table(("Setting", "Value", "Meaning"), rows, as_json=as_json, header=header)
+
+
+def _override_listener(data: DataFolder, host: str | None, port: int | None, workers: int | None) -> None:
+    data.override("web.host", host)
+    data.override("web.port", port)
+    data.override("web.workers", workers)
+
+
+COMMANDS = {
+    "init": init_command,
+    "serve": serve_command,
+    "agent": agent_command,
+    "migrate": migrate_command,
+    "settings": settings_command,
+}

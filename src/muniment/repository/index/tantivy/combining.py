@@ -1,0 +1,28 @@
+"""How are queries of the engine put together?"""
+
+from collections.abc import Sequence
+
+from tantivy import Occur, Query
+
+SEVERAL = 100
+"""The number of terms up to which an OR is faster than a set."""
+
+
+def silent(query: Query) -> Query:
+    """Make the query for the same objects without a score."""
+    return Query.const_score_query(query, 0.0)
+
+
+def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
+    """Make the query for the objects that all queries find, and none of the exclusions."""
+    if len(queries) == 1 and not exclusions:
+        return queries[0]
+    parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, silent(Query.all_query()))]
+    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in exclusions)])
+
+
+def any_of(parts: Sequence[Query]) -> Query:
+    """Make the query for the objects that any query finds."""
+    if len(parts) == 1:
+        return parts[0]
+    return Query.boolean_query([(Occur.Should, query) for query in parts])

@@ -1,0 +1,200 @@
+"""A search whose copies are collapsed: of several hits with the same content, the first one stands for all.
+
+Contents are the same if they are equal byte by byte. Only objects whose content the caller may read are copies or have
+copies, because whoever may only browse an object learns nothing of its content. The first hits are compared with each
+other, and a page behind these is refused. Total and facets count copies as well.
+Source: docs/aql.md, "Copies"; docs/decisions/0060.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.index.contract import Search, Snapshot, Visible
+from muniment.repository.objects import lists
+from muniment.repository.objects.lists import ContentDigest
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import BadQuery
+from muniment.repository.repositories import Repository
+from muniment.repository.search import results, walks
+from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.walks import Cursor, Walk
+
+_COPY = 1
+"""The bit of a hit in a walk that says that it is a copy; the others are its counter."""
+
+
+class CollapsedSearch(msgspec.Struct, frozen=True):
+    """A question whose copies are collapsed, and who asks it, as of which read.
+
+    ``cx`` must be a read that began after the snapshot was taken. Relative dates count from ``now``.
+    """
+
+    cx: Connection
+    snapshot: Snapshot
+    repository: Repository
+    principals: Principals
+    question: SearchQuestion
+    now: Instant
+    options: RepositoryOptions
+    memory: SearchMemory
+
+
+class _PageOfWalk(NamedTuple):
+    """A page of a walk, and where in the walk the next page starts; None if none follows."""
+
+    page: HitPage
+    following: int | None
+
+
+def page(asked: CollapsedSearch) -> HitPage:
+    """Return a page by its number, as it stands now. Raises as ``results.search``."""
+    if asked.question.words == "auto":
+        return results.relaxed_if_few(
+            lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question
+        )
+    question, most = asked.question, asked.options.walk_hits
+    search, standing = _standing(asked)
+    counters = standing[:most]
+    contents = _contents(asked, search.visible, counters)
+    copies_of = _count(_originals(counters, contents))
+    offset = (question.page - 1) * question.items_per_page
+    on_page, cut = tuple(copies_of)[offset : offset + question.items_per_page], len(standing) > most
+    if cut and not on_page:
+        raise BadQuery(f"Page {question.page} lies past the first {most} hits: only among these, copies are collapsed.")
+    shown_page = results.show(
+        asked.cx, asked.snapshot, asked.repository, asked.principals, question, search, on_page, search
+    )
+    more = cut or len(copies_of) > offset + len(on_page)
+    return msgspec.structs.replace(
+        shown_page, hits=_with_copies(shown_page, copies_of, contents), has_more=more, counters=on_page
+    )
+
+
+def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
+    """Make the walk that goes on after a first page, which shows the hits ``after``, without these and their copies.
+
+    Its copies stand behind their originals: a copy takes the place of an original that goes during the walk.
+    """
+    question, most = asked.question, asked.options.walk_hits
+    search, standing = _standing(asked)
+    counters = [*standing[:most], *after]
+    original_of = _originals(counters, _contents(asked, search.visible, counters))
+    members: dict[int, list[int]] = {}
+    for counter, original in original_of.items():
+        members.setdefault(original, []).append(counter)
+    shown = [original_of[counter] for counter in after]
+    passed_count = walks.count_passed(tuple(members), shown, question.page - 1, question.items_per_page)
+    left_out = {*shown, *tuple(members)[:passed_count]}
+    walk = [
+        counter << 1 | (_COPY if counter != original else 0)
+        for original, group in members.items()
+        if original not in left_out
+        for counter in group
+    ]
+    return Walk.of(cursor.name, walk, cut=len(standing) > most)
+
+
+def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _PageOfWalk:
+    """Return the page of a walk that starts at this place. ``walk`` is all of what ``make_walk`` has made.
+
+    What a hit is, and who may read it, is asked anew. A group of copies that are copies no more is shown one by one.
+    Raises as ``results.page_of_counters``.
+    """
+    size = asked.question.items_per_page
+    search, count_search = results.searches_of_counters(
+        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
+        asked.options.max_pending_changes,
+        asked.memory,
+    )
+    begin = start
+    while 0 < begin < len(walk) and walk[begin] & _COPY:  # Some of this group was on the page before.
+        begin -= 1
+    begins = [place for place in range(begin, len(walk)) if not walk[place] & _COPY]
+    end = begins[size] if len(begins) > size else len(walk)
+    groups = [[each >> 1 for each in walk[first:behind]] for first, behind in itertools.pairwise([*begins[:size], end])]
+    several = [counter for group in groups if len(group) > 1 for counter in group]
+    digests = lists.content_digests(asked.cx, asked.repository.id, several)
+    contents, gone = _readable(asked, search.visible, digests), set(several) - _still_hits(asked, search, digests)
+    original_of: dict[int, int] = {}
+    for group in groups:
+        original_of |= _originals([counter for counter in group if counter not in gone], contents)
+    copies_of, passed = _count(original_of), frozenset(each >> 1 for each in walk[begin:start])
+    left = [original for original in copies_of if original not in passed]
+    on_page = left[:size]
+    shown_page = results.show(
+        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, search, on_page),
+        count_search,
+    )
+    following: int | None = end if end < len(walk) else None
+    if len(left) > size:
+        following = next(place for place in range(start, end) if walk[place] >> 1 == left[size])
+    hits = _with_copies(shown_page, copies_of, contents)
+    return _PageOfWalk(msgspec.structs.replace(shown_page, hits=hits), following)
+
+
+def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
+    """Return the search, and the counters of its hits with their copies, at most one more than are compared."""
+    options = asked.options
+    search = results.prepare(
+        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
+        options.max_pending_changes,
+        asked.memory,
+    )
+    counters = results.in_order(
+        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question),
+        msgspec.structs.replace(search, limit=options.walk_hits + 1),
+        options.max_sorted_hits,
+        options.names.type_prefix,
+    )
+    return search, counters
+
+
+def _contents(asked: CollapsedSearch, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
+    """Return by counter the content of those of these objects whose content the caller may read now."""
+    return _readable(asked, visible, lists.content_digests(asked.cx, asked.repository.id, counters))
+
+
+def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[ContentDigest]) -> dict[int, ContentDigest]:
+    principals = asked.principals
+    return {
+        each.counter: each
+        for each in digests
+        if principals.administrator or each.acl_id in visible.read_acls or principals.is_(each.owner_key)
+    }
+
+
+def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
+    """Return those of these objects that are hits of the search."""
+    ids = frozenset(each.object_id for each in digests)
+    among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
+    return set(asked.snapshot.counters(among, "made")) if ids else set()
+
+
+def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -> dict[int, int]:
+    """Return for each hit, in the same order, the first one with its content: itself if it is no copy."""
+    first_of: dict[bytes, int] = {}
+    return {
+        counter: first_of.setdefault(contents[counter].sha256, counter) if counter in contents else counter
+        for counter in counters
+    }
+
+
+def _count(original_of: Mapping[int, int]) -> dict[int, int]:
+    """Count the copies of each original; the originals are in order."""
+    return {original: hits - 1 for original, hits in Counter(original_of.values()).items()}
+
+
+def _with_copies(
+    shown_page: HitPage, copies_of: Mapping[int, int], contents: Mapping[int, ContentDigest]
+) -> tuple[results.Hit, ...]:
+    """Say of each hit of a page how many copies it has."""
+    by_id = {contents[original].object_id: count for original, count in copies_of.items() if original in contents}
+    return tuple(msgspec.structs.replace(hit, copies=by_id.get(hit.object_id, 0)) for hit in shown_page.hits)

@@ -1,0 +1,189 @@
+"""The facets of several repositories: what each of them is asked, and the sums of what they tell.
+
+Where values are shown by value, the first values of all repositories are among the first ones of each, so each tells as
+many as are shown. Where they are shown by frequency, a value that is rare in each repository may be frequent in all of
+them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
+"""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.aql import narrowing, periods
+from muniment.repository.aql.facets import BoundFacet, Place
+from muniment.repository.aql.tree import FacetDefinition
+from muniment.repository.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
+from muniment.repository.refusals import BadQuery, WrongValue
+
+_TIMES = 10
+_QUESTIONS_OF_PERIODS = 16
+"""How many times a facet by periods asks an engine at most."""
+
+
+class _Group(NamedTuple):
+    """A group of a facet with its hits in all repositories."""
+
+    place: Place
+    constraint: str
+    name: str
+    hits: int
+
+
+def room(most_values: int, repositories: int) -> int:
+    """Return how many values a repository tells at most, if a search shows ``most_values``.
+
+    All repositories together tell ten times as many, or each as many as are shown if there are more than ten of them.
+    """
+    return max(most_values, _TIMES * most_values // max(repositories, 1))
+
+
+def questions(
+    definitions: Sequence[FacetDefinition], facets: Sequence[BoundFacet], room: int
+) -> tuple[FacetDefinition, ...]:
+    """Return what one repository is asked, so that ``add_up`` can add up what it tells.
+
+    ``facets`` are the definitions, checked. Periods without a hit are not asked for.
+    """
+    widths = _widths(facets, room)
+    return tuple(map(_question, definitions, facets, widths))
+
+
+def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
+    """Check that each facet counts values of one kind in all repositories. Raises WrongValue."""
+    first_kinds: dict[str, tuple[str, str]] = {}
+    for repository, facets in facets_of_each.items():
+        for top in facets:
+            level: BoundFacet | None = top
+            while level is not None:
+                of_repository, kind = first_kinds.setdefault(level.id, (repository, level.kind))
+                if kind != level.kind:
+                    raise WrongValue(
+                        f"The property {level.name!r} is of kind {kind} in {of_repository!r} and of kind {level.kind} "
+                        f"in {repository!r}, so no facet counts both: name the repositories to search."
+                    )
+                level = level.nested
+
+
+def add_up(
+    facets: Sequence[BoundFacet], room: int, counts_of_each: Sequence[Sequence[FacetCounts]]
+) -> tuple[FacetCounts, ...]:
+    """Add up what each repository has told of these facets.
+
+    A facet is ``partial`` also where its counts may be too low, because a repository had no room to tell all values.
+    Raises BadQuery where periods without a hit are shown and are too many.
+    """
+    return tuple(
+        _sum(facet, width, told, lacking=False)
+        for facet, width, *told in zip(facets, _widths(facets, room), *counts_of_each, strict=True)
+    )
+
+
+def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
+    """Return for each facet how many values a repository tells at each of its levels in the order of frequency.
+
+    It is 0 where there is room for what is shown alone.
+    """
+    values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
+    return [
+        bisect.bisect_left(range(1, room + 1), True, key=lambda width: not _fits(facet, width, values, asked))
+        for facet in facets
+    ]
+
+
+def _fits(facet: BoundFacet, width: int, values: int, asked: int) -> bool:
+    return _values(facet, width) <= values and _asked(facet, width) <= asked
+
+
+def _values(facet: BoundFacet, width: int) -> int:
+    """Return how many values a facet may have, nested ones included."""
+    return _wanted(facet, width) * (1 + (_values(facet.nested, width) if facet.nested else 0))
+
+
+def _asked(facet: BoundFacet, width: int) -> int:
+    """Return how many times a facet may ask an engine."""
+    own = len(facet.buckets) or (1 if facet.unit is None else _QUESTIONS_OF_PERIODS)
+    return own + facet.with_null + (_wanted(facet, width) * _asked(facet.nested, width) if facet.nested else 0)
+
+
+def _told(facet: BoundFacet, width: int) -> int:
+    """Return how many values of a facet a repository has room for."""
+    return max(facet.limit, width) if facet.limit > 0 and facet.sort == "FREQUENCY" else facet.limit
+
+
+def _wanted(facet: BoundFacet, width: int) -> int:
+    """Return how many values of a facet a repository is asked for: one more, which shows that there are more.
+
+    With a width of 0 there is no room for that one.
+    """
+    most = _told(facet, width) + (width > 0 < facet.limit)
+    return min(most, len(facet.buckets) + facet.with_null) if facet.buckets else most
+
+
+def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
+    """Say whether a repository may have more values than it has told."""
+    return len(counts.values) >= _told(facet, width) + (width > 0)
+
+
+def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> FacetDefinition:
+    nested = definition.nested
+    return msgspec.structs.replace(
+        definition,
+        sort=facet.sort,
+        max_values=_wanted(facet, width),
+        properties=tuple((name, text) for name, text in definition.properties if name.lower() != "skipemptyvalues"),
+        nested=None if nested is None or facet.nested is None else _question(nested, facet.nested, width),
+    )
+
+
+def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
+    """Add up one facet; ``lacking``: a repository that did not tell of it at all may have hits, too."""
+    values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
+    for number, counts in enumerate(several):
+        for value in counts.values:
+            values_of_each[value.constraint][number] = value
+    cut_short: set[int] = set()
+    if facet.sort == "FREQUENCY" and sum(bool(counts.values) for counts in several) > 1:
+        cut_short = {number for number, counts in enumerate(several) if _may_have_more(facet, width, counts)}
+    groups = {
+        constraint: _Group(
+            facet.place(constraint),
+            constraint,
+            next(iter(values.values())).name,
+            sum(value.count for value in values.values()),
+        )
+        for constraint, values in values_of_each.items()
+    }
+    if facet.all_periods and groups:
+        groups = _without_gaps(facet, groups)
+    ordered = facet.in_order(groups.values())
+    shown_values = []
+    for group in ordered[: max(facet.limit, 0)]:
+        values, nested = values_of_each.get(group.constraint, {}), None
+        if facet.nested is not None:
+            nested_counts = [value.nested for value in values.values() if value.nested is not None]
+            lacks = lacking or bool(cut_short - values.keys())
+            nested = _sum(facet.nested, width, nested_counts, lacking=lacks)
+        shown_values.append(FacetValue(group.name, group.constraint, group.hits, nested))
+    more = len(ordered) > len(shown_values) or any(_may_have_more(facet, width, counts) for counts in several)
+    return FacetCounts(facet.id, facet.name, tuple(shown_values), lacking or bool(cut_short) or (facet.capped and more))
+
+
+def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
+    """Add the periods without a hit between the first and the last one that have hits."""
+    unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
+    if unit is None or not with_hits:
+        return dict(groups)
+    first, last = (narrowing.read(end(with_hits, key=facet.place)) or "" for end in (min, max))
+    by_beginning = dict[int, periods.Period]()
+    for period in periods.between(unit, first, last, facet.zone):
+        by_beginning[period.low] = period
+        if len(by_beginning) > periods.MOST:
+            raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
+    every = dict(groups)
+    for period in by_beginning.values():
+        constraint = narrowing.write(period.name)
+        every.setdefault(constraint, _Group((0, period.low, ""), constraint, facet.name_of_period(period), 0))
+    return every

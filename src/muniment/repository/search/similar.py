@@ -1,0 +1,63 @@
+"""Which documents are like this one? Those that hold the words which tell most of its text, the likest first.
+
+A word tells much if it stands in the text several times, and in few of the objects that the caller may see. So what is
+hidden from them changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
+docs/decisions/0061.
+"""
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.aql.tree import Either, ExpressionSet, Fulltext, Property, Query, Term
+from muniment.repository.extraction import queue
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.objects import objects
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+from muniment.repository.search import results
+from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.results import HitPage, SearchQuestion
+
+MOST_WORDS = 12
+"""How many words of a text are searched."""
+
+_READ = 64_000
+"""How many characters of a text are looked through."""
+
+
+def find(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    limit: int,
+    now: Instant,
+    options: RepositoryOptions,
+    memory: SearchMemory,
+    *,
+    include_total: bool = False,
+    bare: bool = False,
+) -> HitPage:
+    """Return at most ``limit`` documents like this one, without the object itself; ``bare`` as in a SearchQuestion.
+
+    There are none for an object without text. ``cx`` must be a read that began after the snapshot was taken. Raises
+    UnknownObject, NotPermitted, IndexBehind, IndexUnavailable.
+    """
+    stored = objects.readable(cx, repository, object_id, principals)
+    text, pending = queue.text_of(cx, [stored.id]).get(stored.id, "")[:_READ], options.max_pending_changes
+    question = SearchQuestion(Query(), 1, limit, include_total, bare=bare)
+    everything = results.prepare(cx, snapshot, repository, principals, question, now, pending, memory)
+    words = snapshot.telling_words(everything.visible, stored.id, text, MOST_WORDS) if text else []
+    if not words:
+        return HitPage((), 1, limit, 0 if include_total else None, has_more=False, position=snapshot.position)
+    terms = tuple(map(Term, words))
+    keywords = Fulltext(terms[0] if len(terms) == 1 else Either(terms))
+    other = Property("r_object_id", "NOT_EQUAL", stored.id)
+    query = Query(condition=ExpressionSet("AND", (keywords, other)))
+    return results.search(
+        *(cx, snapshot, repository, principals, msgspec.structs.replace(question, query=query), now),
+        *(options.max_page_offset, pending, memory),
+    )
