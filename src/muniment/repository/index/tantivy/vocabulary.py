@@ -101,7 +101,7 @@ class Vocabulary:
         text = normal(text)
         for span in self._analyser.spans(text, stemmed=True):
             counts[span.word] += 1
-            forms[span.word][text[span.start : span.end].replace(BREAK, "").lower()] += 1
+            forms[span.word][text[span.start : span.end].replace(BREAK, "")] += 1
         weights: dict[str, float] = {}
         for stem, count in itertools.islice(self._telling_stems(counts, forms), _WEIGHED):
             if rarity.finding(stem, exact=False) > own:

@@ -614,6 +614,14 @@ def test_the_words_that_tell_most_of_a_text_are_rare_ones_by_which_others_are_fo
     assert telling(msgspec.structs.replace(seen, hidden=frozenset({key(2)})), 10) == ["valve", "letters"]
 
 
+def test_words_of_a_text_without_blanks_tell_of_it_by_their_bigrams(world: World) -> None:
+    text = "\u5831\u544a\u66f8 IndexSnapshot"
+    world.hold(kept(1, text), kept(2, "\u5831\u544a"), kept(3, "an index snapshot"), kept(4, "IndexSnapshot"))
+    words = world.reader.snapshot().telling_words(EVERYTHING, key(1), text, 10)
+    assert words == ["\u5831\u544a", "IndexSnapshot"]
+    assert world.find(Fulltext(Either(tuple(map(Term, words))))) == [key(1), key(2), key(4), key(3)]
+
+
 def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:
     folder, schema = tmp_path / "old", fields.schema(fields.WEIGHTED - 1)
     folder.mkdir()
