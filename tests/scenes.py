@@ -235,7 +235,7 @@ class World:
         with self.repository_db.read() as cx:
             repository = repositories.find(cx, name or self.repository)
         if repository.id not in self._writers:
-            index = stores.engine(self.installation).index(repository.id)
+            index = stores.engine(self.installation).index(repository)
             generation = index.begin()
             self._writers[repository.id] = index.writer(generation)
             index.switch(generation)

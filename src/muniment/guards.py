@@ -92,15 +92,15 @@ def rename(
 
 
 def add_repository(
-    directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant
+    directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
 ) -> Repository:
-    """Make a repository with its built-in ACLs, guarded by a resource, and return it.
+    """Make a repository with its built-in ACLs, guarded by a resource, and return it. ``language`` is its own, if any.
 
     ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. Raises
     UnknownResource, NameTaken.
     """
     _require_resource(directory, resource_id)
-    new_repository = repositories.add(repository, name, resource_id, "", now)
+    new_repository = repositories.add(repository, name, resource_id, "", now, language)
     acls.initialise(repository, new_repository.id, now)
     return new_repository
 

@@ -5,14 +5,14 @@ from muniment.installation import Installation
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.index.contract import Engine, Index
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.engine import TantivyIndex
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.repositories import Repository
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
     """Open a repository's index for reading. It switches to each new generation of the index by itself."""
-    return engine(installation).index(repository.id).reader()
+    return engine(installation).index(repository).reader()
 
 
 def engine(installation: Installation) -> Engine:
@@ -20,8 +20,8 @@ def engine(installation: Installation) -> Engine:
     options = installation.settings.repository
     return FolderEngine(
         installation.indexes,
-        lambda folder: TantivyWriter(folder, options.language),
-        lambda folder: TantivyIndex(folder, options.language, options.stop_words),
+        open_index=lambda folder: TantivyIndex(folder, options.stop_words),
+        language=options.language,
     )
 
 

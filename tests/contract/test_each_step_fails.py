@@ -216,7 +216,7 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
             house.world.repository_db,
             house.repository,
             FileStore(house.content_folder, packing=Packing(65_536, house.world.clock)),
-            stores.engine(house.world.installation).index(house.repository.id).reader(),
+            stores.engine(house.world.installation).index(house.repository).reader(),
             house.world.installation.settings.repository,
             house.world.clock,
             house.world.folder / "imports",
@@ -355,7 +355,7 @@ def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.
             latest = changes.latest(cx, house.repository.id)
         for _ in range(10):
             feeder.advance(house.world.repository_db, house.world.clock)
-        index = engine.index(house.repository.id).reader()
+        index = engine.index(house.repository).reader()
         assert index.snapshot().position == latest
         assert checking.check(house.world.repository_db, house.repository, index, house.world.clock).sound
         assert house.create(SMALL % next(house.numbers)).status_code == 201

@@ -187,7 +187,7 @@ def former_index(folder: Folder, place: Path) -> None:
 
 
 @contextmanager
-def running(database: Database, place: Path, opening: Callable[[Path], TantivyWriter]) -> Iterator[None]:
+def running(database: Database, place: Path, opening: Callable[[Path, str], TantivyWriter]) -> Iterator[None]:
     stop = threading.Event()
     thread = threading.Thread(target=agent.run, args=(database, FolderEngine(place, opening), stop, Clock()))
     thread.start()
@@ -220,9 +220,9 @@ def test_an_index_of_the_format_before_is_searched_until_it_has_been_made_again(
     assert sorted(paged(folder, index, PUMP)) == sorted(folder.made)
     searched = []
 
-    def opened(generation: Path) -> TantivyWriter:
+    def opened(generation: Path, language: str) -> TantivyWriter:
         searched.append(paged(folder, index) == sorted(folder.made))
-        return TantivyWriter(generation)
+        return TantivyWriter(generation, language)
 
     added = folder.make()
     with running(folder.database, tmp_path, opened):

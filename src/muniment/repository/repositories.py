@@ -24,6 +24,7 @@ repositories = sa.Table(
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("resource_id", sa.String(36), nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("language", sa.String(20), nullable=False, server_default=""),
     # Ids are never used again: cursors and positions of a removed repository must not work in a new one.
     sqlite_autoincrement=True,
 )
@@ -35,25 +36,34 @@ _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository."""
+    """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository.
+
+    ``language`` is the one whose stems its index holds, such as ``German``. Empty: that of the installation.
+    """
 
     id: int
     name: str
     description: str
     resource_id: str
     created: Instant
+    language: str = ""
 
 
-def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant) -> Repository:
+def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant, language: str = "") -> Repository:
     """Make a repository. Raises NameTaken."""
     if cx.execute(sa.select(repositories.c.id).where(repositories.c.name == name)).first():
         raise NameTaken(f"There is a repository {name!r} already.")
     row = cx.execute(
         repositories.insert()
-        .values(name=name, description=description, resource_id=resource_id, created=now)
+        .values(name=name, description=description, resource_id=resource_id, created=now, language=language)
         .returning(repositories)
     ).one()
     return Repository(*row)
+
+
+def set_language(cx: Connection, repository: Repository, language: str) -> None:
+    """Give a repository another language; the index agent then makes its index anew. Empty: the installation's."""
+    cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
 
 
 def find(cx: Connection, name: str) -> Repository:

@@ -214,6 +214,17 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     assert "Documents of second" in muniment("resource", "list")
 
 
+def test_a_repository_has_a_language(muniment: Muniment) -> None:
+    identifier = muniment("repository", "add", "briefe", "--language", "german").strip()
+    assert f"briefe\t{identifier}\tGerman" in muniment("repository", "list")
+    assert muniment("repository", "language", "briefe", "French") == "briefe: French\n"
+    assert f"briefe\t{identifier}\tFrench" in muniment("repository", "list")
+    assert muniment("repository", "language", "briefe") == "briefe: English\n"
+    muniment("repository", "language", "briefe", "Klingon", code=2)
+    assert "choose one of Arabic, Danish" in muniment.err
+    muniment("repository", "language", "none", "German", code=3)
+
+
 @pytest.mark.slow
 def test_what_each_owner_keeps_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     muniment = Muniment(tmp_path / "data", capsys)

@@ -38,7 +38,7 @@ class Papers:
 
     def damage(self) -> str:
         """Delete one document behind the agent's back, and name its object."""
-        index = stores.engine(self.data.installation).index(self.repository.id)
+        index = stores.engine(self.data.installation).index(self.repository)
         reader = index.reader()
         key = next(reader.snapshot().documents()).key
         reader.close()

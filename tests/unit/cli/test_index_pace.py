@@ -50,10 +50,10 @@ def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StaffData:
 @contextmanager
 def following(data_folder: DataFolder) -> Iterator[None]:
     """Run an agent beside the test; it has seen all that was there when the block begins."""
-    language, stop = data_folder.settings.repository.language, threading.Event()
+    stop = threading.Event()
     folder = data_folder.installation.indexes
     with data_folder.database("repository") as database:
-        work = (database, FolderEngine(folder, lambda generation: SlowWriter(generation, language)), stop, clock.now)
+        work = (database, FolderEngine(folder, SlowWriter), stop, clock.now)
         thread = threading.Thread(target=agent.run, args=work)
         thread.start()
         try:

@@ -34,6 +34,10 @@ GuardId = Annotated[
     str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
 ]
 
+Language = Annotated[
+    str, typer.Option(help="Language of its texts, such as German; the installation's (repository.language) if empty.")
+]
+
 
 @repository.command("add")
 def add_repository(
@@ -41,12 +45,14 @@ def add_repository(
     name: RepositoryName,
     resource: GuardName = "",
     resource_id: GuardId = "",
+    language: Language = "",
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
     data: DataFolder = context.obj
+    language = _known_language(data, language)
     guard_id = resource_id or _guard(data, resource or initialise.resource_name(name)).id
     with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
-        guards.add_repository(directory, cx, name, guard_id, data.now)
+        guards.add_repository(directory, cx, name, guard_id, data.now, language)
     terminal.line(guard_id)
 
 
@@ -65,6 +71,22 @@ def guard_repository(
     with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
         guards.guard(directory, cx, name, guard_id)
     terminal.line(guard_id)
+
+
+@repository.command("language")
+def set_language(
+    context: typer.Context,
+    name: RepositoryName,
+    language: Annotated[
+        str, typer.Argument(metavar="[LANGUAGE]", help="Such as German. Without it: the installation's.")
+    ] = "",
+) -> None:
+    """Say in which language the texts of a repository are. The index agent makes its index anew, and searches go on."""
+    data: DataFolder = context.obj
+    language = _known_language(data, language)
+    with data.database("repository") as database, database.begin() as cx:
+        repositories.set_language(cx, repositories.find(cx, name), language)
+    terminal.line(f"{name}: {language or data.settings.repository.language}")
 
 
 @repository.command("remove")
@@ -100,7 +122,7 @@ def remove_repository(
                 count += len(keys)
                 progress.reach(count)
         # Before the row: a command stopped in between still finds the repository, and can begin again.
-        stores.engine(data.installation).index(target.id).remove()
+        stores.engine(data.installation).index(target).remove()
         with database.begin() as cx:
             removal.finish(cx, target)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
@@ -111,8 +133,9 @@ def list_repositories(context: typer.Context, as_json: AsJson = False, header: W
     """List the repositories with the resources that guard them."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
-        rows = [(row.name, row.resource_id) for row in repositories.every(cx)]
-    terminal.table(("Repository", "Resource"), rows, as_json=as_json, header=header)
+        own = data.settings.repository.language
+        rows = [(row.name, row.resource_id, row.language or own) for row in repositories.every(cx)]
+    terminal.table(("Repository", "Resource", "Language"), rows, as_json=as_json, header=header)
 
 
 @repository.command("usage")
@@ -133,6 +156,14 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
     for key in sorted(wrong):
         terminal.errors.print(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}", markup=False)
     return Exit.FAILED if wrong else Exit.OK
+
+
+def _known_language(data: DataFolder, text: str) -> str:
+    """Return a language as its name is written. Raises Failure if the index engine has no stems of it."""
+    languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
+    if text and text.casefold() not in languages:
+        raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
+    return languages.get(text.casefold(), "")
 
 
 @contextmanager

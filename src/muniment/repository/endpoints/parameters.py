@@ -64,7 +64,7 @@ FACET_IDS = Parameter(
 )
 LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
 COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
-QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
+QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the repository's language.")
 WORDS = Parameter(
     "words",
     "How many of the words of a question a hit needs: `all`; `any`; or `auto`, which is `any` if fewer than a page "

@@ -21,6 +21,7 @@ from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
+from muniment.repository.repositories import Repository
 
 Leaf: TypeAlias = Term | Wild | Phrase
 """A word or phrase of the keywords, which is looked up in the index."""
@@ -346,7 +347,10 @@ class RepositoryIndex(Protocol):
 class Engine(Protocol):
     """An index engine, with the indexes of all repositories."""
 
-    def index(self, repository_id: int) -> RepositoryIndex:
+    def languages(self) -> Sequence[str]:
+        """List the languages whose stems an index may hold, as English names."""
+
+    def index(self, repository: Repository) -> RepositoryIndex:
         """Return the index of one repository, whether it has a generation or not."""
 
     def follower(self) -> str:

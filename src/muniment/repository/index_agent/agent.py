@@ -173,7 +173,7 @@ def rebuild(
     Searches go on meanwhile. ``progress`` is called with the number of objects that are done. Raises InUse when a
     rebuild is under way on any machine, and when another machine took over because this one did not renew its lease.
     """
-    index, name = engine.index(repository.id), uuid.uuid4().hex
+    index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock)
         if not tenure.holds():
@@ -215,10 +215,11 @@ class _Feeder:
 
     def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
         self._repository = repository
+        self.language = repository.language
         self._tenure = tenure
         self._name = engine.follower()
         self._engine = engine
-        self._index = engine.index(repository.id)
+        self._index = engine.index(repository)
         self._generation: str | None = None
         self._writer: IndexWriter | None = None
         self._not_before = 0.0
@@ -434,9 +435,13 @@ def _chores(database: Database, engine: Engine, store: ContentStore | None, cloc
 
 def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: Tenure) -> None:
     with database.read() as cx:
-        for repository in repositories.every(cx):
-            if repository.id not in feeders:
-                feeders[repository.id] = _Feeder(repository, engine, tenure)
+        every = repositories.every(cx)
+    for repository in every:
+        feeder = feeders.get(repository.id)
+        if feeder is not None and feeder.language != repository.language:
+            feeder.close()
+            feeder = None
+        feeders[repository.id] = feeder or _Feeder(repository, engine, tenure)
 
 
 def _close(feeders: Mapping[int, _Feeder]) -> None:

@@ -139,7 +139,7 @@ class _Current:
         self.name, self.is_wanted = repository.name, is_wanted
         self._database, self.repository_id = database, repository.id
         self._follower, self._last = engine.follower(), last
-        self._index = engine.index(repository.id).reader()
+        self._index = engine.index(repository).reader()
         self.checker = Checker(database, repository, self._index, course)
         self._moved_at = time.monotonic()
         self._keep_at = 0.0

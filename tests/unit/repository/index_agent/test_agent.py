@@ -20,6 +20,7 @@ from muniment.db import Database
 from muniment.repository import leases, repositories
 from muniment.repository.aql.conditions import BoundQuery, Like
 from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.tree import Fulltext, Term
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.content.files import FileStore, Packing
@@ -44,7 +45,7 @@ from tests.waiting import until
 
 @contextmanager
 def running(
-    database: Database, folder: Path, opening: Callable[[Path], TantivyWriter] = TantivyWriter
+    database: Database, folder: Path, opening: Callable[[Path, str], TantivyWriter] = TantivyWriter
 ) -> Iterator[None]:
     """Run an agent beside the test."""
     stop = threading.Event()
@@ -191,8 +192,8 @@ class Choosy(TantivyWriter):
 
     fatal = False
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, language: str = "English") -> None:
+        super().__init__(folder, language)
         self.dead = False
 
     def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
@@ -366,7 +367,7 @@ def test_writers_never_keep_a_rebuild_from_its_end_and_it_is_as_far_as_the_forme
     engine, made = FolderEngine(tmp_path / "indexes"), shelf.add("pump")
     catch_up, written = agent.catch_up, list[Position]()
     agent.rebuild(shelf.database, shelf.repository, engine, Clock())
-    former = engine.index(shelf.repository.id).writer("1")
+    former = engine.index(shelf.repository).writer("1")
 
     def write(lines: int) -> Position:
         with shelf.database.begin() as cx:
@@ -385,7 +386,7 @@ def test_writers_never_keep_a_rebuild_from_its_end_and_it_is_as_far_as_the_forme
     monkeypatch.setattr(agent, "catch_up", after_others)
     position = agent.rebuild(shelf.database, shelf.repository, engine, Clock(), meanwhile)
     former.close()
-    index = engine.index(shelf.repository.id)
+    index = engine.index(shelf.repository)
     assert index.current() == "2"
     assert index.reader().snapshot().position == position >= written[0]
     assert len(written) == 1
@@ -496,10 +497,10 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
     again, seen = reader(folder, shelf), list[Path | None]()
     assert keys(again) == made, "an index of the format before is read until the new one is there"
 
-    def opened(generation: Path) -> TantivyWriter:
+    def opened(generation: Path, language: str) -> TantivyWriter:
         seen.append(generations.current(own))
         assert keys(again) == made
-        return TantivyWriter(generation)
+        return TantivyWriter(generation, language)
 
     with running(shelf.database, folder, opened):
         until(lambda: generations.current(own) != old and reached(again, shelf))
@@ -510,6 +511,27 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
     assert (
         json.loads((generations.current(own) or own).joinpath("muniment.json").read_text())["format"] == fields.FORMAT
     )
+
+
+def test_a_repository_gets_another_language_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
+    made, index = shelf.add("die H\u00e4user"), reader(tmp_path / "index", shelf)
+
+    def finds(word: str) -> bool:
+        search = Search(BoundQuery((), Fulltext(Term(word))), Visible(everything=True), 0, 10)
+        return [hit.object_id for hit in index.snapshot().search(search).hits] == [made]
+
+    with running(shelf.database, tmp_path / "index"):
+        until(lambda: reached(index, shelf))
+        assert finds("H\u00e4user")
+        assert not finds("Haus"), "its stem in English is another"
+        with shelf.database.begin() as cx:
+            repositories.set_language(cx, shelf.repository, "German")
+        until(lambda: finds("Haus"))
+        assert finds("H\u00e4user")
+        with shelf.database.begin() as cx:
+            repositories.set_language(cx, shelf.repository, "")
+        until(lambda: not finds("Haus"))
+        assert finds("H\u00e4user")
 
 
 def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp_path: Path) -> None:

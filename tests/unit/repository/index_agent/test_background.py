@@ -45,7 +45,7 @@ def damaged(shelf: Shelf, engine: FolderEngine) -> tuple[list[str], Difference]:
     """Make objects and an index of them, in which one object is found by another ACL."""
     made = [shelf.add(f"pump {number}", "valve") for number in range(9)]
     agent.rebuild(shelf.database, shelf.repository, engine, Clock())
-    index = engine.index(shelf.repository.id)
+    index = engine.index(shelf.repository)
     generation = index.current()
     assert generation is not None
     writer, reader = index.writer(generation), index.reader()
@@ -70,7 +70,7 @@ def test_the_agent_finds_and_mends_a_difference_by_itself(shelf: Shelf, tmp_path
     assert report is not None
     assert report.differences == (msgspec.structs.replace(difference, repaired=True),)
     assert (report.sound, report.repaired, report.objects, report.ended) == (True, 1, 9, clock())
-    (document,) = engine.index(shelf.repository.id).reader().snapshot().documents([made[3]])
+    (document,) = engine.index(shelf.repository).reader().snapshot().documents([made[3]])
     with shelf.database.read() as cx:
         assert document.acl == indexing.of_objects(cx, shelf.repository, [made[3]]).documents[0].acl
 
@@ -116,7 +116,7 @@ def test_a_slow_check_goes_on_in_the_next_process_and_then_rests(shelf: Shelf, t
     first.close()
     clock.advance(10)
     second = BackgroundChecks(shelf.database, engine, 1e-9)
-    writer = engine.index(shelf.repository.id).writer("1")
+    writer = engine.index(shelf.repository).writer("1")
     while kept(shelf, engine).report is None:
         second.advance(clock())
         agent.catch_up(shelf.database, shelf.repository, writer, clock())
@@ -180,7 +180,7 @@ def test_a_report_of_another_form_is_not_read(shelf: Shelf, monkeypatch: pytest.
 def test_searches_go_on_while_the_agent_checks_and_mends(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     made, _ = damaged(shelf, engine)
-    index = engine.index(shelf.repository.id).reader()
+    index = engine.index(shelf.repository).reader()
     vars(shelf)["index"] = index
     with running(shelf.database, engine, clock, 0.001):
         rounds = 0

@@ -416,8 +416,8 @@ def test_writers_beside_the_check_raise_no_false_alarm(shelf: Shelf, tmp_path: P
     with ThreadPoolExecutor(2) as pool:
         work = [pool.submit(agent.run, shelf.database, engine, stop, Clock()), pool.submit(write)]
         try:
-            until(lambda: engine.index(shelf.repository.id).current() is not None)
-            index = engine.index(shelf.repository.id).reader()
+            until(lambda: engine.index(shelf.repository).current() is not None)
+            index = engine.index(shelf.repository).reader()
             until(lambda: len(list(index.snapshot().documents())) >= 30)
             before, compared = rounds[0], 0
             while compared < 10 or rounds[0] < before + 60:

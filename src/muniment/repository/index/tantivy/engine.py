@@ -21,7 +21,7 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The format and the language of an index. A reader with other ones would find the wrong objects."""
+    """The format and the language of an index: a search reads it by these."""
 
     format: int
     language: str
@@ -30,13 +30,14 @@ class _About(msgspec.Struct, frozen=True):
 class TantivyIndex:
     """An index folder that is open for reading (an Index).
 
-    It reads the newest commit, also after another folder has replaced this one.
+    It reads the newest commit, also after another folder has replaced this one. Searches are in the language of the
+    index, so they find what they should until the agent has made one in another language.
     """
 
-    def __init__(self, folder: Path, language: str = "English", stop_words: Collection[str] = ()) -> None:
+    def __init__(self, folder: Path, stop_words: Collection[str] = ()) -> None:
         self._folder = folder
-        self._analyser = Analyser(language, stop_words)
-        self._former_analyser = Analyser(language, stop_words, varied=False)
+        self._stop_words = stop_words
+        self._analyser = Analyser(stop_words=stop_words)
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
@@ -46,12 +47,11 @@ class TantivyIndex:
         self._snapshot: TantivySnapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take the newest commit. Raises IndexUnavailable if there is none, or it has another language or format."""
+        """Take the newest commit. Raises IndexUnavailable if there is none, or it has an unknown format."""
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                analyser = self._analyser if self._format >= fields.VARIED else self._former_analyser
-                self._snapshot = TantivySnapshot(index, index.searcher(), analyser, self._memory, self._format)
+                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
             return self._snapshot
 
     def close(self) -> None:
@@ -76,17 +76,18 @@ class TantivyIndex:
 
     def _open(self) -> tantivy.Index:
         try:
-            index, self._format = _open_folder(self._folder, self._analyser, fields.READABLE)
+            about = _read_about(self._folder, fields.READABLE)
         except OtherFormat as error:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
-        return index
+        self._format = about.format
+        self._analyser = Analyser(about.language, self._stop_words, varied=about.format >= fields.VARIED)
+        return _open_folder(self._folder, self._analyser)
 
 
 class TantivyWriter:
     """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
 
-    Raises IndexUnavailable if another process writes to it or if it has another language, OtherFormat if it has
-    another format.
+    Raises IndexUnavailable if another process writes to it, OtherFormat if it has another format or language.
     """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
@@ -96,7 +97,10 @@ class TantivyWriter:
         with failures.as_refusals("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
             # The writer does not keep the index: that would keep files open which merges soon replace.
-            index, _ = _open_folder(folder, self._analyser, {fields.FORMAT})
+            about = _read_about(folder, {fields.FORMAT})
+            if about.language != language:
+                raise OtherFormat(f"The repository's index is in {about.language}, and its language is {language} now.")
+            index = _open_folder(folder, self._analyser)
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
             self._position = fields.read_position(index.searcher(), self._schema)
@@ -149,24 +153,23 @@ class TantivyWriter:
         return self._writer
 
 
-def _open_folder(folder: Path, analyser: Analyser, formats: Collection[int]) -> tuple[tantivy.Index, int]:
-    """Open an index of one of these formats, and return it with its format."""
+def _read_about(folder: Path, formats: Collection[int]) -> _About:
+    """Return what is written of an index. Raises OtherFormat if it has none of these formats, IndexUnavailable."""
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
         raise IndexUnavailable("The repository's index is incomplete: run 'muniment index rebuild'.") from error
     if about.format not in formats:
         raise OtherFormat(f"The repository's index is of format {about.format}, made by another release.")
-    if about.language != analyser.language:
-        raise IndexUnavailable(
-            f"The repository's index was made for {about.language}, the settings ask for {analyser.language}: "
-            "run 'muniment index rebuild'."
-        )
+    return about
+
+
+def _open_folder(folder: Path, analyser: Analyser) -> tantivy.Index:
     index = tantivy.Index.open(str(folder))
     index.config_reader("manual")
     fields.register(index, analyser)
     index.reload()
-    return index, about.format
+    return index
 
 
 def _prepare(folder: Path, schema: tantivy.Schema, language: str) -> None:

@@ -9,15 +9,17 @@ import shutil
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
 from muniment.repository.index.contract import Index, IndexWriter, RepositoryIndex, Snapshot
+from muniment.repository.index.tantivy.analysis import LANGUAGES
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.refusals import IndexUnavailable, InUse
+from muniment.repository.repositories import Repository
 
 POINTER = "current"
 
@@ -25,23 +27,31 @@ POINTER = "current"
 class FolderEngine:
     """The folder of all indexes (an Engine). It holds one folder for each repository.
 
-    ``open_writer`` opens the index in a folder for writing, and makes an empty one if there is none; it may raise
-    OtherFormat. ``open_index`` opens it for reading.
+    ``open_writer`` opens the index in a folder for writing in a language, and makes an empty one if there is none; it
+    may raise OtherFormat. ``open_index`` opens it for reading. ``language`` is that of repositories without one.
     """
 
     def __init__(
         self,
         folder: Path,
-        open_writer: Callable[[Path], IndexWriter] = TantivyWriter,
+        open_writer: Callable[[Path, str], IndexWriter] = TantivyWriter,
         open_index: Callable[[Path], Index] = TantivyIndex,
+        *,
+        language: str = "English",
     ) -> None:
         self._folder = folder
         self._open_writer, self._open_index = open_writer, open_index
+        self._language = language
 
-    def index(self, repository_id: int) -> RepositoryIndex:
+    def languages(self) -> Sequence[str]:
+        """List the languages whose stems an index may hold, as English names."""
+        return sorted(LANGUAGES)
+
+    def index(self, repository: Repository) -> RepositoryIndex:
         """Return the index of one repository."""
-        folder = self._folder / str(repository_id)
-        return FolderIndex(folder, self.holder(), self._open_writer, self._open_index)
+        language = repository.language or self._language
+        folder = self._folder / str(repository.id)
+        return FolderIndex(folder, self.holder(), lambda path: self._open_writer(path, language), self._open_index)
 
     def follower(self) -> str:
         """Return the name of this folder's agent. The name stays as long as the folder exists."""

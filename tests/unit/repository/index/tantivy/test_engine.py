@@ -58,9 +58,9 @@ def counted(facets: tuple[FacetCounts, ...]) -> dict[str, tuple[tuple[str, int],
 
 
 class World:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, language: str = "English") -> None:
         self.folder = folder
-        self.writer = TantivyWriter(folder)
+        self.writer = TantivyWriter(folder, language)
         self.reader = TantivyIndex(folder)
         self.at = 0
 
@@ -727,11 +727,18 @@ def test_a_closed_writer_writes_no_more(world: World) -> None:
     world.writer = TantivyWriter(world.folder)
 
 
-def test_no_index_and_another_language_are_refused(tmp_path: Path, world: World) -> None:
+def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: Path) -> None:
+    worlds = World(tmp_path / "German", "German"), World(tmp_path / "English", "English")
+    for each in worlds:
+        each.hold(kept(1, "die H\u00e4user"))
+    assert [each.find(says("Haus")) for each in worlds] == [[key(1)], []]
+    with pytest.raises(OtherFormat, match="is in German, and its language is English now"):
+        TantivyWriter(tmp_path / "German")
+
+
+def test_no_index_and_an_incomplete_one_are_refused(tmp_path: Path, world: World) -> None:
     with pytest.raises(IndexUnavailable, match="no index yet"):
         TantivyIndex(tmp_path / "nothing").snapshot()
-    with pytest.raises(IndexUnavailable, match=r"made for English, .* ask for German: run 'muniment index rebuild'"):
-        TantivyIndex(world.folder, "German").snapshot()
     (world.folder / "muniment.json").write_bytes(b"")
     with pytest.raises(IndexUnavailable, match="is incomplete"):
         TantivyIndex(world.folder).snapshot()
