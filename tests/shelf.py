@@ -170,7 +170,7 @@ class Shelf:
     def index(self) -> TantivyIndex:
         """The index, for reading; the writer makes it if there is none yet."""
         assert (self.folder / "index").exists() or self.writer
-        return TantivyIndex(self.folder / "index", self.language)
+        return TantivyIndex(self.folder / "index")
 
     def catch_up(self) -> None:
         """Let the agent do all there is to do."""

@@ -21,19 +21,13 @@ from muniment.repository.content.files import FileWriter
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
-from muniment.repository.index.contract import Index
 from muniment.repository.objects import types_file
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acl_lists
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
 from tests.shelf import Shelf
 
 SPACE = "{urn:muniment:vocab}"
-
-
-def no_index(_repository: Repository) -> Index:
-    raise NotImplementedError
 
 
 class Site:
@@ -47,7 +41,7 @@ class Site:
             max_metadata_bytes=10_000,
             names=names or RepositoryNames(),
         )
-        self.half = shelf.context(options, no_index)
+        self.half = shelf.context(options)
         self.application = Starlette(routes=routes(self.half))
         self.repository_path = "/rest/repositories/demo"
 
