@@ -73,10 +73,11 @@ class KeepsConnection(Protocol):
 
 
 class Database:
-    """A pool of connections, which opens read snapshots and write transactions.
+    """A pool of connections to one database. It opens read snapshots and write transactions.
 
-    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. ``busy_seconds`` is
-    how long a write waits for other writes. Each process makes its own Database, because none may cross a fork.
+    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A write waits
+    ``busy_seconds`` at most for other writes. On PostgreSQL a block also waits that long at most for a free connection.
+    Each process must make its own Database: after a fork, the child may not use the Database of its parent.
     """
 
     def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:

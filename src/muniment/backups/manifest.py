@@ -95,7 +95,8 @@ def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise BackupRefused unless every file has the size and digest of the manifest. Content is not checked."""
+    """Raise BackupRefused unless every file that the manifest lists has the size and the digest that the manifest gives
+    for it. Content is not checked."""
     for name, expected in manifest.files.items():
         file = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():

@@ -20,7 +20,7 @@ class UnknownRepository(Refusal):
 
 
 class UnknownPerson(Refusal):
-    """No such user or group may come to the repository."""
+    """There is no such user or group, or it has no access to the repository."""
 
 
 class UnknownObject(Refusal):
@@ -36,7 +36,7 @@ class UnknownProperty(Refusal):
 
 
 class WrongValue(Refusal):
-    """The value does not fit the property's kind."""
+    """The request gives a value that is not allowed in its place. The sentence says which one."""
 
 
 class NotWritable(Refusal):

@@ -56,9 +56,11 @@ AccessMemory: TypeAlias = MarkedMemory[Question, Access]
 
 
 def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:
-    """Decide whether the client may act for the user at the resource, and return what it learns of the user.
+    """Decide whether the client may act for the user at the resource. Without a client, decide only whether the user
+    has access. Return what the resource learns of the user.
 
-    The generation must have been read in the same transaction. Raises UnknownResource, AccessEnded.
+    ``generation`` is the directory's generation. The caller must have read it in the same transaction. Raises
+    UnknownResource, AccessEnded.
     """
     if (remembered := memory.recall(question, generation)) is not None:
         return remembered

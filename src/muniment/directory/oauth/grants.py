@@ -1,4 +1,5 @@
-"""Which grant types does the token endpoint offer? Look up a token request, check its password, and decide it."""
+"""Which grant types does the token endpoint offer? A token request takes three steps: look up its client, name the
+password check if there is one, and decide."""
 
 from collections.abc import Mapping
 from typing import Any

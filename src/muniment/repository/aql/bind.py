@@ -1,7 +1,8 @@
-"""Does a query fit a repository's types? ``bind`` adds the sub-types to its types, and reads its values by kind.
+"""Does a query fit a repository's types? ``bind`` adds all sub-types to the query's types. It reads each value of the
+query by the kind of the property.
 
-A negative comparison is the opposite of the positive one: an object meets it if no value of the property meets the
-positive one, so also if it has no value.
+A negative comparison is the opposite of the positive one. An object meets it if none of its values meets the positive
+comparison. So an object without a value meets it, too.
 """
 
 import calendar

@@ -36,7 +36,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
     @property
     def begins_open(self) -> bool:
-        """Whether the pattern begins with a wildcard, so that an engine reads every value to match it."""
+        """Whether the pattern begins with a wildcard. To match such a pattern, an engine must read every value."""
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     def matches(self, text: str) -> bool:

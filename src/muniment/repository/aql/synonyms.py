@@ -1,7 +1,8 @@
-"""Which words mean the same? A word of a query finds its synonyms, too, as the operator has written them.
+"""Which words mean the same? A word of a query also finds the objects that hold a synonym of it. The synonyms come from
+the setting ``repository.synonyms``.
 
-Quotation marks, wildcards and ``fuzzy`` say exactly what is wanted, so what has one of them gets no synonyms.
-Source: docs/aql.md, "Synonyms".
+Whoever writes quotation marks, wildcards or ``fuzzy`` has already chosen how the text is matched. So such a text gets
+no synonyms. Source: docs/aql.md, "Synonyms".
 """
 
 from collections.abc import Callable, Iterable, Sequence

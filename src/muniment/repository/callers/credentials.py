@@ -30,7 +30,8 @@ _LONGEST_BASIC = 4096
 
 @dataclass(frozen=True, repr=False)
 class Pair:
-    """The name and the password that HTTP Basic carries; the name with its partition."""
+    """The name and the password that HTTP Basic carries. A name without a partition gets the default partition, if
+    there is one."""
 
     account: str
     password: str

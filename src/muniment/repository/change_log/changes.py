@@ -144,7 +144,8 @@ def are_more_than(cx: Connection, repository_id: int, position: Position, count:
 
 
 def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
-    """Return when the first line was noted that follows the position and that no later commit can precede.
+    """Find the first line after the position. Return when it was noted. A line counts only if no later commit can put
+    another line before it.
 
     None if no line follows.
     """

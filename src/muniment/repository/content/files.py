@@ -262,8 +262,9 @@ class FileStore:
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
 
-        Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
-        whole content, it raises ContentDamaged before the last piece if the digest is wrong.
+        Raises ContentDamaged before the first piece if the content is missing or has another size. If the digest is
+        wrong, it raises ContentDamaged: for packed content before the first piece, and for other content before the
+        last piece. A part of content that is not packed is not compared with the digest.
         """
         if packs.is_key(content.key):
             yield from self._read_packed(content, start, length)

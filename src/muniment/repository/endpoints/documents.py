@@ -91,7 +91,7 @@ class FolderLinkDocument(msgspec.Struct, rename="kebab"):
 
 
 class ContentDocument(msgspec.Struct):
-    """An object's content, described."""
+    """The description of an object's content, without its bytes."""
 
     name: str
     properties: Properties

@@ -78,7 +78,8 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
-    """Say whether the file is declared as plain text without a charset, and its first bytes do not contradict that."""
+    """Say whether the file's name or media type declares plain text or Markdown. Return False if the media type has a
+    parameter, if either declares another format, or if the first bytes are the mark of another format."""
     full_type, suffix = media_type.strip().lower(), _suffix(name)
     if ";" in full_type or _by_mark(head) or _declared_format(suffix, full_type):
         return False

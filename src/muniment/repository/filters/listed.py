@@ -76,7 +76,7 @@ def plain(value: sa.ColumnElement[str]) -> ListedProperty:
 
 
 def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any]) -> ListedProperty:
-    """Make a property of several values: ``value`` of each of the rows."""
+    """Make a property of several values. Each of ``rows`` gives one of them, by the expression ``value``."""
 
     def match(test: Test) -> sa.ColumnElement[bool]:
         return sa.exists(sa.select(sa.literal_column("1")).select_from(rows).where(test(value)))

@@ -81,7 +81,7 @@ class SearchMemory:
         return self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
 
     def granted_acls(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
-        """Return which ACLs let the caller browse and read."""
+        """Return the ACLs that let the caller browse, and those of them that also let the caller read."""
         question = (repository_id, marks.read(cx).acls, principals.accessors)
         granted_acls = self._granted_acls.recall(question)
         if granted_acls is not None:

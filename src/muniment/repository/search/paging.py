@@ -81,9 +81,10 @@ def follow(
     options: RepositoryOptions,
     memory: SearchMemory,
 ) -> TurnedPage:
-    """Return the page that a cursor leads to. Rights, and whether the hits still match, are asked anew.
+    """Return the page that a cursor leads to. It checks again whether the caller may see each hit, and whether each hit
+    still matches.
 
-    Raises UnknownLink for a cursor that leads nowhere, and as ``results.search``.
+    Raises UnknownLink for a cursor that leads nowhere. Also raises what ``results.search`` raises.
     """
     size = question.items_per_page
     binding = Binding(repository.id, principals.key, selection, question.page, size)

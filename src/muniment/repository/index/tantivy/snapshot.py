@@ -220,7 +220,7 @@ class TantivySnapshot:
             return self._reading.digests(after, to, limit)
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of the documents with these keys, in order."""
+        """Read the digests of all documents with these keys, in the order of the documents' counters."""
         self._check_numbered()
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests_of(keys)

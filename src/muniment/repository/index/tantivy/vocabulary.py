@@ -38,7 +38,7 @@ _TWO_LETTERS_FROM = 6
 
 
 class Vocabulary:
-    """The words of one searcher, as one caller may see them."""
+    """The words in those objects of one snapshot that one caller may see. The snapshot is Tantivy's ``Searcher``."""
 
     def __init__(
         self,

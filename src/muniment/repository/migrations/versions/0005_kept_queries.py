@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the size of each kept search, and an index that lists the kept searches of a caller by age."""
+    """Add the size of each kept search. Add an index that orders the kept searches of a caller by their expiry."""
     op.add_column("links", sa.Column("size", sa.Integer, nullable=False, server_default="0"))
     op.execute("UPDATE links SET size = length(document)")
     op.create_index("ix_links_caller", "links", ["caller", "expires"])
