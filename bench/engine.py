@@ -2,9 +2,12 @@
 
 python -m bench.engine build TEXTS FOLDER PROPERTIES
 python -m bench.engine search FOLDER KIND QUERIES THREADS SECONDS EXCERPTS
+python -m bench.engine complete FOLDER BEGINNINGS SECONDS
 """
 
+import heapq
 import json
+import operator
 import resource
 import statistics
 import subprocess
@@ -47,6 +50,12 @@ def build(texts: Path, folder: Path, *, properties: bool = False) -> tuple[float
 def search(folder: Path, kind: str, queries: Path, threads: int, seconds: float, *, excerpts: bool) -> Searched:
     """Ask the queries of a kind in turn on so many threads of a fresh process, which makes the excerpts or not."""
     (said,) = _said("search", folder, kind, queries, threads, seconds, int(excerpts))
+    return Searched(**json.loads(said))
+
+
+def complete(folder: Path, beginnings: Path, seconds: float) -> Searched:
+    """Complete the beginnings of words in turn in a fresh process; a total is how many words begin so."""
+    (said,) = _said("complete", folder, beginnings, seconds)
     return Searched(**json.loads(said))
 
 
@@ -133,9 +142,32 @@ def _search(folder: Path, row: str, queries: Path, threads: int, seconds: float,
     print(json.dumps({"rate": len(times) / took, "p50": 1000 * statistics.median(times), "cpu": cpu, "totals": totals}))
 
 
+def _complete(folder: Path, beginnings: Path, seconds: float) -> None:
+    index: Any = tantivy.Index.open(str(folder))
+    schema, searcher = index.schema, index.searcher()
+    asked: list[str] = json.loads(beginnings.read_text())
+    acl = tantivy.Query.term_set_query(schema, "acl", READABLE)
+
+    def one(beginning: str) -> int:
+        counts = searcher.terms_with_prefix("plain", beginning, acl)
+        heapq.nlargest(10, counts, key=operator.itemgetter(1))
+        return len(counts)
+
+    totals, times = [one(beginning) for beginning in asked], list[float]()
+    end, used, began = time.perf_counter() + seconds, time.process_time(), time.perf_counter()
+    while (start := time.perf_counter()) < end:
+        one(asked[len(times) % len(asked)])
+        times.append(time.perf_counter() - start)
+    cpu = 1000 * (time.process_time() - used) / len(times)
+    rate = len(times) / (time.perf_counter() - began)
+    print(json.dumps({"rate": rate, "p50": 1000 * statistics.median(times), "cpu": cpu, "totals": totals}))
+
+
 if __name__ == "__main__":
     task, *given = sys.argv[1:]
     if task == "build":
         _build(Path(given[0]), Path(given[1]), properties=bool(int(given[2])))
+    elif task == "complete":
+        _complete(Path(given[0]), Path(given[1]), float(given[2]))
     else:
         _search(Path(given[0]), given[1], Path(given[2]), int(given[3]), float(given[4]), excerpts=bool(int(given[5])))

@@ -208,10 +208,10 @@ class Site:
         """Prepare an AQL search for keywords."""
         return self.aql(token, f"<fulltext>{' '.join(words)}</fulltext>")
 
-    def aql(self, token: str, expression: str, more: str = "") -> Request:
+    def aql(self, token: str, expression: str, more: str = "", needed: str = "all") -> Request:
         """Prepare an AQL search: a type, the expression, a range of sizes; the total and 20 entries with excerpts.
 
-        ``more`` are further elements of the document.
+        ``more`` are further elements of the document, ``needed`` says how many of the words a hit needs.
         """
         document = (
             '<search xmlns="urn:muniment:vocab"><types><type>document</type></types>'
@@ -220,12 +220,18 @@ class Site:
             f"</property-range></expressions></expression-set>{more}</search>"
         )
         headers = (("Content-Type", "application/xml"), ("Accept", "application/xml"), bearer(token))
-        return Request("POST", f"{self.repository}/search?include-total=true&items-per-page=20", document, headers)
+        shown = f"include-total=true&items-per-page=20&words={needed}"
+        return Request("POST", f"{self.repository}/search?{shown}", document, headers)
 
     def keywords(self, token: str, words: str) -> Request:
         """Prepare a search by keywords."""
         query = httpx.QueryParams({"q": words, "include-total": "true", "items-per-page": "20"})
         return Request("GET", f"{self.repository}/search?{query}", "", (bearer(token), ("Accept", "application/xml")))
+
+    def suggestion(self, token: str, typed: str) -> Request:
+        """Prepare the question how what is typed may go on."""
+        address = f"{self.repository}/search/suggestions?{httpx.QueryParams({'q': typed})}"
+        return Request("GET", address, "", (bearer(token), ("Accept", "application/json")))
 
     def ask(self, request: Request) -> httpx.Response:
         """Send a prepared request once. Raises HTTPStatusError for an answer that is no success."""

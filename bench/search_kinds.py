@@ -29,7 +29,7 @@ class Kind:
     ``ours`` writes the words as an expression of AQL, ``engine`` as a query of tantivy, ``theirs`` as one of
     OpenSearch. ``p50`` are the targets beside the bare engine, ``throughput`` those beside OpenSearch, by clients.
     ``facets`` are the properties that each side counts its hits by, ``sorts`` those that it orders them by: the engine
-    alone by the first of them. ``person`` is who asks us.
+    alone by the first of them. ``person`` is who asks us, and ``needed`` how many of the words we are told to need.
     """
 
     row: str
@@ -44,6 +44,7 @@ class Kind:
     facets: tuple[str, ...] = ()
     sorts: tuple[str, ...] = ()
     person: str = PERSON
+    needed: str = "all"
 
     @property
     def more(self) -> str:
@@ -79,6 +80,16 @@ def gaps(texts: Sequence[str]) -> list[list[str]]:
     return [[word[:3], word[-2:]] for word in dict.fromkeys(words[0] for words in queries(texts)) if len(word) > 6]
 
 
+def questions(texts: Sequence[str]) -> list[list[str]]:
+    """Choose eight words that follow each other in a text, as somebody types them who remembers a sentence."""
+    found = []
+    for text in texts[:: max(1, len(texts) // 200)]:
+        words = re.findall(r"[A-Za-z]+", text)[4:12]
+        if len(words) == _TYPED and sum(len(word) > 4 for word in words) > 3:
+            found.append([word.lower() for word in words])
+    return found[:50]
+
+
 def singles(texts: Sequence[str]) -> list[list[str]]:
     """Choose single words."""
     return [words for words in queries(texts) if len(words) == 1]
@@ -110,6 +121,7 @@ LISTED = ("subject-1", "subject-4", "subject-7")
 """The subjects of a query with a list: three of the ten there are."""
 
 _OFTEN = 8
+_TYPED = 8
 _PLAIN = re.compile(r"[a-z]{4,14}")
 _LATER_P50 = dict.fromkeys(CLIENTS, at_most(2))
 _LATER_RATE = dict.fromkeys(CLIENTS, at_least(1))
@@ -216,4 +228,17 @@ GROUPS = Kind(
     person=MEMBER,
 )
 
-KINDS = (WORDS, PHRASE, PREFIX, WILDCARD, FILTERED, FACETS, SORTS, GROUPS)
+QUESTION = Kind(
+    row="question",
+    work="typed question of eight words",
+    asked=questions,
+    ours=_fulltext,
+    engine=lambda index, words: index.parse_query(" ".join(words), ["body"]),
+    theirs=lambda words: {"match": {"body": " ".join(words)}},
+    p50=_LATER_P50,
+    throughput=_LATER_RATE,
+    about="each of eight words that follow each other in a text, any of which is enough; we look for all of them first",
+    needed="auto",
+)
+
+KINDS = (WORDS, PHRASE, PREFIX, WILDCARD, FILTERED, FACETS, SORTS, GROUPS, QUESTION)

@@ -1,29 +1,46 @@
-"""The page to search from: a page of hits beside the page with the empty box, and beside the feed of the same hits."""
+"""The page to search from: a page of hits beside the page with the empty box, and beside the feed of the same hits.
 
+And what it asks while somebody types: suggestions, beside the engine that completes the same words.
+"""
+
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import httpx
 
-from bench import load, ours, page
+from bench import engine, load, ours, page
+from bench.engine import Searched
 from bench.load import Figures, Request
-from bench.ours import PARTITION, PERSON, Site
+from bench.ours import PARTITION, PERSON, Data, Site
 from bench.page import Line
 from bench.passages import passages
 from bench.run import Run
-from bench.search_kinds import WORDS
+from bench.search_kinds import PREFIX, WORDS
 
-ROWS = ("search-page",)
+ROWS = ("search-page", "suggestion")
 
 _WANTED = {"hits": ['class="excerpt"'], "bare": ["Saved searches"], "feed": ["<summary"]}
 
 
 def search_page(run: Run) -> Iterator[Line]:
-    """A page of 20 hits with excerpts, total and five facets, beside the page with the empty box, by one browser."""
+    """The rows of the page that are wanted, over the same documents."""
     texts = passages(run.size(50_000, 2_000))
-    data = ours.prepare(run.folder("search-page") / "data")
+    folder = run.folder("search-page")
+    data = ours.prepare(folder / "data")
     ours.fill(data, texts)
+    if "search-page" in run.rows:
+        yield from _hits(run, data, texts)
+    if "suggestion" in run.rows:
+        (folder / "texts.json").write_text(json.dumps(texts))
+        engine.build(folder / "texts.json", folder / "engine", properties=True)
+        yield _suggestions(run, folder, data, texts)
+
+
+def _hits(run: Run, data: Data, texts: Sequence[str]) -> Iterator[Line]:
+    """A page of 20 hits with excerpts, total and five facets, beside the page with the empty box, by one browser."""
     found: dict[str, list[Figures]] = {side: [] for side in _WANTED}
     with ours.serving(data, "web.workers=2", f"repository.search_page_client={ours.CLIENT}") as site:
         cookie, token = _signed_in(site), site.signed_in()["access_token"]
@@ -57,6 +74,38 @@ def search_page(run: Run) -> Iterator[Line]:
             their_cpu=page.cpu(one.cpu for one in found[side]),
             remark=f"{len(questions)} queries in turn; the page has excerpts, a total and five facets. Two workers.",
         )
+
+
+def _suggestions(run: Run, folder: Path, data: Data, texts: Sequence[str]) -> Line:
+    """Ten completions of five letters, in the words that a caller may see."""
+    beginnings = [start for (start,) in PREFIX.asked(texts)]
+    (folder / "beginnings.json").write_text(json.dumps(beginnings))
+    mine, alone = list[Figures](), list[Searched]()
+    with ours.serving(data, "web.workers=2") as site:
+        token = site.signed_in()["access_token"]
+        asked = [site.suggestion(token, start) for start in beginnings]
+
+        def ask(seconds: float) -> None:
+            mine.append(load.run(asked, ['"completions"'], [site.program], seconds=seconds, connections=1))
+
+        def complete() -> None:
+            alone.append(engine.complete(folder / "engine", folder / "beginnings.json", run.seconds))
+
+        ask(2)
+        mine.clear()
+        run.interleaved(partial(ask, run.seconds), complete)
+    return page.compared(
+        "suggestion",
+        f"a suggestion while somebody types, {len(texts):,} real documents, 1 client, p50",
+        "tantivy-py in process, 1 thread",
+        [one.p50 for one in mine],
+        [one.p50 for one in alone],
+        unit=" ms",
+        target=page.at_most(2),
+        our_cpu=page.cpu(one.cpu for one in mine),
+        their_cpu=page.cpu(one.cpu for one in alone),
+        remark=f"{len(beginnings)} beginnings of five letters, which {sum(alone[0].totals):,} words have. Two workers.",
+    )
 
 
 def _signed_in(site: Site) -> tuple[str, str]:

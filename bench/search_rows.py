@@ -85,7 +85,7 @@ def checked(site: Site, request: Request) -> int:
 def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _Seen) -> None:
     kind, asked = seen.kind, seen.asked
     token = site.signed_in(kind.person)["access_token"]
-    searches = [site.aql(token, kind.ours(words), kind.more) for words in asked]
+    searches = [site.aql(token, kind.ours(words), kind.more, kind.needed) for words in asked]
     seen.our_totals = [checked(site, one) for one in searches]
     load.run(searches, [_EXCERPT], [site.program], seconds=2, connections=8)
 
