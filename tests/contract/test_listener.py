@@ -103,7 +103,7 @@ def small_window(port: int) -> socket.socket:
 def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, asked: bytes, connection: bytes) -> None:
     with serving(answer, tmp_path, slow_seconds=1) as port, small_window(port) as caller:
         caller.sendall(b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: %b\r\n\r\n" % (asked, connection))
-        until(held, "nobody is answered")
+        assert caller.recv(1, socket.MSG_PEEK), "nobody is answered"
         until(lambda: not held(), "the caller is not cut off")
 
 

@@ -95,17 +95,19 @@ class Folder:
             config.attributes["connection"] = connection
             command.upgrade(config, "0008")
             connection.commit()
+        self.cabinet: str | None = None
+        # While objects are made with today's code:
+        self._alter("repositories", "ADD COLUMN language VARCHAR(20) NOT NULL DEFAULT ''")
         with self.database.begin() as cx:
             self.repository: Repository = repositories.add(cx, "main", "11111111-1111-1111-1111-111111111111", "", now)
             acls.initialise(cx, self.repository.id, now)
-        self.cabinet: str | None = None
-        # While objects are made with today's code:
         self._rename_revision("version", "revision")
-        self._alter_objects("ADD COLUMN folded TEXT")
+        self._alter("objects", "ADD COLUMN folded TEXT")
         with patch.object(object_ids, "make", former_id):
             self.made = [self.make(KINDS[number % 4]) for number in range(12)]
         self._rename_revision("revision", "version")
-        self._alter_objects("DROP COLUMN folded")
+        self._alter("objects", "DROP COLUMN folded")
+        self._alter("repositories", "DROP COLUMN language")
 
     def make(self, type_name: str = "document") -> str:
         """Make an object without content, a second after the one before."""
@@ -118,11 +120,11 @@ class Folder:
         return made.id
 
     def _rename_revision(self, before: str, after: str) -> None:
-        self._alter_objects(f"RENAME COLUMN {before} TO {after}")
+        self._alter("objects", f"RENAME COLUMN {before} TO {after}")
 
-    def _alter_objects(self, how: str) -> None:
+    def _alter(self, table: str, how: str) -> None:
         with self.database.begin() as cx:
-            cx.execute(sa.text(f"ALTER TABLE objects {how}"))
+            cx.execute(sa.text(f"ALTER TABLE {table} {how}"))
 
     def wait_for_text(self, object_ids: list[str]) -> None:
         """Let files of these objects wait to be read, all due at one time, as the releases before noted it."""

@@ -25,8 +25,6 @@ MOST_PARTS = 6
 _CASED = range(0x2000)
 """Where the letters are that have capitals, apart from full-width ones and scripts that are no longer written."""
 
-_REMEMBERED = 10_000
-
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})
 _CAPITALS = "".join(character for character in map(chr, _CASED) if character.isupper())
@@ -172,7 +170,7 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
     return start, max(unit.end() if unit else at, at + 1)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=10_000)
 def _of_run(run: str) -> tuple[_Variant, ...]:
     """List the variants of a run: with the parts of its words, without umlauts, and both; else with joined numbers."""
     units = list(_UNIT.finditer(run))
