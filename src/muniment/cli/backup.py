@@ -41,7 +41,7 @@ def restore_command(
         bool, typer.Option("--keep-sessions", help="Let the tokens and sign-ins of the backup hold again.")
     ] = False,
 ) -> int:
-    """Put a backup into a new data folder, and rebuild its index."""
+    """Put a backup into a new data folder, and rebuild the index of each repository."""
     data: DataFolder = context.obj
     source = restoring.inspect(backup)
     restoring.check_target(data.path)

@@ -66,8 +66,8 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
 def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
     """Store the results of a user's sign-ins, as ``pauses`` encodes them.
 
-    It always writes one row, so that its time does not show which users exist. With ``user_id`` None it writes to the
-    first entry, where the results mean nothing.
+    It always writes one row. So the time that it takes does not show which users exist. With ``user_id`` None it writes
+    to the first entry, where the results mean nothing.
     """
     cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
 

@@ -1,5 +1,5 @@
-"""Which grant types does the token endpoint offer? A token request takes three steps: look up its client, name the
-password check if there is one, and decide."""
+"""Which grant types does the token endpoint offer? A token request takes three steps. ``look_up`` finds its client.
+``check`` returns the password check that the caller must run, or None. ``decide`` decides the request."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -264,7 +264,8 @@ class FileStore:
 
         Raises ContentDamaged before the first piece if the content is missing or has another size. If the digest is
         wrong, it raises ContentDamaged: for packed content before the first piece, and for other content before the
-        last piece. A part of content that is not packed is not compared with the digest.
+        last piece. If the caller reads only a part of content, and the content is not packed, the digest is not
+        checked.
         """
         if packs.is_key(content.key):
             yield from self._read_packed(content, start, length)

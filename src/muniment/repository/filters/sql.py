@@ -28,7 +28,7 @@ class values_of(FunctionElement[Any]):  # noqa: N801
 
 
 class as_text(FunctionElement[str]):  # noqa: N801
-    """A value from JSON as a text."""
+    """A value from JSON as a text. SQLite leaves the value as it is."""
 
     inherit_cache = True
     type = sa.Text()

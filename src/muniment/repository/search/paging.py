@@ -82,7 +82,8 @@ def follow(
     memory: SearchMemory,
 ) -> TurnedPage:
     """Return the page that a cursor leads to. It checks again whether the caller may see each hit, and whether each hit
-    still matches.
+    still meets the query's condition. It does not check again whether a hit of a kept walk lies in the query's
+    locations.
 
     Raises UnknownLink for a cursor that leads nowhere. Also raises what ``results.search`` raises.
     """
