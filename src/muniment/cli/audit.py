@@ -21,7 +21,7 @@ READING = frozenset(
         "user show", "walk",
     }
 )  # fmt: skip
-"""The commands that change nothing themselves, or only an index: they leave no event. Every other one leaves one."""
+"""The commands that leave no event: those that only read, and a few others. Every other command leaves one."""
 
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 """Parameters that no event repeats: their values are free text, or they tell nothing about the change."""
