@@ -1,4 +1,5 @@
-"""How are texts in properties compared? By their folded forms: without case, and without regard to forms of one letter.
+"""How are texts in properties compared? By their folded forms, which ignore case and the compatibility forms of a
+letter.
 
 A database folds plain texts itself. Any other text is stored beside its folded form, which is made here, so that every
 database compares alike. Source: docs/decisions/0010.

@@ -1,7 +1,7 @@
 """Give what one user owns to another: some objects at a time, at a pace that the index can follow.
 
-Each object gets the note of its change, so searches follow. A gift that was stopped can be given again; the second gift
-is of what the first one left.
+The change of each object is noted, so searches follow. A gift that was stopped can be given again; the second time
+gives what the first time left.
 """
 
 from collections.abc import Callable, Sequence
@@ -105,8 +105,9 @@ def give_all(
 ) -> GiftCount:
     """Give what the bearers of these keys own in one repository, and return how much was given.
 
-    It commits some objects at a time. It keeps pace with ``index``, which it closes at the end, so that no search is
-    refused meanwhile: a search takes ``max_pending`` changes into account. ``acting`` is who changes the objects.
+    It commits some objects at a time. It keeps pace with ``index``, so that no search is refused meanwhile: a search
+    takes at most ``max_pending`` changes into account. It closes ``index`` at the end. ``acting`` is who changes the
+    objects.
     """
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)

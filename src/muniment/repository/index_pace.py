@@ -32,7 +32,8 @@ class IndexPace:
         self._position_reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the index is near. False at once if there is none, or ``patience`` seconds without progress.
+        """Wait until the index is near. Return False at once if there is no index, and also after ``patience`` seconds
+        without progress.
 
         ``work_meanwhile`` is called while it waits.
         """

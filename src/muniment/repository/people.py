@@ -32,8 +32,8 @@ class ListedPerson(NamedTuple):
 class People(Protocol):
     """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
-    ``within`` is the id of a group: then only its direct members count. Each method raises UnknownPerson if there is no
-    such group, and DirectoryUnavailable.
+    ``group_id`` limits a list to the direct members of this group. Each method raises UnknownPerson if there is no such
+    group, and DirectoryUnavailable.
     """
 
     def page(
@@ -45,7 +45,7 @@ class People(Protocol):
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``listed`` lists. Raises as ``listed``."""
+        """Count all that ``page`` lists. Raises as ``page``."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
         """Find one of them by id. Raises UnknownPerson."""

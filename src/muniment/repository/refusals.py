@@ -56,7 +56,7 @@ class NameTaken(Refusal):
 
 
 class InUse(Refusal):
-    """It cannot be deleted or taken, because something still refers to it or another process holds it."""
+    """The thing cannot be deleted or taken, because something still refers to it or another process holds it."""
 
 
 class QuotaExceeded(Refusal):

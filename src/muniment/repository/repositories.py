@@ -38,7 +38,8 @@ _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name
 class Repository(msgspec.Struct, frozen=True):
     """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository.
 
-    ``language`` is the one whose stems its index holds, such as ``German``. Empty: that of the installation.
+    ``language`` is the language of the word stems in its index, such as ``German``. An empty ``language`` means that of
+    the installation.
     """
 
     id: int
@@ -62,7 +63,8 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
 
 
 def set_language(cx: Connection, repository: Repository, language: str) -> None:
-    """Give a repository another language; the index agent then makes its index anew. Empty: the installation's."""
+    """Give a repository another language; the index agent then makes its index anew. An empty ``language`` means that
+    of the installation."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
 
 
@@ -91,7 +93,7 @@ def named(cx: Connection, names: Collection[str]) -> list[Repository]:
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
-    """List the first repository, by name, of each resource that guards any; at most ``limit`` of them, by name."""
+    """List at most ``limit`` repositories, ordered by name: the first one of each resource that guards a repository."""
     first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
     firsts = first.group_by(repositories.c.resource_id)
     query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)

@@ -1,1 +1,2 @@
-"""Who calls? What a request shows to prove it, and how the directory is asked whether that holds now."""
+"""Who calls? What does a request show to prove who sends it, and how is the directory asked whether this proof holds
+now?"""

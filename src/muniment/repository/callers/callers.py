@@ -1,8 +1,8 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
 There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
-do not depend on the way. The directory's answer at the moment of the request counts, and no earlier one. A
-name and password become an access token first (``pairs``, decision 0036).
+do not depend on the way. Only the directory's answer when the right is used counts; by HTTP, it may be up to one second
+old. A name and password become an access token first (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
@@ -83,8 +83,8 @@ class PageSignIn:
 class Callers:
     """Identifies callers by what their requests show.
 
-    ``tokens`` is asked about access tokens. Without ``tickets`` or ``pairs``, these are not taken. Without ``page``
-    there is no page to search from.
+    ``tokens`` is asked about access tokens. Tickets are taken only with ``tickets``, and names with passwords only with
+    ``pairs``. Without ``page`` there is no page to search from.
     """
 
     def __init__(
@@ -134,8 +134,8 @@ class Callers:
     ) -> "Callers":
         """Ask the tokeninfo address of a directory elsewhere; an empty ``ca_file`` means the system's certificates.
 
-        With a client for HTTP Basic among the ``options``, that directory also signs callers in; with one for the page
-        to search from, also people who come there.
+        If the ``options`` name a client for HTTP Basic, that directory also signs callers in. If they offer the page to
+        search from, it also signs in the people who come to that page.
         """
         options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
@@ -159,10 +159,11 @@ class Callers:
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
 
     async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
-        """Return the sender of a request: by the first thing they show that the directory vouches for now.
+        """Return the sender of a request. The first credential that the directory vouches for now decides who that is.
 
-        What was sent on purpose comes before what a browser sends by itself, and what costs a password check comes
-        last of that. There is one such check at most. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+        Credentials that were sent on purpose come before the cookie that a browser sends by itself. Of the former, a
+        name and password come last, because they cost a password check. There is one such check at most. Raises
+        NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -177,7 +178,8 @@ class Callers:
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
-        """Say whether the request shows a pair that has just opened the repository's guard: that costs no check."""
+        """Say whether the request shows a pair that is remembered for the repository's guard. Such a pair costs no
+        password check."""
         if self.pairs is None or request.pair is None:
             return False
         return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
@@ -249,11 +251,12 @@ class Callers:
 
 
 class Bearer:
-    """The sender of a token or ticket. The directory says who they are when a right is used, not when it was sent.
+    """The sender of a token or ticket. The directory is asked who they are when a right is used, not when the token
+    arrives.
 
-    The last answer is valid during the same step of the event loop, because nobody else was served since. ``turn`` is
-    the user's name for taking turns, as first answered; it grants no right. ``headers`` go with every answer to them;
-    ``csrf`` is the CSRF token of whoever came by a cookie.
+    An answer is valid until the current step of the event loop ends, because nobody else is served before that.
+    ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
+    answer to the sender. ``csrf`` is the CSRF token of a sender who came by a cookie.
     """
 
     def __init__(
@@ -286,7 +289,8 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask a directory elsewhere again, unless it has just answered. ``principals`` asks one in this process.
+        """Ask a directory elsewhere again, unless it has just answered. A directory in this process is asked by
+        ``principals``.
 
         Raises as ``ask`` does.
         """

@@ -50,8 +50,8 @@ class RequestCredentials:
     """Everything that one request shows. ``token``, ``ticket`` and ``pair`` were sent on purpose, by their sender.
 
     A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it where the method is not ``safe``.
-    ``address`` is the caller's. ``trouble`` says why the Authorization header is of no use. ``scope`` is the request's,
-    for its security events.
+    ``address`` is the caller's. ``trouble`` says why the Authorization header is of no use. ``scope`` is the request's
+    ASGI scope, for its security events.
     """
 
     token: str = ""
@@ -67,7 +67,8 @@ class RequestCredentials:
 
     @property
     def outlives_guards(self) -> bool:
-        """Whether there is a ticket or a pair: unlike a token, it stays good when another resource is the guard."""
+        """Whether there is a ticket or a pair. Unlike a token, both stay good when another resource becomes the
+        repository's guard."""
         return bool(self.ticket or self.cookie_ticket or self.pair)
 
 

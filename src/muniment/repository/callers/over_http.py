@@ -1,4 +1,4 @@
-"""How is a directory elsewhere asked? tokeninfo, the password grant for HTTP Basic, and the end of a grant, by HTTPS.
+"""How is a directory elsewhere asked? By HTTPS: for tokeninfo, for the password grant, and to end a grant.
 
 Source: given 4.1, 4.3, 4.4, section 7.
 """
@@ -62,7 +62,8 @@ class DirectoryElsewhere:
         raise refusal_of(answer.status_code)
 
     async def sign_in(self, attempt: PairSignIn) -> AccessToken:
-        """Sign a caller in by the password grant, with the caller's address for a directory that believes this server.
+        """Sign a caller in by the password grant. The request names the caller's address, for a directory that trusts
+        this server to name it.
 
         Raises NotSignedIn, DirectoryUnavailable, Overloaded.
         """

@@ -33,7 +33,7 @@ _SHORTEST_WAIT = 1.0
 
 @dataclass(frozen=True, repr=False)
 class PairSignIn:
-    """A pair shown at a repository, and from where. ``scope`` is the request's, for its security events."""
+    """A pair shown at a repository, and from where. ``scope`` is the request's ASGI scope, for its security events."""
 
     pair: Pair
     resource_id: str
@@ -69,9 +69,9 @@ class _PairMemory:
 class Pairs:
     """The pairs that this process remembers for ``seconds`` after their last use, ``most`` at one time.
 
-    A pair counts for one address and one resource: whoever guesses from elsewhere asks the directory, which counts
-    wrong passwords and pauses. One wrong password of an account makes its pairs from that address forgotten, so that
-    nobody can guess past a pause.
+    A pair counts for one address and one resource. A guess from another address goes to the directory, which counts
+    wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same address are
+    forgotten, so that nobody can guess during a pause.
     """
 
     def __init__(
@@ -128,14 +128,15 @@ class Pairs:
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
     def forget(self, attempt: PairSignIn, token: str) -> None:
-        """Forget a pair whose token the directory refuses, and end its grant; another token may have come since."""
+        """Forget a pair whose token the directory refuses, and end its grant. If the pair has another token by now,
+        nothing happens."""
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
         if memory is not None and memory.token == token:
             self._drop(digest)
 
     def forget_unused(self) -> None:
-        """Forget every pair that was not used for long enough."""
+        """Forget every pair that has not been used for ``seconds``."""
         now = self._clock()
         while self._memories:
             digest, oldest = next(iter(self._memories.items()))

@@ -68,7 +68,7 @@ class TokeninfoReader:
         self._read: Memory[bytes, Principals] = Memory(_REMEMBERED_BYTES)
 
     def principals(self, document: bytes) -> Principals:
-        """Read a tokeninfo document. Raises DirectoryUnavailable where it is none."""
+        """Read a tokeninfo document. Raises DirectoryUnavailable if it cannot be read."""
         return self._read.answer(document, lambda: self._principals(document), len(document))
 
     def _principals(self, document: bytes) -> Principals:
@@ -100,7 +100,8 @@ class TokeninfoReader:
 
 
 def refusal_of(status: int) -> Refusal:
-    """Say what a refusal of tokeninfo means to a caller, by its status (given 7), wherever it came from."""
+    """Return the refusal that a status of tokeninfo (given 7) means for the caller, whether it came from this process
+    or by HTTP."""
     if status == 410:
         return NotSignedIn("The token has expired or was revoked.")
     if status == 401:

@@ -1,1 +1,1 @@
-"""The repository's addresses: one module a surface, one table of routes."""
+"""The repository's addresses: one module for each surface, and one table of all routes."""

@@ -113,7 +113,8 @@ class _VisibleAcl(msgspec.Struct, frozen=True):
 
 
 class _Permissions(msgspec.Struct, frozen=True):
-    """An object, the caller's own permission, what they call its ACL, and those of its entries that they may see."""
+    """An object, the caller's own permission, the name of the object's ACL for the caller, and the entries of that ACL
+    that the caller may see."""
 
     stored: StoredObject
     own: Permission
@@ -152,7 +153,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: answer with the ACL of this id, or of this name if it is clear without an owner."""
+    """GET acls/{acl}: answer with the ACL that this id or this bare name means for the caller."""
     caller = await enter(request, context)
     repository, name = caller.repository, _acl_name(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -164,7 +165,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST acls/{acl}: other entries in place of those there were."""
+    """POST acls/{acl}: replace the entries of the ACL."""
     event = events.begin(request.scope, "acl", how="changed")
     caller = await enter(request, context)
     caller.tell(event)
@@ -200,7 +201,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def permission_set(request: Request, context: RepositoryContext) -> Response:
-    """GET permission-set: the object's ACL, what it permits as far as it concerns the caller, and to himself."""
+    """GET permission-set: the object's ACL, the entries that the caller may see, and the caller's own permission."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))

@@ -1,4 +1,4 @@
-"""Lists as feeds: which page of which list is wanted, which members and in which order, and how it is written.
+"""Lists as feeds: which page of a list is wanted, with which members in which order, and how the feed is written.
 
 A further list needs its properties as SQL (``filters``), a function that reads a page of it, and one that makes
 entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
@@ -51,7 +51,8 @@ _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Which part of a list is wanted, of which members in which order, whether they are counted, and what is shown.
+    """What a request wants of a list: the part, the filter and the sort, whether the members are counted, and what
+    entries show.
 
     ``repeated`` are the parameters that every link of the feed repeats, as their caller wrote them.
     """
@@ -142,8 +143,8 @@ async def answer(
 ) -> Response:
     """Ask for a page of a list that may be long, and answer with it.
 
-    Where the filter or the sort takes too long and the caller sees more than ``LONG`` members, asking again would not
-    help: raises BadSort or BadFilter. Raises as ``Caller.read_long``.
+    Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
+    asking again would not help. Raises as ``Caller.read_long``.
     """
     try:
         body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)))
@@ -198,7 +199,7 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
 
 
 def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
-    """Read how many members a page has; more than the settings allow is as many as they allow. Raises Malformed."""
+    """Read how many members a page has, but at most as many as the settings allow. Raises Malformed."""
     return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
@@ -270,7 +271,8 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 
 
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
-    """Link to this page and to others. Only ``next`` has a cursor; what a bare number does not reach is left out."""
+    """Link to this page and to others. Of the links to other pages, only ``next`` has a cursor. A page that a number
+    without a cursor does not reach gets no link."""
     part, total, reach = page_request.part, page.total, options.max_page_offset // page_request.part.size
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:

@@ -68,7 +68,8 @@ async def media(request: Request, context: RepositoryContext) -> Response:
 async def download(
     request: Request, context: RepositoryContext, caller: Caller, format_name: str | None = None
 ) -> Response:
-    """Send the content of the object that the address names, whole or one range of it, while its caller may read it.
+    """Send the content of the object that the address names, whole or one range of it, for as long as the caller may
+    read the object.
 
     Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and as ``Caller.read``.
     """
@@ -159,7 +160,7 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
 
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
-    """GET index-status: how far the text of an object is, and why there is none."""
+    """GET index-status: the state of an object's text, and the reason if there is none."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     object_id = representations.identifier(request)
@@ -177,7 +178,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
 
 
 def _page(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
-    """List the content that the object has, if it has any and the filter leaves it."""
+    """List the object's content, if there is any and it meets the filter."""
     page, names = feed.page, feed.names
     values = representations.content_properties(stored, names)
     selected = pages.wants(cx, {name: value for name, value in values.items() if value is not None}, page.selection)
@@ -295,7 +296,8 @@ def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:
 
 
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
-    """Read Range: where it begins and how long it is; all of it also for what is not understood (RFC 9110 14.2)."""
+    """Read the Range header: where the range begins, and how long it is. A header that is not understood means the
+    whole content (RFC 9110 14.2)."""
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:
         return 0, None

@@ -68,9 +68,9 @@ class RepositoryContext:
     """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
 
     ``people`` are the users and groups of the directory, None where it runs elsewhere. ``searching`` is held by each
-    search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal;
-    whether its guard is still the same is asked when a right is used. ``bearers`` remembers under which keys callers'
-    names are kept, ``memory`` what the next search can use. ``downloads`` and ``uploads`` say how many each caller has
+    search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal.
+    When a right is used, it is checked whether the guard is still the same. ``bearers`` remembers the keys of callers,
+    and ``memory`` remembers what the next search can use. ``downloads`` and ``uploads`` say how many each caller has
     under way.
     """
 
@@ -103,10 +103,12 @@ ENTERING: Table = {
 
 
 class Caller:
-    """Who calls which repository. Every decision for them is taken here, and is told only then who they are.
+    """Who calls which repository. Every decision for a caller is taken here. Only when it is taken does it learn who
+    the caller is.
 
-    So a right that ended while a body arrived, while the index was waited for or while others' work came first is not
-    used any more (decision 0018). What a decision is told of the caller never leaves it: there is no other way to it.
+    So a right that has ended is not used any more. It may have ended while a body arrived, during a wait for the index,
+    or while others' work came first (decision 0018). What a decision learns about the caller never leaves the decision,
+    and nothing else can learn it.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class Caller:
         self._event: Event | None = None
 
     def tell(self, event: Event) -> None:
-        """Let an event say what the next decisions are told of the caller, and which repository it is."""
+        """Write the repository's name into an event. Each later write adds the caller's id."""
         self._event, event.resource = event, self.repository.name
 
     def downloading(self) -> AbstractContextManager[None]:
@@ -148,7 +150,8 @@ class Caller:
         )
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
-        """Take a decision in a write transaction; the caller is asked about once it has begun. Raises as ``read``."""
+        """Take a decision in a write transaction. When the transaction has begun, the directory is asked about the
+        caller. Raises as ``read``."""
 
         def decide(cx: Connection) -> T:
             self._check_guard(cx)
@@ -169,7 +172,8 @@ class Caller:
     async def change(
         self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
     ) -> tuple[T, dict[str, str]]:
-        """Take a decision that changes an object; the headers that tell the ``position`` of the change go with it.
+        """Take a decision that changes an object. Return its outcome, and the headers that tell the ``position`` of the
+        change.
 
         Raises as ``write``, and NotPermitted.
         """
@@ -193,7 +197,7 @@ class Caller:
         return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
-        """Ask a question of a snapshot of the index and of a newer one of the database, in a turn among the searches.
+        """Ask a question of two snapshots: one of the index, and a newer one of the database. Searches take turns.
 
         It runs in a thread. Raises as ``read``, and IndexUnavailable.
         """
@@ -244,8 +248,8 @@ class Caller:
     async def prove(self) -> None:
         """Bind each of the caller's names to a key for good, before any decision is taken for them.
 
-        The first time that this process meets the names, this takes a statement; the first time that any process does,
-        a write. Raises as ``write``.
+        If this process has not met the names before, this takes a statement. If no process has, it also takes a write.
+        Raises as ``write``.
         """
         caller = self._bearer.principals()
         if caller.bound(self._context.bearers) is not None:
@@ -286,7 +290,8 @@ class Caller:
 
 
 class OpenRepositories:
-    """The repositories that the credentials of one request open, with what each of them knows of the caller."""
+    """The repositories that the credentials of one request open, with the caller as each repository's guard knows
+    them."""
 
     def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
         self._context = context
@@ -294,7 +299,8 @@ class OpenRepositories:
         self._bearers = bearers_of_guards
 
     async def callers(self, names: Collection[str]) -> list[Caller]:
-        """Return who calls each of the named repositories, by name; without names, each that is open.
+        """Return the caller of each named repository, ordered by name. Without names, return the caller of each open
+        repository.
 
         Raises UnknownRepository for one that is not open or does not exist, and Malformed for too many.
         """
@@ -319,10 +325,10 @@ class OpenRepositories:
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
     """Find the repositories that the credentials of a request open, among those named or, without names, among all.
 
-    A token opens those of one resource (given 5.3). A name and password may open several: each resource that does not
-    remember them checks the password. A password that three resources have refused, and none accepted, is not tried
-    again. Raises NotSignedIn if the credentials open no repository, UnknownRepository if they open some but none of
-    those named, DirectoryUnavailable, Overloaded, Malformed.
+    A token opens those of one resource (given 5.3). A name and password may open several. The password is checked for
+    each resource for which this pair is not remembered. A password that three resources have refused, and none
+    accepted, is not tried again. Raises NotSignedIn if the credentials open no repository, UnknownRepository if they
+    open some but none of those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
@@ -365,7 +371,8 @@ async def _open(
 ) -> None:
     """Find out which of the resources that guard these repositories admit the caller. The others go to ``refusals``.
 
-    What needs no password check comes first. Raises DirectoryUnavailable where no other resource admits them.
+    What needs no password check comes first. Raises DirectoryUnavailable if the directory could not be asked about a
+    resource and none admits the caller.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {
@@ -395,7 +402,8 @@ async def _open(
 
 
 async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
-    """Say whether a caller whose password is right may be admitted: who is in no role is not worth a password check."""
+    """Say whether the resource may admit this caller if the password is right. Without a role there, a password check
+    is not worth its cost."""
     bearer, people = next(iter(bearers_of.values()), None), context.people
     if bearer is None or people is None:
         return True

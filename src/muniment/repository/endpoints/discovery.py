@@ -108,7 +108,8 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
 
 
 def listing_of(targets: Sequence[LinkTarget]) -> Answering:
-    """Make the GET of every repository's name and address, as a feed; a repository within it links these targets."""
+    """Make the GET that lists the name and address of every repository. With ``inline=true``, each repository links
+    these targets."""
 
     async def listing(request: Request, context: RepositoryContext) -> Response:
         own = f"{base_address(request, context)}/repositories"

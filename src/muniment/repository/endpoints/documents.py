@@ -1,6 +1,7 @@
 """What do the repository's bodies and answers look like in JSON, and in which media types do they come?
 
-The types here only describe: endpoints write their answers from names that settings may spell otherwise.
+The types here only describe bodies and answers. Endpoints write their answers without them, because settings may change
+the names.
 """
 
 from collections.abc import Mapping
@@ -108,7 +109,8 @@ class IndexStatusDocument(msgspec.Struct):
 
 
 class IndexDifferenceDocument(msgspec.Struct):
-    """An object whose document in the index differs, how, and in which parts."""
+    """An object whose document in the index differs: the kind of fault, the parts that differ, and whether it was
+    repaired."""
 
     id: str
     fault: str
@@ -145,7 +147,8 @@ class AgentReportDocument(msgspec.Struct, rename="kebab"):
 
 
 class IndexReportDocument(msgspec.Struct):
-    """What the index agents report. ``wanted`` says since when a check is wanted that no agent has begun."""
+    """What the index agents report. ``wanted`` says when a check was asked for; it is null once every agent has begun
+    that check."""
 
     wanted: str | None
     agents: list[AgentReportDocument]
@@ -219,7 +222,7 @@ class SavedSearchDocument(msgspec.Struct, rename="kebab"):
 
 
 class VariableDocument(msgspec.Struct, rename="kebab"):
-    """A variable of a search template, with the values that stand there until others are given."""
+    """A variable of a search template, with the values that it has until others are given."""
 
     variable_type: str
     id: str
@@ -278,7 +281,8 @@ class EntryDocument(msgspec.Struct):
 
 
 class MarkDocument(msgspec.Struct):
-    """A place of a summary that matches: the number of its first character, and of the one behind its last."""
+    """A matching piece of a summary: the number of its first character, and the number of the character after its last
+    one."""
 
     start: int
     end: int
@@ -300,7 +304,8 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
 
 
 class TermMatchDocument(msgspec.Struct, rename="kebab"):
-    """A word or phrase that matches in the text or the metadata, and what it adds; or what words add together."""
+    """A word or phrase that matches in the text or the metadata, and what it adds to the score; or what several words
+    add to it together."""
 
     term: str
     weight: str
@@ -398,7 +403,7 @@ class SuggestionDocument(msgspec.Struct):
 
 
 class SuggestionsDocument(msgspec.Struct):
-    """Questions that go on as the caller has begun, and the one that they may have meant."""
+    """Questions that complete what the caller has typed, and the question that they may have meant."""
 
     completions: list[SuggestionDocument]
     correction: SuggestionDocument | msgspec.UnsetType = msgspec.UNSET
@@ -443,7 +448,7 @@ class Documents:
         }
 
     def thing(self, kind: type[Any], root: str) -> Content:
-        """Say in which media types a single thing is sent and answered, and as what."""
+        """Describe a single thing in bodies and answers: each media type, with its schema."""
         meaning = f"The same elements: `{root}` in the namespace {self._names.vocab_namespace}."
         return {
             **dict.fromkeys(self._json, kind),
@@ -452,13 +457,14 @@ class Documents:
         }
 
     def home(self, kind: type[Any]) -> Content:
-        """Say in which media types the home document is answered, and as what."""
+        """Describe the answer with the home document: each media type, with its schema."""
         meaning = f"The same elements: `resources` in the namespace {self._names.vocab_namespace}."
         by_media_type = {media_type: media_type.endswith("json") for media_type in spelling.home_types(self._names)}
         return {media_type: kind if is_json else self._text(meaning) for media_type, is_json in by_media_type.items()}
 
     def creation(self, metadata: type[Any]) -> Content:
-        """Say what makes an object: metadata, metadata and content in parts, or (with a name) content alone."""
+        """Describe the bodies that make an object: metadata alone; metadata and content in parts; or (with a name)
+        content alone."""
         parts: Schema = {
             "type": "object",
             "description": "Metadata, then content: parts are known by order and media type, not by name.",

@@ -48,8 +48,8 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of explanations below a repository. Its refusals are those of ``searching``, UnknownObject
-    and UnknownPerson."""
+    """Describe the address of explanations below a repository. It refuses what ``searching`` refuses, and also raises
+    UnknownObject and UnknownPerson."""
     content = wire.thing(ExplanationDocument, "explanation")
     answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
     operations = {

@@ -1,4 +1,5 @@
-"""The facets of a search: which ones a GET asks for, and how counts look in a feed, with the links that narrow.
+"""The facets of a search: which facets a GET asks for, and how a feed shows their counts, with links to narrower
+searches.
 
 Source: docs/aql.md, "Facets"; docs/interface.md, ours 6.
 """
@@ -94,8 +95,8 @@ def in_feed(
 ) -> tuple[atom.FeedFacet, ...]:
     """Write the facets of a page, each value with a link to the search narrowed to it.
 
-    ``facet_hits`` is how many hits fed them, where not all did. ``repeated`` are the parameters that every link of the
-    feed repeats, and ``size`` is the one that says how long a page is.
+    ``facet_hits`` is how many hits the counts cover; None if they cover all. ``repeated`` are the parameters that every
+    link of the feed repeats, and ``size`` is the one that says how long a page is.
     """
     return _Writer(facet_hits, request, repeated, size, service, names).facets(several, ())
 

@@ -61,7 +61,8 @@ _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
 
 class _PageRequest(msgspec.Struct, frozen=True):
-    """A request, read: which hits of each repository, and how the feed shows them; ``repeated`` are for its links."""
+    """What a request asks: which hits of each repository, and how the feed shows them. ``repeated`` are the parameters
+    that the feed's links repeat."""
 
     start: int
     limit: int
@@ -78,7 +79,8 @@ class _PageRequest(msgspec.Struct, frozen=True):
 class _CallerPage(msgspec.Struct, frozen=True):
     """What one repository answered; ``here`` is its address, ``inlined`` its objects by id.
 
-    ``facets`` are those that are shown, checked. Of the sorts there are the kinds, and by id where the hits stand.
+    ``facets`` are the facets to show, bound to the repository's types. ``sort_kinds`` are the kinds of the sort
+    properties. ``places`` says where each hit stands, by its id.
     """
 
     caller: Caller
@@ -111,7 +113,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: a query document, whose `repositories` choose which are searched."""
+    """POST: a query document. Its `repositories` name the repositories to search."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
     page_request = _read_request(request, context)
@@ -191,7 +193,7 @@ async def _ask_all(
 ) -> tuple[list[_CallerPage], dict[str, Refusal], dict[str, Refusal]]:
     """Ask one repository after the other, each in a turn of its own among the searches.
 
-    Return what was found, and by name why others did not answer, and why others are not open any more.
+    Return what was found. Also return, by repository name, why some did not answer and why some are not open any more.
     """
     caller_pages: list[_CallerPage] = []
     silent, closed_refusals = dict[str, Refusal](), dict[str, Refusal]()
@@ -269,7 +271,8 @@ def _add_up(caller_pages: Sequence[_CallerPage], room: int) -> tuple[FacetCounts
 
 
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
-    """Keep a posted query for the links of its feed, with the first repository that answered; return its link."""
+    """Keep a posted query with the first repository that answered, for the links of its feed. Return the link that
+    stands for the query."""
     document, options = kept_searches.encode(query), context.options
     repository_id, now = caller.repository.id, context.clock()
     half_way = now + options.link_seconds * SECOND // 2
@@ -287,7 +290,7 @@ async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str
 
 
 async def _follow_link(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
-    """Find the query of a link, with whichever repository it was kept. Raises UnknownLink."""
+    """Find the query of a link, whichever of the repositories keeps it. Raises UnknownLink."""
     refusal = UnknownLink("The search behind this link is gone; send it again.")
     for caller in callers:
 

@@ -165,7 +165,7 @@ async def _change(
 
 
 def _parents(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
-    """List the link to the folder in which the object lies, if the filter leaves it."""
+    """List the link to the folder in which the object lies, if it meets the filter."""
     page, ends = feed.page, {"parent-id": stored.folder_id or "", "child-id": stored.id}
     is_listed = pages.wants(cx, ends, page.selection) and stored.folder_id is not None
     entries = [_entry(feed, here, "parent", stored, ends["parent-id"])] if is_listed and page.part.number == 1 else []

@@ -1,4 +1,4 @@
-"""What did the checks of the index say? An administrator reads it, and asks for a check.
+"""What did the checks of the index say? An administrator reads the report, and asks for a check.
 
 Source: docs/interface.md, ours 14.
 """
@@ -36,7 +36,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def want(request: Request, context: RepositoryContext) -> Response:
-    """POST index-report: every agent of the repository shall check its index now, and repair it with ``repair``."""
+    """POST index-report: ask every agent of the repository to check its index now. With ``repair``, it also repairs the
+    index."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)

@@ -1,6 +1,6 @@
 """Objects made: of metadata, of metadata and content, of content alone, or as copies of others.
 
-Source: docs/interface.md, ours 2. A create answers 201 with the address.
+Source: docs/interface.md, ours 2. A request that creates an object answers 201 with the object's address.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from muniment.web.refusals import Malformed, UnsupportedMediaType
 
 
 def creating(root: str, *, filed: bool) -> Answering:
-    """Make the POST that creates an object of this type or below it, in the folder the address names when filed.
+    """Make the POST that creates an object of this type or of one below it. If ``filed``, the address names its folder.
 
     A body that names no type makes an object of the address's own type.
     """
@@ -75,7 +75,7 @@ def creating(root: str, *, filed: bool) -> Answering:
 async def _read_upload(
     request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
 ) -> Upload:
-    """Take the body: metadata, both in parts, or (with a name in the address) content alone."""
+    """Take the body: metadata alone, metadata and content in parts, or (with a name in the address) content alone."""
     if bodies.media_type(request) in uploads.MULTIPART:
         with caller.uploading():
             return await uploads.multipart(request, context, room)
@@ -92,7 +92,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, content_type: str) -> Metadata:
-    """Complete what the body says: its type, or else the address's; and the media type of its content."""
+    """Complete what the body says. Without a type, it gets the type of the address; its content gets a media type."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if upload.content is not None and (content_type or not properties.get("a_content_type")):

@@ -66,7 +66,7 @@ async def read_body(request: Request, context: RepositoryContext) -> Metadata:
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """Read metadata as JSON or XML, as its type says (or its first character, when it says nothing).
+    """Read metadata as JSON or XML. The media type says which, or else the first character of the body.
 
     Raises Malformed, UnknownType (a built-in type without its prefix).
     """

@@ -120,7 +120,7 @@ def changing(kind: str) -> Answering:
 
 
 def deleting(kind: str) -> Answering:
-    """Make the DELETE."""
+    """Make the DELETE of an object of this kind."""
 
     @events.tells()
     async def delete(request: Request, context: RepositoryContext) -> Response:
@@ -147,7 +147,8 @@ def deleting(kind: str) -> Answering:
 
 
 def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
-    """Make the GET that lists objects of this type and below it, in the folder the address names when filed."""
+    """Make the GET that lists objects of this type and of those below it. If ``filed``, it lists those in the folder
+    that the address names."""
 
     async def list_objects(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)

@@ -258,7 +258,7 @@ def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     """Hold a request's query to the parameters of its method, and keep for ``read`` those that the method takes.
 
     A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
-    Malformed, also where a known name is nearly spelled, and NotOfferedYet.
+    NotOfferedYet and Malformed, the latter also for a name that is almost a known one.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     query: dict[str, str] = {}
@@ -296,7 +296,8 @@ _Choice = TypeVar("_Choice", bound=str)
 
 
 def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, default: _Choice) -> _Choice:
-    """Read a parameter that is one of a few words, in any case; empty is the default. Raises Malformed."""
+    """Read a parameter that is one of a few words, in upper or lower case. Without a value, return the default. Raises
+    Malformed."""
     text = query.get(name, "").lower()
     for each in choices:
         if text == each:

@@ -30,7 +30,8 @@ _DIGITS = {"user": "11", "group": "12"}
 
 
 def lister(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Make the GET that lists users or groups, with ``of_group`` those directly in the group of the address."""
+    """Make the GET that lists users or groups. With ``of_group``, it lists the direct members of the group that the
+    address names."""
 
     async def list_people(request: Request, context: RepositoryContext) -> Response:
         caller, people = await enter(request, context), _people(context)

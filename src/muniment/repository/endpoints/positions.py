@@ -1,7 +1,8 @@
 """How is a place in the change log told to a caller, and read when they send it back?
 
-A position counts every change, those of objects that the caller may not see too. So it goes out sealed: nobody can
-compare or order two of them, not even two of one place. Administrators may ask for the plain one, and may send it.
+A position counts every change, also the changes of objects that the caller may not see. So a position goes out sealed.
+Nobody can compare or order two sealed positions, not even two of the same place. Administrators may ask for the plain
+one, and may send it.
 """
 
 import re
@@ -25,7 +26,8 @@ _PACKED = struct.Struct(">QQ")
 
 
 def plain_wanted(header: str | None) -> bool:
-    """Read the request's header, None where there is none. Raises Malformed for anything but ``plain``."""
+    """Say whether the request's header asks for plain positions; ``header`` is None if the request has none. Raises
+    Malformed for anything but ``plain``."""
     if header not in (None, "plain"):
         raise Malformed(f"As a header of a request {HEADER} can only be 'plain'.")
     return header is not None

@@ -32,7 +32,7 @@ _MOST_VIEWED = 1000
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """A thing as it is written: its name, which is the root of its XML, its members, and the attributes in its XML."""
+    """A thing as it is written: its name (the root in XML), its members, and its attributes in XML."""
 
     root: str
     document: dict[str, Written]
@@ -44,7 +44,8 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which properties of an object are shown: those with a value, ``every`` one, or of the former these alone.
+    """Which properties of an object are shown: those with a value, ``every`` one, or only those of ``properties`` that
+    have a value.
 
     Id, type and name are always shown. Names are neutral.
     """
@@ -76,8 +77,8 @@ def object_answer(
 ) -> Response:
     """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
 
-    ``as_object`` says that the caller uses the addresses for objects of any kind: the root and the links are theirs.
-    Raises UnknownProperty for a view of one that no type has.
+    ``as_object`` says that the caller uses the addresses for objects of any kind. Then the root and the links are those
+    of these addresses. Raises UnknownProperty if the view names a property that no type has.
     """
     names, stored = context.options.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
@@ -266,7 +267,8 @@ def matches(request: Request, header: str, etag: str) -> bool:
 
 
 def expected_version(request: Request) -> int | None:
-    """Read from If-Match the version the caller has seen; None when any will do. Raises VersionConflict."""
+    """Return the version that the caller has seen, as If-Match says; None if any version will do. Raises
+    VersionConflict."""
     tag = request.headers.get("if-match", "").strip()
     if tag in ("", "*"):
         return None

@@ -162,7 +162,7 @@ def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
 
 
 def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
-    """List the addresses that lie directly below ``base`` and have no open part: a document can link them."""
+    """List the addresses directly below ``base`` that have no placeholder, so that a document can link to them."""
     return tuple(
         LinkTarget(name, sorted(address.operations), _read_as(address))
         for address in addresses

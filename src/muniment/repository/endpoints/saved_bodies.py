@@ -44,7 +44,7 @@ _AROUND_A_QUERY = 14
 class SavedSearchBody(msgspec.Struct, rename="kebab"):
     """A saved search or a search template: its properties, and its query document as a text or as the document itself.
 
-    ``search-reference``, the address of another one, stands in the place of a document.
+    ``search-reference`` is the address of another saved search or template, whose document is taken.
     """
 
     properties: dict[str, Any] = {}

@@ -1,5 +1,5 @@
-"""Saved searches and search templates, kept: made, shown, listed, changed, removed. Saved searches are executed, and
-their results stored.
+"""How saved searches and search templates are made, shown, listed, changed and removed. Saved searches are executed,
+and their results stored.
 
 Source: docs/interface.md, ours 12 and 13.
 """
@@ -69,7 +69,8 @@ _DEFAULT_RESULTS = 1000
 
 
 def listing(kind: Kind) -> Answering:
-    """Make the GET of a feed: the caller's own, the newest first, then those that others have made public."""
+    """Make the GET that lists saved searches or templates: the caller's own, the newest first, then those that others
+    have made public."""
 
     async def list_all(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -85,7 +86,7 @@ def listing(kind: Kind) -> Answering:
 
 
 def making(kind: Kind) -> Answering:
-    """Make the POST of a new one, which the caller owns."""
+    """Make the POST that makes a saved search or template, which the caller then owns."""
 
     @events.tells()
     async def make(request: Request, context: RepositoryContext) -> Response:
@@ -103,7 +104,7 @@ def making(kind: Kind) -> Answering:
 
 
 def reading(kind: Kind) -> Answering:
-    """Make the GET of one."""
+    """Make the GET of one saved search or template."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -120,7 +121,7 @@ def reading(kind: Kind) -> Answering:
 
 
 def removing(kind: Kind) -> Answering:
-    """Make the DELETE of one; the results that were stored of it go with it."""
+    """Make the DELETE of one saved search or template. Its stored results are deleted with it."""
 
     @events.tells()
     async def remove(request: Request, context: RepositoryContext) -> Response:
@@ -201,7 +202,7 @@ async def results(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove_results(request: Request, context: RepositoryContext) -> Response:
-    """DELETE saved-searches/{search}/results: what the caller has stored goes."""
+    """DELETE saved-searches/{search}/results: remove what the caller has stored."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     await caller.write(
@@ -219,7 +220,7 @@ def identifier(request: Request, kind: Kind) -> str:
 
 
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
-    """Check a document before it is kept, in a read: it may be large."""
+    """Check a document before it is kept. A read does this, because the document may be large."""
     if document is None:
         return
     limits = saved_shapes.limits(context.options)

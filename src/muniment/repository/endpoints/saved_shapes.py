@@ -64,7 +64,7 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Read what the representations of these need beside themselves, for all of them at once."""
+    """Read what else the representations of these searches need, for all searches at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)
@@ -93,7 +93,7 @@ def answer(
 ) -> Response:
     """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
 
-    Raises UnknownProperty for a view of one that it does not have.
+    Raises UnknownProperty if the view names a property that it does not have.
     """
     parameter_values, names = parameters.read(request), context.options.names
     view = representations.read_view(parameter_values, names)

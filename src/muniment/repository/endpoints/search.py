@@ -58,7 +58,8 @@ class EntryForm(msgspec.Struct, frozen=True):
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
-    """A page, written: its bytes, its position, and the query's document and the walk that `next` needs kept."""
+    """A written page: its bytes, its position, and what must be kept for `next`, namely the query's document and the
+    walk."""
 
     body: bytes
     position: Position
@@ -85,7 +86,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
     """Execute a query that is kept, and answer with a page of its hits as a search does.
 
-    Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
+    If a GET executes the query, the feed has an ETag of its content. A caller who has this feed already gets 304.
     """
     asked = search_requests.read_parameters(request, context.options, ())
     asked = msgspec.structs.replace(asked, kept=source, posted=not source.path)
@@ -165,7 +166,7 @@ def _page(
     asked: AskedSearch,
     here: str,
 ) -> _WrittenPage:
-    """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
+    """Find one page, and write its feed as bytes. This runs off the loop as one piece of work."""
     named_query = None if asked.kept is None else asked.kept.find(cx, principals)
     question = question_of(
         cx, context, repository, principals, asked, None if named_query is None else named_query.query
@@ -230,7 +231,8 @@ def question_of(
     asked: AskedSearch,
     source_query: Query | None = None,
 ) -> SearchQuestion:
-    """Return what a caller asks of a repository: the ``source_query``, that of the request, or that of its link.
+    """Return what a caller asks of a repository. Its query is the ``source_query``, else the request's own, else the
+    one behind its link.
 
     Raises UnknownLink, UnknownProperty, BadQuery.
     """
@@ -260,7 +262,8 @@ def _has_others(page: HitPage) -> bool:
 
 
 def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
-    """Return what stands for a search in its cursors. A saved one counts with its query, which its owner may change."""
+    """Return what stands for a search in its cursors. For a saved search, this includes the query, because the owner of
+    the search may change it."""
     parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
     selecting = urlencode(sorted(parameters.items()))
     return (
@@ -291,7 +294,7 @@ def inlined_hits(
     here: str,
     form: EntryForm,
 ) -> dict[str, object]:
-    """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
+    """Spell the object of each hit, as it is in the same read of the database that vouched for the hits."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
     for name in form.view.properties or ():
         view.catalogue.property(name)
@@ -381,7 +384,8 @@ def _feed(
 def all_words_link(
     context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
-    """Return the link from a relaxed search to what has all words; ``place`` is the place of its first page."""
+    """Return the link from a relaxed search to the same search with all words. ``place`` are the parameters of its
+    first page."""
     parameters = urlencode({**repeated, "words": "all", **place})
     return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 
@@ -392,7 +396,7 @@ def words_header(*, relaxed: bool) -> dict[str, str]:
 
 
 async def wait_for_position(context: RepositoryContext, index: Index, target: Position) -> None:
-    """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
+    """Wait until the index has reached the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS
     while True:

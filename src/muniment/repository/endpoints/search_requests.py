@@ -1,4 +1,4 @@
-"""What does a request to search ask? Its parameters and its query, read.
+"""What does a request to search ask? This module reads its parameters and its query.
 
 Source: given 2.8, 2.10; docs/interface.md, ours 6.
 """
@@ -33,9 +33,10 @@ cursors are bound to those."""
 
 
 class AskedSearch(msgspec.Struct, frozen=True):
-    """A request, read: the query, the page, and what its own links must repeat.
+    """What a search request asks: the query, the page, and what the feed's links must repeat.
 
-    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
+    ``query`` is None if it is found by a link or by ``kept``. ``posted`` says that the query came as a document, which
+    is kept for `next`.
     """
 
     page: int
@@ -58,7 +59,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
-    """A query that callers keep, found: its title, and when it was changed."""
+    """A kept query that was found, with its title and the time of its last change."""
 
     query: Query
     title: str
@@ -66,10 +67,11 @@ class NamedQuery(msgspec.Struct, frozen=True):
 
 
 class QuerySource(msgspec.Struct, frozen=True):
-    """Where a query is kept that is not part of the request.
+    """Where a query that is not part of the request is kept.
 
-    ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
-    GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
+    ``find`` finds it in the same read that finds the hits, so nobody executes a query that they may not see any more.
+    ``path`` is where a GET executes it, below the repository's address. If ``path`` is empty, the query is kept for
+    ``next`` like a posted query.
     """
 
     find: Callable[[Connection, Principals], NamedQuery]
@@ -162,16 +164,17 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
 
 
 def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
-    """Read how many of its words a hit needs. Raises Malformed."""
+    """Read how many of the question's words a hit needs. Raises Malformed."""
     return parameters.choice(query, "words", ("all", "any", "auto"), default=default)
 
 
 def default_words(options: RepositoryOptions) -> WordsNeeded:
-    """Return how many of its words a hit of a typed question needs, where the request does not say it."""
+    """Return how many words of a typed question a hit needs, if the request does not say how many."""
     return "auto" if options.relax_searches else "all"
 
 
 def feed_type(request: Request, options: RepositoryOptions) -> str:
-    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
+    """Choose the media type of a search's feed: Atom, unless the caller likes another one better. Raises
+    NotAcceptable."""
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))

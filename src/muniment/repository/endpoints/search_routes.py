@@ -33,7 +33,8 @@ SEARCH: Table = {
 
 
 def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ...]:
-    """List those of one repository; ``prefix`` is what the path of every address of a repository begins with."""
+    """List the addresses of searches in one repository; ``prefix`` is how the path of every address of a repository
+    begins."""
     hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED))
     searching = Address(
         f"{prefix}/search",
@@ -64,7 +65,7 @@ def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ..
 
 
 def of_several(wire: Documents) -> Address[RepositoryContext]:
-    """Describe the one of all repositories."""
+    """Describe the address of the search of several repositories."""
     headers = (parameters.PARTIAL, parameters.WORDS_NEEDED)
     hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, headers)
     return Address(

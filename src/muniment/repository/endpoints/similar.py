@@ -68,7 +68,8 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of what is like an object, which refuses what ``searching`` does, and more."""
+    """Describe the address of the documents like an object. It refuses what ``searching`` refuses, and an unknown
+    object."""
     operation = Operation(
         list_similar,
         "List the documents that are most like an object.",

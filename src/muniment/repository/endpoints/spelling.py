@@ -1,7 +1,7 @@
 """Names, media types and errors as the wire spells them.
 
 Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept); HAL
-(draft-kelly-json-hal-11). Names come from the settings; within they are our neutral ones.
+(draft-kelly-json-hal-11). On the wire, names are those of the settings. Inside the program, they are our neutral ones.
 """
 
 import re
@@ -85,7 +85,8 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """Choose the media type of the answer: the one that the caller likes best. Of several, the first in the list.
+    """Choose the media type of the answer: the one that the caller likes best. Of several liked equally, it is the
+    first in the list.
 
     A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
     """
@@ -117,7 +118,8 @@ def home_types(names: RepositoryNames) -> tuple[str, ...]:
 
 
 def check_body(request: Request, readable: Collection[str]) -> None:
-    """Check that a request's body has one of these media types; ``*/*`` stands for all. Without any there is no body.
+    """Check that a request's body has one of these media types; ``*/*`` stands for all. If there are none, the address
+    reads no body.
 
     Old clients say text/xml for application/xml. Raises UnsupportedMediaType.
     """
@@ -154,7 +156,7 @@ def xml(
 ) -> bytes:
     """Write a document as XML 1.0 in UTF-8; characters that XML forbids are dropped.
 
-    ``attributes`` says what the root (the empty name) and its children bear.
+    ``attributes`` are the XML attributes of the root (under an empty name) and of its children, by name.
     """
     pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n']
     spaces = {"xmlns": namespace, "xmlns:xsi": XSI}
@@ -171,7 +173,7 @@ _PLAIN_TYPES: Mapping[str, str] = {
 
 
 def error_code(code: ErrorCode) -> str:
-    """Spell the code of an error as the repository does: the shared ones get its prefix."""
+    """Spell the code of an error as the repository does: a code that both halves share gets the prefix ``E_``."""
     return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
 
 
@@ -202,7 +204,8 @@ def error_shape(names: RepositoryNames) -> Shape:
 
 
 def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
-    """Write what a 401 offers, a header line each (RFC 9110 11.6.1): Basic first, as old clients read only one.
+    """Write the schemes that a 401 offers, one header line for each (RFC 9110 11.6.1). Basic is first, because old
+    clients read only one line.
 
     A caller may name another scheme in the place of Basic, so that no browser opens its dialogue.
     """

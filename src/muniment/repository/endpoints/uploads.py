@@ -90,8 +90,8 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
 async def removal_on_failure(context: RepositoryContext, content: StoredContent | None) -> AsyncGenerator[None, None]:
     """Remove stored content again if the block that gives it to an object fails.
 
-    It stays where the object may be committed nevertheless: where a commit was interrupted, or the request cancelled.
-    Then the sweep removes it if no object names it.
+    It stays if the object may be committed nevertheless: if a commit was interrupted, or the request cancelled. Then
+    the sweep removes it if no object names it.
     """
     try:
         yield
@@ -104,7 +104,8 @@ async def removal_on_failure(context: RepositoryContext, content: StoredContent 
 async def read_plain_text(
     content: ReceivedBody, name: str, media_type: str, context: RepositoryContext
 ) -> ExtractedText | None:
-    """Say what a small plain text says, so that it is kept with its object; None for what the extractor is to read."""
+    """Return the text of small plain content, to be kept with its object; None if the extractor is to read the
+    content."""
     if not content.whole:
         return None
     read = await context.transactions.off_loop(
@@ -123,17 +124,17 @@ def media_type_of(media_type: str, name: str) -> str:
 
 
 def servable(media_type: str) -> str:
-    """Say as which media type stored content may go out: only what has the form of one."""
+    """Return the media type with which stored content goes out. A text without the form of a media type is replaced."""
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
 def upload_quota(context: RepositoryContext) -> StorageQuota:
-    """Say how much one user may own, as it is set."""
+    """Return how much one user may own, as the settings say."""
     return StorageQuota(context.options.max_objects, context.options.max_stored_bytes)
 
 
 def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
-    """Raise QuotaExceeded before anything is read, where the body says that it is too large for the room there is."""
+    """Raise QuotaExceeded before anything is read, if by its Content-Length the body is too large for the room."""
     length_text = request.headers.get("content-length", "")
     number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
     if room is not None and number and int(length_text) - around > room:
@@ -153,7 +154,7 @@ class _Keeping:
         self._writing: asyncio.Task[None] | None = None
 
     async def take(self, data: bytes) -> None:
-        """Take the next bytes; waits when the disk does not keep up, so that no more than two pieces are held."""
+        """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held."""
         if self._room is not None:
             self._room -= len(data)
             if self._room < 0:

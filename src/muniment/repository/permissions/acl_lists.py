@@ -35,7 +35,8 @@ def page(
 ) -> list[ListedAcl]:
     """List the ACLs that the caller may see and the selection wants, by name and id unless they are sorted.
 
-    At most as many rows as the stretch wants, and as many counts. Raises UnknownProperty, WrongValue, BadSort.
+    It reads at most as many rows as the stretch wants, and the entry counts of these ACLs. Raises UnknownProperty,
+    WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}

@@ -68,7 +68,8 @@ _AT_A_TIME = 200
 
 
 class _Namesake(NamedTuple):
-    """An ACL that a name of another one could mean: the one in question has the id and public id ``carried``."""
+    """An ACL that the name of a carried ACL could mean. ``carried_id`` and ``carried`` are the id and the public id of
+    the carried ACL."""
 
     carried_id: int
     carried: str
@@ -207,7 +208,7 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
 
 
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
-    """Write for each of these ACLs what ``shown_name`` writes: a statement for 200 of them."""
+    """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs."""
     rows_of: dict[int, list[_Namesake]] = {}
     ids = sorted(acl_ids)
     seeing: dict[str, Any] = {"own_key": principals.key}
@@ -294,7 +295,8 @@ def forget(cx: Connection, key: str) -> int:
 def permissions_by_acl(
     cx: Connection, repository_id: int, principals: Principals, at_least: Permission
 ) -> dict[int, Permission]:
-    """Return, by ACL, the caller's permission on objects of other owners, where it is at least this: one statement."""
+    """Return, by ACL, the caller's permission on objects of other owners if it is at least ``at_least``, in one
+    statement."""
     rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
@@ -423,7 +425,7 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
     """Make a statement for the visible ACLs that a name of one of ``carried`` could mean for the caller ``own_key``.
 
-    It has a row for each at least.
+    The statement returns at least one row for each ACL of ``carried``.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
@@ -462,7 +464,7 @@ def _acl(row: _Row, entries: Mapping[str, Permission]) -> Acl:
 
 
 def summary(row: _Row, entries: int) -> AclSummary:
-    """Read a row of all columns as a list shows the ACL."""
+    """Turn a row with all columns into the ACL that a list shows."""
     return AclSummary(row.id, row.shown_id, row.name, row.owner, bool(row.common), entries, row.modified)
 
 

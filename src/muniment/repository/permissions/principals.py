@@ -80,7 +80,8 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return keyed
 
     def bound(self, memory: KeyMemory) -> "Principals | None":
-        """Return the caller with the keys of their identities; None if the memory lacks one or none was sent.
+        """Return the caller with the keys of their identities; None if an identity was not sent or the memory lacks its
+        key.
 
         A binding never changes, so one memory is asked once.
         """

@@ -1,4 +1,4 @@
-"""The table of ACLs: one row an ACL, without its entries."""
+"""The table of ACLs: one row for each ACL, without its entries."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Saved searches and search templates: keep, find, change, remove, give, list.
 
-A public one is seen by everybody who may enter the repository, any other by its owner alone; administrators see all.
-Only the owner and administrators change it. Seeing it permits nothing more: whoever executes it does so with their own
+Everybody who may enter the repository sees a public one; only its owner sees any other. Administrators see all. Only
+the owner and administrators change it. Seeing it permits nothing more: whoever executes it does so with their own
 rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
 differ, so neither tells that another one exists. Source: docs/interface.md, ours 12.
 """
@@ -161,7 +161,8 @@ def change(
     now: Instant,
     expected: int | None = None,
 ) -> SavedSearch:
-    """Change a saved search. Results that were stored of another document go, as do those of who cannot see it now.
+    """Change a saved search. Stored results of the former document are removed, and also those of callers who cannot
+    see the search any more.
 
     ``expected`` is the revision that the caller has seen. Raises UnknownSavedSearch, NotPermitted, VersionConflict,
     WrongValue, QuotaExceeded (only if it grows).
@@ -232,7 +233,8 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedSearch]:
-    """List what the caller may see and the selection wants: their own first, the newest first, unless it is sorted.
+    """List what the caller may see and the selection wants. Unless the selection sorts it, their own come first, then
+    the others, each with the newest first.
 
     Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
     """
@@ -326,7 +328,7 @@ def _own(
 
 
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
-    """Raise QuotaExceeded if somebody would have too many searches, or too many bytes, with so much more.
+    """Raise QuotaExceeded if ``searches`` and ``size`` more would be too many searches or bytes for this owner.
 
     Until the commit, no other transaction can add anything of theirs.
     """

@@ -1,7 +1,8 @@
 """What did a caller store of a saved search? The ids of the hits of that moment, in their order.
 
-A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it, and what
-they may not browse any more is left out when it is read (``objects.lists``). Source: docs/interface.md, ours 12.
+A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it. Objects
+that the caller may not browse any more are left out when it is read (``objects.lists``). Source: docs/interface.md,
+ours 12.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,7 +32,7 @@ def write(object_ids: Sequence[str]) -> str:
 
 
 def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
-    """Keep a snapshot in the place of the caller's one before. ``caller`` is the caller's key."""
+    """Keep a snapshot in place of the caller's former one. ``caller`` is the caller's key."""
     remove(cx, search_id, caller)
     columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
     cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
@@ -68,7 +69,7 @@ def remove(cx: Connection, search_id: str, caller: str) -> None:
 
 
 def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
-    """Remove every caller's snapshot of a search, ``but`` for this caller's."""
+    """Remove every caller's snapshot of a search, except that of the caller ``but``."""
     statement = saved_results.delete().where(saved_results.c.search_id == search_id)
     cx.execute(statement if but is None else statement.where(saved_results.c.caller != but))
 

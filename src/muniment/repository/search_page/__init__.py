@@ -1,1 +1,2 @@
-"""The page to search from: people sign in, search, read and save searches with a browser, without JavaScript too."""
+"""The page to search from: people sign in, search, read objects, and save searches with a browser, even without
+JavaScript."""

@@ -49,8 +49,9 @@ _FORMATS: Mapping[str, str] = {
 class Choice(NamedTuple):
     """A property by whose values a search is narrowed: one of the chosen values is enough.
 
-    ``id`` is also the parameter of the address. ``value`` says which value of the address a counted value is, ``label``
-    what a person reads of it, ``checked`` whether it can be one (Malformed), and ``expression`` what it means.
+    ``id`` is also the parameter of the address. ``value`` turns a counted value into a value of the address. ``label``
+    is how a person reads that value. ``checked`` returns it, or raises Malformed if it cannot be one. ``expression``
+    says in AQL what the chosen values mean.
     """
 
     id: str

@@ -56,7 +56,7 @@ def place(request: Request) -> str:
 def draw(
     request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
 ) -> Response:
-    """Draw a page. Where a password is typed it needs no ``scripts``, so none may run."""
+    """Draw a page. A page on which a password is typed needs no ``scripts``, so none may run."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
@@ -70,7 +70,8 @@ def redirect(request: Request, path: str) -> Response:
 
 
 def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
-    """Write a refusal for a person to read; who is not signed in is led to the sign-in page, and back from there."""
+    """Write a refusal for a person to read. A person who is not signed in is led to the sign-in page, and back from
+    there."""
     if said.code == "not_signed_in":
         return redirect(request, f"/sign-in?to={quote(wanted(request), safe='')}")
     base = request.scope.get("muniment.base", "")
@@ -116,7 +117,7 @@ def set_form_cookie(response: Response, request: Request, value: str) -> None:
 
 
 def remove_form_cookies(response: Response, request: Request) -> None:
-    """Take all cookies away to which forms are bound."""
+    """Take away all cookies to which forms are bound."""
     for name in _form_cookie_names(request):
         _set_cookie(response, request, name, "", gone=True)
 
@@ -127,7 +128,8 @@ def _form_cookie_names(request: Request) -> list[str]:
 
 
 def _set_cookie(response: Response, request: Request, name: str, value: str, *, gone: bool = False) -> None:
-    """Set a cookie. It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then."""
+    """Set a cookie. It is Secure unless plain HTTP is permitted and was used: over plain HTTP, a browser would not keep
+    a Secure cookie."""
     response.set_cookie(
         name,
         value,

@@ -1,4 +1,4 @@
-"""A text as its marked pieces and the others. The index says what is marked."""
+"""A text as a sequence of marked and unmarked pieces. The index says what is marked."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """What does the address of a search page ask, and how is that said as a query document?
 
-The page is searched by this document and no other way, so what it shows as AQL is what it has asked.
+The page searches with this document only, so the AQL that it shows is what it has asked.
 """
 
 import re
@@ -64,7 +64,8 @@ class PageQuestion(msgspec.Struct, frozen=True):
         return self.words is not None or bool(self.chosen or self.folder or self.saved)
 
     def address(self, **changes: object) -> str:
-        """Write the query of the address with these changes; unless they say it, it leads to the first page."""
+        """Write the query of the address with these changes. Unless the changes name a page, it leads to the first
+        page."""
         asked = msgspec.structs.replace(self, **{"page": 1, **changes})
         pairs = [("in", asked.repository), ("q", asked.words or "")]
         pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]

@@ -77,7 +77,7 @@ class ShownProperty(msgspec.Struct, frozen=True):
 
 
 class TextPart(msgspec.Struct, frozen=True):
-    """A part of a text, from 1 to ``parts``, with the marked words in it."""
+    """A part of a text, with its marked words. ``part`` is its number, from 1 to ``parts``."""
 
     pieces: list[Piece]
     part: int
@@ -107,7 +107,7 @@ class ShownObject(msgspec.Struct, frozen=True):
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/objects/{id}: the object, with the words of the question marked that the address carries."""
+    """GET /search/objects/{id}: the object, with marks at the words of the question in the address."""
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
     object_id = representations.identifier(request)
@@ -256,7 +256,7 @@ def _text(text: str, marker: Marker | None, part: int) -> TextPart:
 
 
 def _cuts(text: str) -> list[int]:
-    """Return where parts begin, and where the last one ends; no word is cut that is not very long."""
+    """Return where parts begin, and where the last one ends. Only a very long word is cut in two."""
     cuts = [0]
     while cuts[-1] < len(text):
         end = min(cuts[-1] + _PART, len(text))

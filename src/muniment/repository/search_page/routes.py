@@ -1,4 +1,4 @@
-"""Every address of the page to search from on one page (docs/interface.md, ours 15)."""
+"""One table of every address of the page to search from (docs/interface.md, ours 15)."""
 
 from starlette.routing import Route
 

@@ -1,6 +1,6 @@
 """Searching: the box, the hits of a page with what they tell, the values to narrow to, and the question as AQL.
 
-A page is found by the decision that answers every search (``search.results``), in the same turn and with the rights of
+The page finds its hits as every search does (``search.results``): in its turn among the searches, with the rights of
 that moment.
 """
 
@@ -71,7 +71,7 @@ class ShownHit(msgspec.Struct, frozen=True):
 
 
 class ShownValue(msgspec.Struct, frozen=True):
-    """A value to narrow to; ``count`` is None where it is chosen and no hit has it."""
+    """A value to narrow to. ``count`` is None if the value is chosen and no hit has it."""
 
     value: str
     label: str
@@ -80,7 +80,7 @@ class ShownValue(msgspec.Struct, frozen=True):
 
 
 class ShownChoice(msgspec.Struct, frozen=True):
-    """The values of a choice. ``partial``: there are more."""
+    """A choice with the values to narrow to."""
 
     id: str
     heading: str
@@ -88,7 +88,8 @@ class ShownChoice(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A page of hits with what stands around it. ``may_relax``: any word would be enough, if the caller wants that.
+    """A page of hits with what stands around it. ``may_relax``: the caller may ask for hits that have any one of the
+    words.
 
     ``correction`` is what the caller may have meant, where no object has all of the words.
     """
@@ -148,7 +149,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 async def around(
     request: Request, context: RepositoryContext, session: PageSession, caller: Caller, asked: PageQuestion
 ) -> dict[str, Any]:
-    """Return what the frame of every page of somebody who is signed in shows."""
+    """Return what the frame of each page shows to somebody who is signed in."""
     seal = await context.transactions.read(keys.seal)
     return {
         "asked": asked,
@@ -248,16 +249,16 @@ def _correction(
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
-    """Say whether hits in an order of their own are too few to have all words.
+    """Say whether to relax a search in an order of its own, because too few hits have all words.
 
-    A search relaxes none of those (``results.WordsNeeded``). Whoever chooses an order on a page would lose hits by it.
+    Such a search does not relax itself (``results.WordsNeeded``), so whoever chose an order on a page would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and search_requests.default_words(options) == "auto" and _may_relax(query)
 
 
 def _may_relax(query: Query) -> bool:
-    """Say whether a question has words of which any could be enough, whatever its order."""
+    """Say whether any one word of a question could be enough, whatever the order of its hits."""
     return results.may_relax(msgspec.structs.replace(query, sorts=()))
 
 
@@ -273,7 +274,7 @@ def hits(
     *,
     bare: bool = False,
 ) -> HitPage:
-    """Return a page of a query's hits, with their number in all; ``bare``: one hit, for the sake of the facets.
+    """Return a page of a query's hits, with their total. With ``bare``, return one hit, for the sake of the facets.
 
     Raises as ``results.search``.
     """
@@ -335,7 +336,7 @@ def _question(
 def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch | None) -> Element | None:
     """Write a page's question as one query document.
 
-    None where its saved search was kept under other names of the wire, or cannot be read any more.
+    Return None if its saved search was kept under other names of the wire, or cannot be read any more.
     """
     names = options.names
     if saved is None:
@@ -362,7 +363,7 @@ def _start(cx: Connection, repository: Repository, principals: Principals) -> St
 
 
 def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
-    """Say of each hit what the page tells, as the read of the database that vouched for the hits has it."""
+    """Return what the page tells of each hit, from the same read of the database that vouched for the hits."""
     stored = objects.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
     names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
     hits = []
@@ -388,7 +389,7 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
 
 
 def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[str, str]:
-    """Return the names of those of these folders that the caller may browse."""
+    """Return, by id, the names of these folders, but only of those that the caller may browse."""
     seen = folders.find(cx, view, ids=ids) if ids else set()
     return {one.id: one.name for one in objects.rows(cx, view.repository.id, sorted(seen)).values()} if seen else {}
 

@@ -47,9 +47,9 @@ async def sign_in(
 ) -> PageSession:
     """Sign somebody in to every resource that guards a repository and admits them; the named repository's comes first.
 
-    Resources in which they have no role come last: a wrong password is checked as often as for everybody else. A
-    password that three resources have refused, and none accepted, is not tried again. Raises NotSignedIn,
-    DirectoryUnavailable, Overloaded.
+    Resources in which they have no role come last. They count as well, so that a wrong password is checked as often as
+    for everybody else. A password that three resources have refused, and none accepted, is not tried again. Raises
+    NotSignedIn, DirectoryUnavailable, Overloaded.
     """
     page = _page_of(context)
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
@@ -103,7 +103,7 @@ async def names(context: RepositoryContext, session: PageSession) -> list[str]:
 
 
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
-    """Say who calls a repository; without a name, the first that is open.
+    """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
     Raises NotSignedIn where the sign-in has ended, UnknownRepository for one that is not open, DirectoryUnavailable.
     """
@@ -122,7 +122,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
 
 
 async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
-    """End the grants of a sign-in's tokens, and say whether the directory took all of it."""
+    """End the grants of a sign-in's tokens, and say whether the directory could be reached for each of them."""
     page, done = _page_of(context), True
     for token in tokens.values():
         try:
@@ -138,7 +138,8 @@ async def _open(context: RepositoryContext, session: PageSession) -> list[Reposi
 
 
 async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
-    """Say whether somebody whose password is right may be admitted: who is in no role is not worth a password check."""
+    """Say whether the resource may admit somebody if the password is right. Without a role there, a password check is
+    not worth its cost."""
     if context.people is None:
         return True
     try:

@@ -1,4 +1,5 @@
-"""Signing in to search, and out again: a form that the server sends, with which it gets tokens of the directory."""
+"""Signing in to search, and out again. The server sends a form, and with the name and password from it gets tokens of
+the directory."""
 
 import re
 from collections.abc import Mapping
