@@ -1,4 +1,4 @@
-"""What may an administrator change, and which rules hold for it?
+"""What may an administrator change, and by which rules?
 
 Every surface calls these decisions, so the rules hold everywhere. A change that keeps a user out ends all of the user's
 sessions (decision 0021). After every change, somebody can still sign in to the administration.
@@ -41,12 +41,12 @@ FIRST_ADMINISTRATOR = "admin"
 
 _KEYS = ("tokens", "csrf", "places")
 _COUNTED = 1000
-"""How many living grants are counted."""
+"""At most so many living grants are counted. A refusal calls a full count "1000 or more"."""
 _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
 class Dependents(NamedTuple):
-    """What depended on a removed entry: its sessions, groups and members, and resources with it in their role."""
+    """What depended on a removed entry: its sessions, groups and members, and the resources whose role it was in."""
 
     ended: SessionCount
     groups: list[Entry]
@@ -66,10 +66,10 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
-    """Return the administrator whose bearer token for the administration's resource this is.
+    """Return the administrator to whom an access token for the administration's resource belongs.
 
     Raises NotSignedIn when the token is no living access token, or its user or client may not act. Raises
-    NotAdministrator when it is a token of another user, or for another resource.
+    NotAdministrator when the token's user is no administrator, or the token is for another resource.
     """
     try:
         state = tokens.state_of(cx, token or "")
@@ -86,7 +86,7 @@ def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
 
 
 def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: str, now: Instant) -> bool:
-    """Make the first administrator, unless a user has that name. Return whether the user was made."""
+    """Make the first administrator, unless a user named ``admin`` exists. Return whether the user was made."""
     try:
         entries.find_user(cx, names, user_id(FIRST_ADMINISTRATOR, names.administration_partition))
     except UnknownEntry:
@@ -125,9 +125,10 @@ def add_user(
     password_hash: str | None,
     description: str = "",
 ) -> Entry:
-    """Make a user with the id ``name@partition``, in a unit of that partition. Without ``parent`` it is the root unit.
+    """Make a user with the id ``name@partition`` in a unit of that partition.
 
-    Raises BadName, NameTaken, UnknownPartition, and WrongPartition if the unit lies in another partition.
+    ``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, UnknownPartition, and WrongPartition
+    if the unit lies in another partition.
     """
     name, partition = split_user_id(new_id)
     parent = _place_in(cx, names, partition, parent)
@@ -153,8 +154,8 @@ def rename(
 ) -> Entry:
     """Give an entry another name, unless others know it by the present one.
 
-    ``is_known`` says whether a repository knows a user or group of this identity: it shows what they own, and what ACLs
-    permit to them, under their name. Raises BadName, NameTaken, NameInUse.
+    ``is_known`` says whether a repository knows the user or group of an identity. Such a repository shows under their
+    name what they own, and what ACLs permit to them. Raises BadName, NameTaken, NameInUse.
     """
     marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
@@ -172,10 +173,11 @@ def rename(
 
 
 def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into another unit of its partition, or to the root unit (``parent`` a partition).
+    """Move a user, group or unit into another unit of its partition. The partition as ``parent`` means its root unit.
 
-    Its id stays, its location changes. Access roles of the units that it leaves or enters count from the next request
-    on. Raises BadName, NameTaken, WrongPartition, NobodyAdministers.
+    The entry's id stays, and its location changes. From the next request on, the entry has the rights that the units
+    around it now give, and no longer those of the units that it left. Raises BadName, NameTaken, WrongPartition,
+    NobodyAdministers.
     """
     if parent.id != entry.partition_id and parent.partition_id != entry.partition_id:
         raise WrongPartition(
@@ -189,7 +191,7 @@ def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now
 def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, name: str, now: Instant) -> None:
     """Give a resource another name, and so another scope; its identifier stays.
 
-    Raises BadName, NameTaken, and NameInUse while tokens for its present scope live.
+    Raises BadName, NameTaken, and NameInUse while grants for its present scope live.
     """
     marks.lock_rights(cx)
     if count := len(tokens.live_grants(cx, "resource", resource.id, now, _COUNTED)):
@@ -235,7 +237,7 @@ def set_password(
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
     """Disable a user or client, or enable them again, and return how many sessions ended.
 
-    Only ``disabled`` ends sessions. Raises NobodyAdministers.
+    Disabling ends the sessions, and enabling ends none. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_disabled(cx, user, disabled, now)
@@ -245,7 +247,7 @@ def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> S
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
     """Lock a user or client out, or let them in again, and return how many sessions ended.
 
-    Only ``locked`` ends sessions. Raises NobodyAdministers.
+    Locking ends the sessions, and unlocking ends none. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_locked(cx, user, locked, now)
@@ -338,7 +340,8 @@ def _can_administer(cx: Connection) -> bool:
 
 
 def _acts_in(cx: Connection, container: Entry) -> bool:
-    """Return whether a user who can sign in lies in a unit or a partition, however deep. It runs two queries a unit."""
+    """Return whether a user who can sign in lies in a unit or a partition, however deep. It runs two queries for each
+    unit."""
     queue = [container]
     while queue:
         unit = queue.pop()

@@ -1,7 +1,7 @@
 """Which directory attributes does a user have (given 2.7 `values`)?
 
-Some are computed from the user's entry, and administrators may set all others. They are stored under our names.
-DirectoryNames gives their names on the wire.
+Some attributes are computed from the user's entry. Administrators may set all others, which are stored under our names.
+DirectoryNames gives the names on the wire.
 """
 
 import re

@@ -37,7 +37,7 @@ class Directory:
 
     @cached_property
     def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:
-        """The joint decisions about token requests, by grant type."""
+        """The joint decisions (``web.transactions``) about token requests, by grant type."""
         return {
             name: partial(_decide_each, self, grant.decide_each)
             for name, grant in GRANTS.items()

@@ -1,9 +1,9 @@
-"""Has anything changed since this was worked out? Two random marks say so, which the database renews itself.
+"""Has anything changed since an answer was worked out? Two random marks tell. The database itself renews them.
 
-The mark *generation* is renewed by every write that may change who a user is or what they may do (decision 0011). The
-mark *endings* is renewed by every write that may end a token: neither a sign-in nor a refresh does, nor the purge of
-what is over (decision 0037). One statement reads both. What was worked out under marks is true as long as the database
-has the same marks.
+Every write that may change who a user is or what they may do renews the mark *generation* (decision 0011). Every write
+that may end a token renews the mark *endings*. Sign-ins, refreshes and the purge end no living token, so they do not
+renew it (decision 0037). One statement reads both marks. An answer that was worked out under marks is true as long as
+the database has the same marks.
 """
 
 import threading
@@ -36,7 +36,7 @@ _endings = sa.Table(
 BOTH = PreparedStatement(
     sa.select(_generation.c.mark, _endings.c.mark).select_from(_generation.join(_endings, sa.true()))
 )
-"""The statement that reads both marks: its row is that of ``Marks``."""
+"""The statement that reads both marks. Its row has the columns of ``Marks``."""
 
 _GENERATION = PreparedStatement(sa.select(_generation.c.mark))
 
@@ -49,10 +49,10 @@ class Marks(NamedTuple):
 
 
 class MarkedMemory(Generic[K, V]):
-    """What one process remembers of one kind: values by key, each with the mark under which it was worked out.
+    """What one process remembers for one purpose: values by key, each with the mark under which it was worked out.
 
-    The values have at most ``limit`` bytes together, as whoever keeps them counts. The oldest go first. Any thread may
-    use it.
+    All values together have at most ``limit`` bytes, by the sizes that ``keep`` was told. If there are more, the values
+    that were kept first are dropped first. Any thread may use the memory.
     """
 
     def __init__(self, limit: int) -> None:

@@ -33,9 +33,9 @@ def add_member(cx: Connection, group: Entry, member: Entry) -> None:
 
 
 def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Say whether the groups would contain each other, or one itself, with this member. A loop gives both all members.
+    """Say whether this member makes two groups contain each other, or a group contain itself.
 
-    Ask before the member is added, or afterwards.
+    All groups of such a loop have the same members. The answer is the same before and after the member is added.
     """
     return member.id == group.id or member.id in {above.id for above in groups_of(cx, group.id)}
 
@@ -54,7 +54,7 @@ def members(cx: Connection, group: Entry) -> list[Entry]:
 def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
     """Return whether a user who may act and has a password is in one of these groups, however deep.
 
-    It stops at the first such user. If there is none, it runs two queries for each group, which read no users.
+    It stops at the first such user. If there is none, it runs two queries for each group, and neither returns users.
     """
     queue, known_ids = list(group_ids), set(group_ids)
     while queue:
@@ -70,12 +70,12 @@ def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
 
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
-    """Return the groups of an entry by name, direct and through other groups. It takes one statement."""
+    """Return the groups of an entry, direct and through other groups, in order of name. It takes one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """Return a subquery for the ids of a user and of whatever holds them: groups however deep, units, the partition."""
+    """Return a subquery for the ids of a user and of their groups, however deep, their units and their partition."""
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 

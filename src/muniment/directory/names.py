@@ -1,7 +1,7 @@
 """Write and read names, user ids, locations (distinguished names) and scopes.
 
-Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under
-neutral names. DirectoryNames gives their names on the wire.
+Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under names
+that no setting changes. DirectoryNames gives their names on the wire.
 """
 
 import unicodedata

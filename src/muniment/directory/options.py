@@ -8,7 +8,7 @@ Doc = msgspec.Meta
 
 
 class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Every name of the directory's interface that another system in the field may spell otherwise."""
+    """Every name of the directory's interface that another installation may spell otherwise."""
 
     prefix: Annotated[str, Doc(description="First path segment of every address of the directory.")] = "dirws"
     dn_suffix: Annotated[str, Doc(description="End of every distinguished name (location).")] = (

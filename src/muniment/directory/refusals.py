@@ -89,7 +89,7 @@ class DeadToken(Refusal):
 
 
 class AccessEnded(Refusal):
-    """The user is disabled, locked, deleted or no longer in the access role."""
+    """The user or the client may not act any more, or the resource does not let the user in."""
 
 
 class BadAttribute(Refusal):
@@ -97,7 +97,8 @@ class BadAttribute(Refusal):
 
 
 class UnknownAttribute(BadAttribute):
-    """No part of this release reads a system attribute of this name. Whoever confirms it may set it all the same."""
+    """No part of this release reads a system attribute of this name. Whoever confirms the name may set it all the
+    same."""
 
 
 class UnknownSession(Refusal):

@@ -129,7 +129,7 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
 
 
 def is_same_id(text: str, resource_id: str) -> bool:
-    """Return whether a text is this identifier in any spelling of the UUID. Raises UnknownResource for no UUID."""
+    """Return whether a text is this identifier in any spelling of the UUID. Raises UnknownResource if it is no UUID."""
     return text == resource_id or _uuid(text) == resource_id
 
 
@@ -180,7 +180,10 @@ def delete(cx: Connection, resource: Resource) -> None:
 
 
 def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str) -> None:
-    """Give a resource another name; its identifier stays. Raises BadName, also for the built-in one, and NameTaken."""
+    """Give a resource another name; its identifier stays.
+
+    Raises BadName, also for the administration's resource, and NameTaken.
+    """
     if resource.built_in is not None:
         raise BadName("The administration's resource keeps its name: the settings say how it is shown.")
     name = spelling.check_resource(name)
@@ -244,7 +247,7 @@ def acting_in_role(cx: Connection, resource: Resource) -> bool:
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
     """Return whether a user is in the access role: as a member, or in a member, however deep (given 5.2).
 
-    It takes one statement in either case.
+    It takes one statement, whatever the answer.
     """
     return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
 

@@ -61,7 +61,7 @@ def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) ->
 
 
 def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
-    """End every session of a user. If the entry is a client, end also every grant issued to it."""
+    """End every session of a user. If the user is a client, also end every grant that was issued to it."""
     # A sign-in under way holds this lock. So its session exists when this goes on, and ends too.
     credentials.lock(cx, person.id)
     count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id))

@@ -2,7 +2,7 @@
 
 TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false`` (given 5.4). ``KNOWN`` lists the
 attributes that this release reads, with the values that each may have. An attribute of any other name is free: nothing
-reads it, so whoever sets it confirms that they mean it.
+reads it, so whoever sets it must confirm its name.
 """
 
 import secrets
@@ -51,7 +51,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
 
 
 class KnownAttribute(msgspec.Struct, frozen=True):
-    """A system attribute that this release reads: its name, its values, what it decides, what a value is warned of."""
+    """A system attribute that this release reads: its name, its values, its meaning, and warnings of some values."""
 
     name: str
     values: tuple[str, ...]
@@ -98,7 +98,8 @@ def every(cx: Connection) -> list[SystemAttribute]:
 def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
     """Set an attribute, new or not. ``free`` confirms a name that no part of this release reads.
 
-    Raises BadAttribute, also for a value that a known attribute does not have, and UnknownAttribute without ``free``.
+    Raises BadAttribute, also for a value that a known attribute does not take. Raises UnknownAttribute for such a name
+    without ``free``.
     """
     name, value = name.strip(), value.strip()
     attribute = known_attribute(name)
@@ -153,7 +154,7 @@ def key(cx: Connection, purpose: str) -> bytes:
 
 
 def remember_keys(cx: Connection) -> None:
-    """Remember all keys that there are. ``cx`` must be a snapshot; decisions that write need not read them then."""
+    """Remember all keys that exist, so that decisions that write need not read them. ``cx`` must be a snapshot."""
     _read_keys.setdefault(cx.engine, {}).update(
         (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys.c.purpose, _keys.c.key))
     )

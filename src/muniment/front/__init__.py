@@ -1,1 +1,1 @@
-"""The front door: the pages and the health that a process answers whichever halves it runs."""
+"""The front door: the pages and the reports on its health that a process serves, whichever halves it runs."""

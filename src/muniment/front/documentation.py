@@ -1,4 +1,4 @@
-"""Which pages does the documentation have, and what does one of them say, as HTML and as it is written?
+"""Which pages does the documentation have? What does a page say, as HTML and as Markdown?
 
 A page is a Markdown file below ``docs``, named by its path there without ``.md``. HTML in it is shown as text
 (docs/decisions/0035).
@@ -38,7 +38,7 @@ class Section(NamedTuple):
 
 
 class DocumentationPage(NamedTuple):
-    """A page of the documentation: its title, its text as HTML with the title, its sections."""
+    """A page of the documentation: its title, its whole text as HTML, and its sections of levels 2 and 3."""
 
     title: str
     body: markupsafe.Markup
@@ -46,7 +46,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the name of each page, those of a folder last. Without documentation there is none."""
+    """Return the name of each page, those in subfolders last. The list is empty where the documentation is missing."""
     folder = _folder()
     if folder is None:
         return []
@@ -56,7 +56,7 @@ def names() -> list[str]:
 
 
 def source(name: str) -> str | None:
-    """Read a page as it is written; None if there is no such page."""
+    """Return the Markdown of a page, or None if there is no such page."""
     file = _file(name)
     return None if file is None else file.read_text("utf-8")
 
@@ -67,7 +67,7 @@ def title(name: str) -> str:
 
 
 def page(name: str) -> DocumentationPage | None:
-    """Render a page; None if there is no such page. It is kept until the file changes.
+    """Return a page as HTML, or None if there is no such page. The HTML is kept until the file changes.
 
     Its links to other pages are relative to its own address, ``/docs/<name>``.
     """
@@ -76,7 +76,7 @@ def page(name: str) -> DocumentationPage | None:
 
 
 def picture(name: str) -> bytes | None:
-    """Read a picture of the documentation, named by its path with ``.png``; None if there is no such picture."""
+    """Return a picture of the documentation by its path with ``.png``, or None if there is no such picture."""
     folder = _folder()
     if folder is None or not _PICTURE.fullmatch(name):
         return None
@@ -116,7 +116,7 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Give every heading an anchor, and a level one below that of the heading it belongs to."""
+    """Give every heading an anchor, and a level one deeper than that of the heading above it in the outline."""
     above: list[int] = []
     anchors = Counter[str]()
     for place, token in enumerate(tokens):
@@ -137,7 +137,7 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
 
 
 def _refine_tables(tokens: Sequence[Token]) -> None:
-    """Name what the head of a table heads, and align cells by class: the pages permit no style of their own."""
+    """Mark each heading cell as the head of its column. Align cells by class, as the pages permit no inline style."""
     for place, token in enumerate(tokens):
         if token.type not in {"th_open", "td_open"}:
             continue
@@ -152,7 +152,7 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Lead links, and mentions of a page by its file or number, to the addresses of pages."""
+    """Change links to the addresses of pages. Make a link of each mention of a page by its file or number."""
     within_link = 0
     for part in parts:
         if part.type == "link_open":
@@ -189,7 +189,7 @@ def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
 
 
 def _record(number: str) -> str:
-    """Name the decision record with this number; empty if there is none."""
+    """Return the name of the decision record with this number, or an empty text if there is none."""
     return next((name for name in names() if name.startswith(f"{DECISIONS}{number}-")), "")
 
 

@@ -15,7 +15,7 @@ from muniment.repository.repositories import Repository
 class Halves:
     """The halves of this process; None for a half that does not run here. ``open_index`` opens an index for reading.
 
-    ``descriptions`` has the OpenAPI document for each base address, once it was asked for.
+    ``descriptions`` keeps, by base address, the OpenAPI documents that callers have asked for.
     """
 
     installation: Installation

@@ -25,7 +25,7 @@ async def live(_request: Request, _halves: Halves) -> Response:
 
 
 async def ready(_request: Request, halves: Halves) -> Response:
-    """Say for each part whether this process can do its work; 503 if a part cannot, or no repository has an index."""
+    """Say for each part whether it works. Answer 503 if a part does not, or if no index of a repository can be read."""
     parts: dict[str, object] = {}
     faults: list[str] = []
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):
@@ -57,9 +57,10 @@ async def _fault_of(transactions: Transactions) -> str:
 
 
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
-    """Return for each repository by how many seconds its index is behind, if that is late, and its fault if any.
+    """Return the state of each repository's index: how many seconds it is behind, whether that is late, and its fault.
 
-    ``differences`` is how many objects the last checks left wrong in it, if any.
+    ``differences`` is the number of objects that the last checks left wrong in the index. ``fault`` and ``differences``
+    are missing where there are none.
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)

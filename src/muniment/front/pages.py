@@ -44,7 +44,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "vocabulary": "The words that the product uses, each with one meaning.",
     },
 }
-"""The pages of the documentation by what somebody wants to do; each says what it is about."""
+"""The pages of the documentation by the reader's purpose. The text after a name says what the page is about."""
 
 
 def unknown_addresses(halves: Halves, shape: Shape) -> Route:
@@ -83,7 +83,7 @@ async def front_page(request: Request, halves: Halves) -> Response:
 
 
 async def asset(request: Request, _halves: Halves) -> Response:
-    """Give out a file that the pages use."""
+    """Send a file that the pages use."""
     return pages.file(request.scope["path"].rpartition("/")[2])
 
 
@@ -101,8 +101,8 @@ async def contents(request: Request, halves: Halves) -> Response:
 async def document(request: Request, halves: Halves) -> Response:
     """Show a page of the documentation.
 
-    It is a page as HTML, or Markdown for who prefers that, or a picture of such a page. An address that ends in ``.md``
-    is Markdown, except for a caller who prefers a page, as a browser does.
+    The answer is HTML, or Markdown if the caller prefers that. At an address that ends in ``.md`` the answer is
+    Markdown, or HTML if the caller prefers that, as a browser does. At the address of a picture it is the picture.
     """
     path = request.path_params["page"].rstrip("/")
     picture = documentation.picture(path)

@@ -24,11 +24,12 @@ from muniment.web.responses import ErrorCode, Shape
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 
 Cookie = Literal["ticket", "form", "browser"]
-"""A sign-in; what the form is bound to before anybody is signed in; by which a browser is known again."""
+"""``ticket`` holds a sign-in. ``form`` is what a form is bound to before anybody is signed in. By ``browser`` the
+directory recognises a browser that signed in before."""
 
 
 class FormMark(NamedTuple):
-    """The text of a form's hidden field, and whether another site's page sent it."""
+    """The text of a form's hidden field, and whether another site's page sent the form."""
 
     text: str
     foreign: bool
@@ -48,7 +49,7 @@ _TEMPLATES.filters["moment"] = _moment
 
 
 def place(request: Request, names: DirectoryNames) -> str:
-    """Say where the directory's addresses begin, as a path: the base address's own path, then the prefix."""
+    """Return the path where the directory's addresses begin: the path of the base address, then the prefix."""
     return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + f"/{names.prefix}"
 
 
@@ -64,12 +65,12 @@ def draw(
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
-    """Lead the browser to another page of ours, to be fetched by GET."""
+    """Redirect the browser to another page of ours, which it fetches by GET."""
     return RedirectResponse(place(request, names) + path, 303, {"Cache-Control": "no-store"})
 
 
 def page_shape(names: DirectoryNames) -> Shape:
-    """Make the shape of a refusal that a person reads; who is not signed in is led to the sign-in page."""
+    """Make the shape of refusals that a person reads. A browser without a sign-in is led to the sign-in page."""
 
     def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:
         if error_code.code == "not_signed_in":
@@ -83,7 +84,7 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """Say whether a refusal had better be a page: a browser asks, or a page was begun."""
+    """Say whether to write a refusal as a page: the caller prefers pages, or the endpoint draws one."""
     return "muniment.page" in request.scope or accept.prefers_page(request)
 
 
@@ -93,22 +94,23 @@ async def static(request: Request, _directory: Directory) -> Response:
 
 
 def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
-    """Read one of our cookies; empty when the browser shows none."""
+    """Return the value of one of our cookies, or an empty text if the browser sent none."""
     return request.cookies.get(_cookie_name(request, names, what), "")
 
 
 def ticket_header(names: DirectoryNames) -> str:
-    """Name the header in which a program may send its ticket instead of the cookie."""
+    """Return the name of the header in which a program may send its ticket instead of the cookie."""
     return names.ticket_cookie or "Muniment-Ticket"
 
 
 def set_cookie(
     response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Set one of our cookies. ``seconds`` None: until the browser closes; 0: gone at once.
+    """Set one of our cookies for so many seconds. With None it lasts until the browser closes, with 0 it ends at once.
 
-    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then. By our own name over TLS
-    it begins with ``__Host-``: a browser takes it from this host alone, for all addresses (RFC 6265bis 4.1.3.2).
+    The cookie is Secure if the request came over TLS. Over plain HTTP, where that is permitted, a browser would not
+    keep a Secure cookie. Over TLS, a cookie under our own name begins with ``__Host-``. A browser accepts such a cookie
+    from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
     """
     name = _cookie_name(request, names, what)
     response.set_cookie(
@@ -123,7 +125,7 @@ def set_cookie(
 
 
 def page_of_ours(path: str) -> str:
-    """Return the path if it is that of a page of the console, below the directory's addresses; else nothing."""
+    """Return a path below the directory's prefix if it is a page of the console, otherwise an empty text."""
     return path if _CONSOLE_PAGE.fullmatch(path) else ""
 
 
@@ -133,13 +135,13 @@ def new_mark() -> str:
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
-    """Make the hidden field that shows a form to be ours; ``bound_to`` is the cookie the form goes with."""
+    """Make the hidden field that proves that a form is ours. ``bound_to`` is the cookie that belongs to the form."""
     digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
 def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> FormMark:
-    """Read which mark a form carries, and whether the browser says that another site's page sent it."""
+    """Read the mark of a form, and whether another site's page sent the form, as the browser says."""
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
     return FormMark(form.get(f"{names.form_prefix}csrf", ""), foreign)
 

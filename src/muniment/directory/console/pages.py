@@ -76,14 +76,14 @@ async def overview(request: Request, directory: Directory) -> Response:
 
 
 async def system_attributes(request: Request, directory: Directory) -> Response:
-    """GET /console/system-attributes: those that are set, and a form to add one."""
+    """GET /console/system-attributes: the attributes that are set, and a form to add one."""
     done = _DONE.get(bodies.query(request).get("done", ""), "")
     return await _system_attributes(request, directory, done=done)
 
 
 @events.tells("system attribute")
 async def change_system_attribute(request: Request, directory: Directory) -> Response:
-    """POST /console/system-attributes: add, change or delete one; it holds from the next request on."""
+    """POST /console/system-attributes: add, change or delete an attribute, from the next request on."""
     names = directory.options.names
     form = await bodies.form(request)
     action, name, value = (form.get(field, "") for field in ("action", "name", "value"))

@@ -39,14 +39,16 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 def is_form(form: Mapping[str, str], directory: Directory) -> bool:
-    """Say whether this is the sign-in page's form: it alone carries the field against forgery."""
+    """Say whether a form comes from one of our pages. A token request has no hidden field against forgery."""
     return f"{directory.options.names.form_prefix}csrf" in form
 
 
 async def page(request: Request, directory: Directory) -> Response:
-    """GET /login: the form, or who is signed in to what. ``RFA`` names the resource, else it is the administration.
+    """GET /login: the form, or who is signed in to which resource.
 
-    ``page`` is the page of the console that was asked for without a ticket: the sign-in leads back to it.
+    ``RFA`` is the identifier of the resource, or empty for the administration. Without ``RFA`` the resource is that of
+    the browser's sign-in, or else the administration. ``page`` is the page of the console that the browser asked for
+    without a ticket. The sign-in leads back to that page.
     """
     request.scope["muniment.page"] = True
     query = bodies.query(request)
@@ -55,7 +57,7 @@ async def page(request: Request, directory: Directory) -> Response:
 
 
 async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    """POST /login with the form's own field: sign in, or out."""
+    """POST /login with a form of one of our pages: sign in or sign out."""
     request.scope["muniment.page"] = True
     if "sign_out" in form:
         return await _sign_out(request, directory, form)
@@ -174,6 +176,6 @@ def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
 
 
 def _resource_id(text: str | None) -> str | None:
-    """Read ``RFA``: nothing asks for no particular resource, blank for the administration. What follows a colon is a
-    return address in the field's spelling; nobody is led there."""
+    """Return the resource's identifier in ``RFA``: None if ``RFA`` is missing, an empty text for the administration.
+    Systems in the field append a colon and a return address. The directory leads nobody there."""
     return None if text is None else text.partition(":")[0].strip()

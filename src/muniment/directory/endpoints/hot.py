@@ -1,4 +1,4 @@
-"""The short ways of the directory: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
+"""The short ways (``web.hot``) of token requests and of tokeninfo (given 4.1, 4.3, decision 0037)."""
 
 from collections.abc import Sequence
 
@@ -60,10 +60,10 @@ async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | N
 
 
 TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)
-"""Answers what is remembered of a token. The endpoint works out whatever is not."""
+"""Answers tokeninfo requests whose answers are remembered. The endpoint answers all others."""
 
 REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
-"""Answers refreshes, with which nobody signs in: they tell no event."""
+"""Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""
 
 LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
-"""Answers token requests. The endpoint takes the form of the sign-in page."""
+"""Answers token requests. The endpoint takes the forms of the sign-in page."""

@@ -104,7 +104,7 @@ _VERIFICATION = msgspec.json.Decoder(Verification)
 
 @events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
-    """POST /login: handle a form of the sign-in page, which has a field of its own, or a token request."""
+    """POST /login: handle a token request, or a form of the sign-in page, which has a hidden field."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
@@ -129,9 +129,10 @@ async def token(request: Request, directory: Directory, form: Mapping[str, str])
 async def issue(
     directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: Event | None
 ) -> TokenResponse:
-    """Decide a token request, at whichever surface it came in. ``event`` is told who signs in.
+    """Decide a token request of any surface, and write into ``event`` who signs in.
 
-    A pause becomes an event in ``scope``. Raises InvalidClient, Overloaded, and what the grant raises.
+    If this sign-in begins a pause, the pause is a security event of its own in ``scope``. Raises InvalidClient,
+    Overloaded, and the refusals of the grant type.
     """
     options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
     if joint is not None and not token_request.client_secret:
@@ -168,7 +169,7 @@ async def read_marks(directory: Directory) -> Marks:
 
 
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> Event | None:
-    """Begin the security event of a token request; None for a grant with which nobody signs in."""
+    """Begin the security event of a token request. Returns None for a grant type with which nobody signs in."""
     if token_request.account is None:
         return None
     return events.begin(scope, "sign-in", how=how, account=fold_name(token_request.account))
@@ -210,14 +211,14 @@ async def revoke(request: Request, directory: Directory) -> Response:
 
 
 async def preflight(_request: Request, _directory: Directory) -> Response:
-    """OPTIONS /v1/authentication/oauth/<token>: the request that a browser sends before the DELETE."""
+    """OPTIONS /v1/authentication/oauth/<token>: answer what a browser asks before it sends the DELETE."""
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 
 def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
     """Return the client id and the client secret of a request, or None as the secret if there is none.
 
-    A client sends them in the body or by HTTP Basic, never both (RFC 6749 2.3). Raises InvalidTokenRequest,
+    A client sends them in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
     InvalidClient.
     """
     basic = _basic(request)

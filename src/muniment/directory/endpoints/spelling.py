@@ -44,7 +44,7 @@ def login(names: DirectoryNames) -> Shape:
 
 
 def shape(names: DirectoryNames) -> Shape:
-    """Return a shape for every address of the directory, for refusals that come before an address is looked up."""
+    """Return the shape of refusals that come before the address is looked up. It suits every path of the directory."""
 
     at_login, page = login(names), frame.page_shape(names)
 

@@ -36,7 +36,8 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Find a user for a sign-in. Returns None for an unknown user, after the same single statement."""
+    """Find a user for a sign-in. Returns None for an unknown user. Known and unknown users take the same one
+    statement."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
@@ -54,8 +55,8 @@ def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
     """Find a user and lock the row: other decisions about the user wait until the commit.
 
-    With ``user_id`` None it reads another row and returns None, so that it takes as long. With ``shared`` only changes
-    of the row wait. That is for clients, with which many users sign in at one time.
+    With ``user_id`` None it locks another row and returns None, so that it takes as long. With ``shared`` only changes
+    of the row wait, and other shared locks do not. That is for clients: many users sign in with one at the same time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()

@@ -113,7 +113,7 @@ def set_description(cx: Connection, entry: Entry, description: str, now: Instant
 
 
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
-    """Give an entry another name; the locations of all entries in a unit change with the unit's.
+    """Give an entry another name. If it is a unit, the locations of all entries in it change too.
 
     Raises BadName, also for a built-in entry, and NameTaken.
     """
@@ -132,7 +132,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     """Move a user, group or unit into another unit of its partition, or into the partition's root unit.
 
-    Raises BadName (a built-in entry, or a unit into itself), NameTaken (a unit of that name is there).
+    Raises BadName if the entry may not lie there, and NameTaken if a unit of that name lies there already.
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")
@@ -234,12 +234,12 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
 
 
 def _path_below(unit: Entry) -> str:
-    """Write the names of a unit and those around it, as the entries in it carry them."""
+    """Return the names of a unit and of the units around it, as JSON for the column ``units`` of the entries in it."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 
 def _refresh_units(cx: Connection, unit: Entry) -> None:
-    """Write the new path of a unit into all that lies in it, however deep: a statement for each unit."""
+    """Write the new path of a unit into all entries in it, however deep. It runs a statement for each unit."""
     cx.execute(entry_table.update().where(entry_table.c.parent_id == unit.id).values(units=_path_below(unit)))
     for inner in _units_in(cx, unit.id):
         _refresh_units(cx, inner)

@@ -166,7 +166,7 @@ def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", li
 
 
 class Columns(NamedTuple):
-    """The columns of an entry by which another module chooses entries."""
+    """The columns by which another module chooses entries."""
 
     id: sa.ColumnElement[int]
     parent_id: sa.ColumnElement[int]
@@ -174,11 +174,13 @@ class Columns(NamedTuple):
 
 
 Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
-"""Makes the condition on which an entry is chosen."""
+"""Makes from the columns of an entry the condition on which it is chosen."""
 
 
 class ChosenEntries(NamedTuple):
-    """A query for chosen users or groups of one kind; ``to_entry`` reads its rows. Its columns may narrow it further.
+    """A query for those users, or those groups, that meet a condition, with columns by which callers may narrow it.
+
+    ``to_entry`` reads the rows of the query.
 
     ``id`` is the id as the wire shows it, ``folded_id`` its folded form.
     """
@@ -245,7 +247,7 @@ def acting(entry_id: sa.ColumnElement[int] | int, column: Literal["id", "parent_
 
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
-    """Return a query for the entries with the ids of another module's query, which ``read`` runs.
+    """Return a query for the entries whose ids another module's query selects. ``read`` runs it.
 
     With ``kinds`` it finds only entries of these kinds.
     """
@@ -267,7 +269,7 @@ def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
 
 
 def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
-    """Make a subquery for the entries of another module's query, and all units in them, however deep."""
+    """Make a subquery for the entries that another module's query selects, and for all units in them, however deep."""
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "units_inside", recursive=True
     )

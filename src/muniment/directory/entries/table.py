@@ -88,7 +88,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def partition_key(names: DirectoryNames, name: str) -> str:
-    """Return the key of a partition's name on the wire. Built-in partitions have neutral keys."""
+    """Return the key (``name_key``) of a partition by its name on the wire. The key of a built-in one never changes."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
     keys = {fold_name(name_on_the_wire): f"@{key}" for name_on_the_wire, key in built_in.items()}
     # The key of a built-in partition has an '@'. No other partition's name has one.
@@ -107,7 +107,7 @@ def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
 
 
 def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
-    """Make the columns of ``select_entries`` for the name of a partition as the wire shows it, and its folded form."""
+    """Make two columns for ``select_entries``: a partition's name on the wire, and its folded form."""
     built_in = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
     name_column = sa.case(
         *((_p.c.built_in == key, sa.literal(name)) for key, name in built_in.items()), else_=_p.c.name

@@ -34,7 +34,7 @@ PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
 
 
 def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
-    """Find the client of a token request, and remember it if it is public: the memory holds no secret.
+    """Find the client of a token request. Only a public client is remembered, so the memory holds no secret's hash.
 
     The client's secret is not checked here. Raises InvalidClient.
     """

@@ -28,7 +28,8 @@ B = TypeVar("B")
 
 
 class TokenRequest(msgspec.Struct, frozen=True):
-    """A token request (RFC 6749 3.2) and the network address of its sender. It has all parameters of its grant type.
+    """A token request (RFC 6749 3.2) and the network address of its sender. It has all parameters that its grant type
+    needs.
 
     ``account`` is the user name that signs in, as the client wrote it; None if nobody signs in.
     """
@@ -72,7 +73,7 @@ class TokenAttempt(Generic[B]):
 
 
 class JointRequest(NamedTuple):
-    """A token request for a joint decision, with its client. Without a secret, the decision itself finds the client."""
+    """A token request for a joint decision. ``client`` is None if the decision itself must find the client."""
 
     request: TokenRequest
     client: Client | None
@@ -89,11 +90,11 @@ JointGrant: TypeAlias = Callable[
 class GrantType(Generic[B]):
     """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
 
-    ``parameters`` are the parameters that a request must have. ``look_up`` reads and writes nothing; it is None
-    where everything is read in ``decide``. ``check`` returns
-    the password check for the gate, or None. ``decide`` learns whether the password was right. ``account`` is the
-    parameter that names the user who signs in; such a request leaves a security event. ``decide_each`` takes several
-    such decisions at one time, for a grant type that checks no password.
+    ``parameters`` are the parameters that a request must have. ``look_up`` reads what the grant type needs, and writes
+    nothing. It is None where ``decide`` reads everything. ``check`` returns the password check for the gate, or None.
+    ``decide`` learns whether the password was right. ``account`` is the parameter that names the user who signs in. A
+    request with such a user leaves a security event. ``decide_each`` decides several requests at one time. Only a grant
+    type that checks no password may have it.
     """
 
     parameters: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
 
-An answer about an access token is remembered as it goes out, under both marks (decision 0037). A refusal is never
+The bytes of an answer about an access token are remembered under both marks (decision 0037). A refusal is never
 remembered.
 """
 
@@ -43,16 +43,16 @@ class TokenAnswer(NamedTuple):
 
 
 AnswerMemory: TypeAlias = MarkedMemory[bytes, TokenAnswer]
-"""The answers that one process remembers, each under both marks, by the SHA-256 digest of the bytes that asked.
+"""The answers that one process remembers, each under both marks, by the SHA-256 digest of the question's bytes.
 
-The same bytes ask the same question, and the token that they hold is not kept.
+The same bytes always ask the same question. The memory holds their digest only, and so no token.
 """
 
 
 def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
-    """Return what ``answer`` returned to the same bytes, if it still holds under the marks of the present.
+    """Return the remembered answer to the same bytes, or None if ``answer`` must work it out.
 
-    Returns None where the answer has to be worked out.
+    A remembered answer holds while the marks are those under which it was worked out, and the token has not expired.
     """
     remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None
@@ -68,7 +68,7 @@ def answer(
     resource_id: str,
     now: Instant,
 ) -> bytes:
-    """Return whose access token this is, as JSON, and remember that. Raises what ``verify`` raises.
+    """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
 
     ``question`` are bytes that always ask about this token and this resource.
     """
@@ -103,7 +103,7 @@ def verify(
 
 
 class TicketInfo(msgspec.Struct, frozen=True):
-    """What a repository learns of a ticket, ready to encode: its user, as tokeninfo shows them."""
+    """What a repository learns of a ticket: its user, as tokeninfo shows them."""
 
     user: User
 
@@ -111,9 +111,9 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """Return whose ticket this is, at any resource in whose access role they are (given 5.2).
+    """Return the user of a ticket. It holds at every resource in whose access role the user is (given 5.2).
 
-    Raises UnknownResource, NotSignedIn when the ticket is over, AccessEnded.
+    Raises UnknownResource, NotSignedIn when the ticket has ended, AccessEnded.
     """
     resource = resources.by_id(cx, resource_id)
     ticket_row = tickets.read(cx, ticket, now)

@@ -37,7 +37,8 @@ _CHECK = 8
 # spelling only.
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 FEW = 64
-"""So many live access tokens of a grant are counted anew at each refresh. Of more, the grant holds the number."""
+"""Up to so many live access tokens of a grant are counted anew at each refresh. Beyond that, the grant's row holds an
+upper bound of their number (``live_bound``)."""
 
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
@@ -113,8 +114,9 @@ class GrantSummary(msgspec.Struct, frozen=True):
 class LockedGrant(NamedTuple):
     """A grant that a decision has locked, and the directory's generation, read in the same snapshot.
 
-    Until ``full_until`` the grant has as many live access tokens as it may have, or more; 0 while it has fewer. It has
-    ``live_bound`` at most, or fewer than ``FEW`` if that is None.
+    Until ``full_until`` the grant has as many live access tokens as it may have, or more. ``full_until`` is 0 while the
+    grant has fewer. ``live_bound`` is the most live access tokens that the grant may have now. It is None if they are
+    fewer than ``FEW``, or if nobody has counted them.
     """
 
     grant: Grant
@@ -191,7 +193,10 @@ def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instan
 
 
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
-    """Store another access token for each of these grants, with the instant when it expires. Return them in order."""
+    """Store another access token for each of these grants, and return the tokens in the same order.
+
+    Each grant comes with the instant when its new token expires.
+    """
     if not expiries:
         return []
     bounds = [
@@ -209,8 +214,8 @@ def lock_grants(
 ) -> dict[bytes, LockedGrant]:
     """Lock the grants of refresh tokens: other decisions about them wait until this one is committed.
 
-    Returns those that there are by the digests. On PostgreSQL, without ``wait``, grants that another decision has
-    locked are left out.
+    Returns by digest the grants that exist. On PostgreSQL, without ``wait``, grants that another decision has locked
+    are left out.
     """
     if not refresh_digests:
         return {}
@@ -338,7 +343,8 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
 
 
 def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
-    """Read a row of the statement that locks grants. Count the live tokens only if the bound does not answer."""
+    """Read a row of the statement that locks grants. Count the live tokens only if the bound leaves open whether the
+    grant is full."""
     full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
     if not full_until:
         live_bound = None

@@ -28,10 +28,10 @@ _REFUSED = "The user name or the password is wrong, or the user may not sign in 
 class SignInAttempt(msgspec.Struct, frozen=True):
     """A sign-in under way, whose password must still be checked.
 
-    The endpoint has it checked against ``password_hash`` at the gate, exactly once, also if the hash is None. Then no
-    password is right. ``user_id`` is None if the user does not exist. ``known_browser`` is true if a cookie shows that
-    this browser signed in as this user before. Without ``needs_role`` a person need not be in the access role; a client
-    always needs it.
+    The endpoint has the password checked against ``password_hash`` at the gate, exactly once. If the hash is None, the
+    check runs all the same, and no password is right. ``user_id`` is None if the user does not exist. ``known_browser``
+    is true if a cookie shows that this browser signed in as this user before. Without ``needs_role`` a person need not
+    be in the access role; a client always must be.
     """
 
     resource_id: str
@@ -66,9 +66,9 @@ def begin(
 
 
 def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, password_ok: bool, now: Instant) -> Entry:
-    """Decide a sign-in (given 5.1, 5.2), count it, and return the user.
+    """Decide a sign-in (given 5.1, 5.2), store its result for the pauses, and return the user.
 
-    Raises SignInRefused, which keeps the count of wrong passwords.
+    Raises SignInRefused. The count of wrong passwords is stored all the same.
     """
     account = credentials.lock(cx, attempt.user_id)
     state = pauses.state_of(cx, account, attempt.origin, now)

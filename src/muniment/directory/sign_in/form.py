@@ -1,7 +1,7 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Everybody may sign in to the administration, so that the page can say truthfully that there is nothing for them. The
-ticket of somebody who is not in its access role opens nothing: the role is asked at each use.
+Every user may sign in to the administration, so that the page can tell a user that they do not administer. The ticket
+of such a user opens nothing, because the access role is checked at each use.
 """
 
 import msgspec
@@ -69,7 +69,7 @@ def finish(
 
 
 def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
-    """Return who is signed in by this ticket, and to which resource; asks the database each time.
+    """Return who is signed in by this ticket, and to which resource. It asks the database each time.
 
     Raises NotSignedIn when the ticket has ended, when the user may no longer act, or when they are not in the access
     role of a resource other than the administration.

@@ -1,9 +1,10 @@
 """Whose password is checked next, and whose check leaves when the line is full?
 
 Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
-passwords a moment ago, get one of four turns. When the line is full, the newest check of the heaviest address makes
-room for a check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does
-not show which users exist.
+passwords a moment ago, get one of four turns. An address is heavier the more of its checks wait, and a suspect one is
+heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for a
+check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
+which users exist.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -103,7 +104,10 @@ class Line(Generic[W]):
             self._wrong.popitem(last=False)
 
     def _room_for(self, asker: Asker, check: W) -> W:
-        """Remove the newest check of the heaviest address, and return it; ``check`` if no address is heavier."""
+        """Remove the newest check of the heaviest account of the heaviest address, and return it.
+
+        Returns ``check`` if no other address or account is heavier than its own.
+        """
         source = max(self._sources, key=self._weight_of_source)
         own_weight = self._is_suspect_source(asker.source), self._waiting[asker.source] + 1
         if source != asker.source and self._weight_of_source(source) <= own_weight:
@@ -170,7 +174,7 @@ class _Turns(Generic[K, G]):
         return self._sides[0].get(key) or self._sides[1].get(key)
 
     def add(self, key: K, group: G) -> G:
-        """Let a group wait behind the other groups: suspect groups wait apart. Returns the group."""
+        """Let a group wait behind the others, and return the group. Suspect groups wait apart."""
         self._sides[self._is_suspect(key)][key] = group
         return group
 

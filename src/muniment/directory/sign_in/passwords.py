@@ -46,8 +46,8 @@ class PasswordGate:
 
     ``slots`` 0 means one fewer than the machine has cores, but at least one. At most ``queue`` checks wait in this
     process. Each slot is a file in the folder that is locked during a check, so a killed process frees its slots at
-    once. Each process makes its own gate, because none may cross a fork. ``spread`` returns random numbers from 0 to 1,
-    so that refused callers do not all come back at one time.
+    once. Each process makes its own gate, because its threads do not survive a fork. ``spread`` returns random numbers
+    from 0 to 1, so that refused callers do not all come back at one time.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -
 
 
 def hash_new(password: str, options: DirectoryOptions) -> str:
-    """Return the hash of a new password or secret, with the cost that the settings say."""
+    """Return the hash of a new password or secret, at the cost that the settings give."""
     return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 

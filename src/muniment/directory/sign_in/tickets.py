@@ -1,7 +1,7 @@
-"""Who is signed in with this browser? A ticket, a random value in a cookie, proves it. Only its digest is stored.
+"""Who is signed in with this browser? A ticket shows that: a random value in a cookie. Only its digest is stored.
 
 A ticket is valid for one user and one resource until it is ended or expires. It does not say whether the user may still
-sign in: ``form`` asks that each time.
+sign in: ``form`` checks that each time.
 """
 
 import hashlib

@@ -31,14 +31,15 @@ from muniment.repository.refusals import NotSignedIn
 from muniment.repository.repositories import Repository
 
 Ask = Callable[[str, str], bytes]
-"""Returns the tokeninfo document (JSON) of a token or ticket, and a resource identifier, from a snapshot of the
+"""Takes a token or ticket and a resource's identifier. Returns the tokeninfo document (JSON) from a snapshot of the
 directory.
 
 Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
 """
 
 Fetch = Callable[[str, str], Awaitable[bytes]]
-"""Fetches that document from a directory, and waits for its answer. Raises NotSignedIn, DirectoryUnavailable."""
+"""Asks for the same document, in this process or elsewhere, and waits for it. Raises NotSignedIn,
+DirectoryUnavailable."""
 
 OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
 """Asks in another thread, so that the event loop does not wait."""
@@ -47,8 +48,8 @@ FRESH_SECONDS = 1.0
 """How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
 
 _PRIVATE = {"Cache-Control": "private, no-cache"}
-"""What an answer carries whose caller no Authorization header told: a shared cache would take it for everybody's (RFC
-9111 3.5, RFC 6750 2.3)."""
+"""The headers of an answer whose caller was not identified by the Authorization header. Without them a shared cache
+would give the answer to everybody (RFC 9111 3.5, RFC 6750 2.3)."""
 
 
 class StaleAnswer(Exception):
@@ -65,7 +66,7 @@ class Verifier:
 
 @dataclass(frozen=True)
 class Tickets:
-    """How tickets are taken: what carries them, who is asked about them, and which CSRF token goes with one."""
+    """How tickets are taken: what carries them, who is asked about them, and which CSRF token goes with a ticket."""
 
     names: TicketNames
     verifier: Verifier
@@ -118,7 +119,7 @@ class Callers:
         pairs: Pairs | None = None,
         page: PageSignIn | None = None,
     ) -> "Callers":
-        """Ask the directory in this process. Give ``off_loop`` if that takes too long for the event loop."""
+        """Make a ``Callers`` that asks the directory in this process. ``off_loop`` is as in ``in_this_process``."""
         reader = TokeninfoReader(administrators, dn_suffix, attributes, identify)
         return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs, page=page)
 
@@ -132,10 +133,11 @@ class Callers:
         attributes: Attributes = ATTRIBUTES,
         options: RepositoryOptions | None = None,
     ) -> "Callers":
-        """Ask the tokeninfo address of a directory elsewhere; an empty ``ca_file`` means the system's certificates.
+        """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
 
-        If the ``options`` name a client for HTTP Basic, that directory also signs callers in. If they offer the page to
-        search from, it also signs in the people who come to that page.
+        An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, that
+        directory also signs callers in. If they offer the page to search from, it also signs in the people who use that
+        page.
         """
         options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
@@ -155,11 +157,11 @@ class Callers:
         return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, close=close)
 
     def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
-        """Read what a request shows. It raises nothing: what is missing or wrong shows in ``identify``."""
+        """Read what a request shows. It raises nothing: ``identify`` refuses what is missing or wrong."""
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
 
     async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
-        """Return the sender of a request. The first credential that the directory vouches for now decides who that is.
+        """Return the sender of a request. The first credential that the directory confirms decides who that is.
 
         Credentials that were sent on purpose come before the cookie that a browser sends by itself. Of the former, a
         name and password come last, because they cost a password check. There is one such check at most. Raises
@@ -256,7 +258,7 @@ class Bearer:
 
     An answer is valid until the current step of the event loop ends, because nobody else is served before that.
     ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
-    answer to the sender. ``csrf`` is the CSRF token of a sender who came by a cookie.
+    answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
     """
 
     def __init__(
@@ -298,7 +300,7 @@ class Bearer:
             await self.ask()
 
     def principals(self) -> Principals:
-        """Return who they are now. Any thread may call it, at the moment when the right is used.
+        """Return the sender's principals as of now. Any thread may call it, at the moment when the right is used.
 
         Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
         """
@@ -319,7 +321,10 @@ def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repositor
 
 
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
-    """Ask the directory in this process, by ``off_loop`` if that takes too long for the event loop."""
+    """Return a verifier that asks the directory in this process.
+
+    ``off_loop`` is given if the directory takes too long for the event loop.
+    """
 
     async def fetch(credential: str, resource_id: str) -> bytes:
         return ask(credential, resource_id) if off_loop is None else await off_loop(ask, credential, resource_id)

@@ -1,4 +1,4 @@
-"""What does a request show to prove who calls? Tokens, a name and password, tickets; each may be there or not.
+"""What does a request show to prove who calls? Tokens, a name and password, tickets: any of them, or none.
 
 Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists them all.
 """
@@ -50,8 +50,8 @@ class RequestCredentials:
     """Everything that one request shows. ``token``, ``ticket`` and ``pair`` were sent on purpose, by their sender.
 
     A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it where the method is not ``safe``.
-    ``address`` is the caller's. ``trouble`` says why the Authorization header is of no use. ``scope`` is the request's
-    ASGI scope, for its security events.
+    ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
+    is the request's ASGI scope, for its security events.
     """
 
     token: str = ""
@@ -73,7 +73,7 @@ class RequestCredentials:
 
 
 def read(request: Request, options: RepositoryOptions, tickets: TicketNames | None) -> RequestCredentials:
-    """Read what a request shows; without ``tickets``, none are looked for. It raises nothing."""
+    """Read what a request shows. Without ``tickets`` it looks for no ticket. It raises nothing."""
     token, pair, trouble = _authorization(request.headers.get("authorization", ""), options.default_partition)
     parameters: Mapping[str, str] = request.scope.get("muniment.credentials", {})
     address_token = parameters.get(TOKEN_PARAMETER, "") if options.token_in_address else ""

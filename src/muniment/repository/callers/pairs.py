@@ -2,9 +2,9 @@
 
 Each pair has one living grant, which ends when the pair is forgotten.
 
-A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a process remembers a
-pair for a while after its sign-in: its keyed digest and its access token. At every request tokeninfo is asked about the
-token. A wrong password is never remembered (decision 0036).
+The check of a password is slow on purpose, and HTTP Basic sends the password with every request. So a process remembers
+a pair for a while after its sign-in: its keyed digest and its access token. At every request it asks tokeninfo about
+the token. A wrong password is never remembered (decision 0036).
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from muniment.repository.refusals import NotSignedIn
 log = structlog.get_logger("muniment.repository.callers")
 
 _OF_ACCOUNT = 16
-"""Pairs of one account that a process remembers: one who signs in from many addresses pushes out no others."""
+"""How many pairs of one account a process remembers. So an account that signs in from many addresses does not push out
+the pairs of others."""
 
 _CLOSING_SECONDS = 5.0
 _SHORTEST_WAIT = 1.0
@@ -33,7 +34,8 @@ _SHORTEST_WAIT = 1.0
 
 @dataclass(frozen=True, repr=False)
 class PairSignIn:
-    """A pair shown at a repository, and from where. ``scope`` is the request's ASGI scope, for its security events."""
+    """A pair that was shown at a repository, and the address that it came from. ``scope`` is the request's ASGI scope,
+    for its security events."""
 
     pair: Pair
     resource_id: str
@@ -67,11 +69,11 @@ class _PairMemory:
 
 
 class Pairs:
-    """The pairs that this process remembers for ``seconds`` after their last use, ``most`` at one time.
+    """The pairs that this process remembers for ``seconds`` after their last use, at most ``most`` at one time.
 
-    A pair counts for one address and one resource. A guess from another address goes to the directory, which counts
-    wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same address are
-    forgotten, so that nobody can guess during a pause.
+    A remembered pair holds for one address and one resource. A guess from another address goes to the directory, which
+    counts wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same address
+    are forgotten, so that nobody can guess during a pause.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class Pairs:
     async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
         """Return an access token of the pair, and whether its password was checked for this call.
 
-        Callers who show the same pair at one time share one sign-in. Raises as ``SignIn``.
+        Callers who show the same pair at one time share one sign-in. Raises what ``SignIn`` raises.
         """
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)

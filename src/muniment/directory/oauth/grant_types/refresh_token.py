@@ -59,8 +59,8 @@ def _decide_each(
     """Issue another access token of each grant, if the user is still live and in the access role.
 
     The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the
-    grant has as many live access tokens as a grant may have. None stands for what has to be decided ``alone``: a second
-    refresh of a grant, and a grant that another decision has locked.
+    grant has as many live access tokens as a grant may have. None stands for a request that must be decided ``alone``,
+    because it is the second refresh of its grant, or because another decision has locked the grant.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
@@ -91,7 +91,7 @@ def _decide_each(
 
 
 def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
-    """Return the client of a request, which has authenticated or needs not to. Raises InvalidClient."""
+    """Return the client of a request: it has authenticated, or it is public. Raises InvalidClient."""
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
@@ -99,7 +99,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
-    """Return the refusal of a request's client, which comes before that of its token; None if there is none."""
+    """Return the refusal of a request's client, or None. It takes precedence over a refusal of the token."""
     try:
         _client(cx, memory, joint_request, marks.read_generation(cx))
     except InvalidClient as refusal:
