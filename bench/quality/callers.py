@@ -4,7 +4,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -66,17 +66,23 @@ class Callers:
         self._wait_until_searchable()
         return {made_id: document.id for made_id, document in zip(made, documents, strict=True)}
 
-    def ask(self, queries: Sequence[str], ids: dict[str, str], most: int) -> list[list[Hit]]:
+    def wait(self) -> None:
+        """Wait until every text can be found, by meaning as well where the server does so. Raises Unreadable."""
+        self._wait_until_searchable()
+
+    def ask(
+        self, queries: Sequence[str], ids: dict[str, str], most: int, more: Mapping[str, str] = {}
+    ) -> list[list[Hit]]:
         """Search by keywords as any caller does, and follow the pages: so many hits of each query at most.
 
-        ``ids`` are those that ``upload`` gave. Raises HTTPStatusError.
+        ``ids`` are those that ``upload`` gave, ``more`` further parameters of the searches. Raises HTTPStatusError.
         """
         self._sign_in()
-        return list(self._threads.map(partial(self._search, ids, most), queries))
+        return list(self._threads.map(partial(self._search, ids, most, more), queries))
 
-    def _search(self, ids: dict[str, str], most: int, query: str) -> list[Hit]:
+    def _search(self, ids: dict[str, str], most: int, more: Mapping[str, str], query: str) -> list[Hit]:
         hits: list[Hit] = []
-        address = str(httpx.URL(f"{self._site.repository}/search", params={"q": query}))
+        address = str(httpx.URL(f"{self._site.repository}/search", params={"q": query, **more}))
         while address and len(hits) < most:
             feed = self._ask("GET", address).json()
             hits += [Hit(ids[entry["id"]], entry.get("summary", "")) for entry in feed["entries"]]
@@ -108,7 +114,7 @@ class Callers:
             (status,) = json.loads(processes.run(command))
             if status["failed"] or status["unsupported"]:
                 raise Unreadable(f"Some texts were not read: {status}")
-            if status["index"] == "current" and not status["waiting"]:
+            if status["index"] == "current" and not status["waiting"] and status["embedding"] != "behind":
                 return
             if time.monotonic() > deadline:
                 raise Unreadable(f"Not all texts can be found after {_PATIENCE:.0f} s: {status}")

@@ -23,11 +23,16 @@ SETTINGS = ("web.workers=2", "repository.extraction_processes=2")
 """Settings of the server that is measured. They make it faster and change no order."""
 
 TYPED, JOINED, BARE = "as typed", "words joined by OR", "BM25 of the bare engine"
+MEANT, BOTH = "as typed, with meaning", "with OR and meaning"
 """The ways in which the queries are asked."""
 
 _HEAP = 128_000_000
 _OPERATORS = frozenset({"and", "or", "not"})
 _WORD = re.compile(r"[^\W_]+")
+
+
+BY_MEANING = "repository.meaning=true"
+"""The setting of the second server, which also finds what is near in meaning."""
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -64,8 +69,11 @@ class SetMeasured(msgspec.Struct, frozen=True):
     ways: list[Asked]
 
 
-def measured(site: Site, judged: JudgedSet) -> SetMeasured:
-    """Measure a set on a server that holds nothing else. Raises what ``Callers`` raise."""
+def measured(site: Site, judged: JudgedSet) -> tuple[SetMeasured, dict[str, str]]:
+    """Measure a set on a server that holds nothing else; also returns the documents by the ids that the server gave.
+
+    Raises what ``Callers`` raise.
+    """
     began = time.monotonic()
     queries = [query.text for query in judged.queries]
     with Callers(site) as callers:
@@ -82,7 +90,23 @@ def measured(site: Site, judged: JudgedSet) -> SetMeasured:
         asked(JOINED, judged, [[hit.document for hit in hits] for hits in joined]),
         asked(BARE, judged, bare(judged.documents, queries)),
     ]
-    return SetMeasured(judged.name, len(judged.documents), len(queries), ways)
+    return SetMeasured(judged.name, len(judged.documents), len(queries), ways), ids
+
+
+def by_meaning(site: Site, judged: JudgedSet, ids: dict[str, str]) -> list[Asked]:
+    """Ask the queries of a set of a server that also finds what is near in meaning. Raises what ``Callers`` raise."""
+    began = time.monotonic()
+    queries = [query.text for query in judged.queries]
+    with Callers(site) as callers:
+        callers.wait()
+        print(f"    {len(ids):,} documents are embedded after {time.monotonic() - began:.0f} s", flush=True)
+        typed = callers.ask(queries, ids, HITS)
+        joined = callers.ask([joined_by_or(query) for query in queries], ids, HITS, {"meaning": "true"})
+    print(f"    {len(queries)} queries are answered by meaning after {time.monotonic() - began:.0f} s", flush=True)
+    return [
+        asked(MEANT, judged, [[hit.document for hit in hits] for hits in typed]),
+        asked(BOTH, judged, [[hit.document for hit in hits] for hits in joined]),
+    ]
 
 
 def asked(way: str, judged: JudgedSet, found: Sequence[Sequence[str]], excerpts: int = 0, wordless: int = 0) -> Asked:

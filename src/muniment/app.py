@@ -171,7 +171,7 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(
         *(transactions, options, callers, stores.content(installation), halves.index, halves.clock, directory_people),
-        memory=SearchMemory(synonyms),
+        memory=SearchMemory(synonyms, stores.meaning(installation)),
     )
 
 

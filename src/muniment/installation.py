@@ -47,6 +47,11 @@ class Installation(msgspec.Struct, frozen=True):
         return self.data / "index"
 
     @property
+    def models(self) -> Path:
+        """The folder of the models by which texts are embedded."""
+        return self.data / "models"
+
+    @property
     def imports(self) -> Path:
         """The folder of the lock files of imports."""
         return self.data / "imports"

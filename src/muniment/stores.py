@@ -1,4 +1,6 @@
-"""Open what an installation keeps beside its databases: the indexes and the content store."""
+"""Open what an installation keeps beside its databases: the indexes, the content store and the model of meaning."""
+
+from typing import TYPE_CHECKING
 
 from muniment.clock import now
 from muniment.installation import Installation
@@ -7,7 +9,11 @@ from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex
 from muniment.repository.index.tantivy.generations import FolderEngine
+from muniment.repository.meaning import model
 from muniment.repository.repositories import Repository
+
+if TYPE_CHECKING:  # Its libraries are an extra.
+    from muniment.repository.meaning.nearness import Meaning
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
@@ -23,6 +29,17 @@ def engine(installation: Installation) -> Engine:
         open_index=lambda folder: TantivyIndex(folder, options.stop_words),
         language=options.language,
     )
+
+
+def meaning(installation: Installation) -> "Meaning | None":
+    """Open what finds objects near in meaning; None unless the settings ask for it. Raises ModelMissing, OSError."""
+    options = installation.settings.repository
+    if not options.meaning:
+        return None
+    folder = model.ready(installation.models)
+    from muniment.repository.meaning.nearness import Meaning
+
+    return Meaning.of_folder(folder, options.meaning_vectors)
 
 
 def content(installation: Installation) -> ContentStore:

@@ -13,7 +13,7 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.extraction import queue
 from muniment.repository.refusals import IndexBehind
-from muniment.repository.search import kept_searches, results
+from muniment.repository.search import kept_searches, visibility
 from tests.shelf import BORIS, Shelf
 from tests.unit.repository.search.test_far_behind import note_many
 
@@ -55,8 +55,8 @@ def test_a_search_costs_the_same_however_many_new_objects_the_index_has_not_seen
     took["100,000 new objects"] = median(search)
     note_many(shelf, 611, "acl")
     took["and 611 changes"] = median(search)
-    note_many(shelf, results.MAX_PENDING - 611, "properties")
-    took[f"and {results.MAX_PENDING} changes, the bound"] = median(search)
+    note_many(shelf, visibility.MAX_PENDING - 611, "properties")
+    took[f"and {visibility.MAX_PENDING} changes, the bound"] = median(search)
     print(f"{shelf.database.dialect}: a search, changes not in the index: ", end="")
     print(", ".join(f"{what} {milliseconds:.1f} ms" for what, milliseconds in took.items()))
     note_many(shelf, 1, "acl")

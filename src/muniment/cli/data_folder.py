@@ -11,7 +11,7 @@ from muniment.cli import terminal
 from muniment.cli.repository.acls import callable_name
 from muniment.data_folder import DataFolder
 from muniment.server import logs, serve
-from muniment.server.supervisor import Role, supervise
+from muniment.server.supervisor import supervise
 
 
 def init_command(context: typer.Context) -> None:
@@ -53,13 +53,12 @@ def serve_command(
 
 
 def agent_command(context: typer.Context) -> int:
-    """Run the index agent and text extraction alone, beside servers started with --no-agent."""
+    """Run the index agent, text extraction and the embedder alone, beside servers started with --no-agent."""
     data: DataFolder = context.obj
     logs.start(data.settings)
     with data.database("repository"):
         installation = data.installation
-    roles = [Role("agent", serve.agent_work(installation)), Role("extraction", serve.extraction_work(installation))]
-    return supervise(roles, data.settings.web.stop_seconds, lambda: None)
+    return supervise(serve.agents(installation), data.settings.web.stop_seconds, lambda: None)
 
 
 def migrate_command(context: typer.Context) -> None:

@@ -157,6 +157,22 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             "has any of them."
         ),
     ] = True
+    meaning: Annotated[
+        bool,
+        Doc(
+            description="Whether searches by words also find what is near in meaning. A model then reads the beginning "
+            "of every text; it must be installed (`make meaning`)."
+        ),
+    ] = False
+    meaning_vectors: Annotated[
+        int,
+        Doc(
+            description="Most passages whose vectors one process remembers, 400 bytes each. A search that must be "
+            "compared with more is one by words alone.",
+            ge=1000,
+            le=10_000_000,
+        ),
+    ] = 1_000_000
     items_per_page: Annotated[
         int, Doc(description="Page size of a feed when the request names none.", ge=1, le=1000)
     ] = 100

@@ -1,6 +1,7 @@
 """Serve a data folder: migrate the databases, bind the sockets, then start all processes.
 
-The processes are the workers, the index agent, the text extraction and the purge.
+The processes are the workers, the index agent, the text extraction and the purge. Where searches are by
+meaning, the embedder is one, too.
 """
 
 import errno
@@ -20,6 +21,8 @@ from muniment.installation import Installation
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.extraction import extractor as extraction
 from muniment.repository.index_agent import agent
+from muniment.repository.meaning import embedder, model
+from muniment.repository.meaning.process import EmbeddingProcess
 from muniment.server import listener, logs, memory
 from muniment.server.door import Crowd
 from muniment.server.listener import Listeners
@@ -46,6 +49,7 @@ def run(
     logs.start(data.settings)
     with data.lock():
         data.migrate()
+        _check_model(installation)
         if owner_acls := data.settle_acls():
             log.warning(
                 "only their owners may now use the bare names of some ACLs: see 'muniment acl list'",
@@ -56,7 +60,7 @@ def run(
         web = installation.settings.web
         roles = [Role(f"worker {at + 1}", _worker(installation, listeners, at)) for at in range(web.workers)]
         if with_agent and "repository" in installation.settings.halves:
-            roles += [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
+            roles += agents(installation)
         if "directory" in installation.settings.halves:
             roles.append(Role("purge", purge_work(installation)))
 
@@ -74,6 +78,15 @@ def check_ports(data: DataFolder) -> None:
     _bind(web.host, web.port, "web.port", "--port").close()
     if web.http_port:
         _bind(web.host, web.http_port, "web.http_port", "--set web.http_port=").close()
+
+
+def agents(installation: Installation) -> list[Role]:
+    """List the processes that follow the repositories: index agent, text extraction, and the embedder if it is wanted.
+
+    Raises Failure without the model that the embedder needs.
+    """
+    roles = [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
+    return [*roles, Role("meaning", meaning_work(installation))] if _check_model(installation) else roles
 
 
 def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
@@ -115,6 +128,34 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
             database.close()
 
     return work
+
+
+def meaning_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
+    """Return the function that the process runs which embeds the texts of objects."""
+
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.start_trimming()
+        os.nice(5)
+        database = Database(installation.database_url("repository"))
+        ready()
+        try:
+            with EmbeddingProcess(model.ready(installation.models)) as embedding:
+                embedder.run(database, embedding, stop, clock.now)
+        finally:
+            database.close()
+
+    return work
+
+
+def _check_model(installation: Installation) -> bool:
+    """Make the model ready if searches by meaning are on, and say whether they are. Raises Failure if it is missing."""
+    if "repository" not in installation.settings.halves or not installation.settings.repository.meaning:
+        return False
+    try:
+        model.ready(installation.models)
+    except model.ModelMissing as error:
+        raise Failure(str(error), Exit.REFUSED) from error
+    return True
 
 
 def _worker(

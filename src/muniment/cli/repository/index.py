@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
@@ -17,12 +18,14 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit
 from muniment.repository import repositories
-from muniment.repository.change_log import changes
+from muniment.repository.change_log import changes, followers
+from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent, checking, reports
 from muniment.repository.index_agent.checking import Report
 from muniment.repository.index_agent.reports import KeptReport
+from muniment.repository.meaning import embedder
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.refusals import IndexUnavailable
@@ -38,24 +41,36 @@ _AT_A_TIME = 500
 
 @index.command("status")
 def index_status(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
-    """Show for each repository how far its index is, and how many files still wait for text extraction."""
+    """Show for each repository how far its index is, and how many files still wait for text extraction.
+
+    Where searches are by meaning, it also shows whether every text is embedded.
+    """
     data: DataFolder = context.obj
     rows = list[tuple[object, ...]]()
     with data.database("repository") as database, database.read() as cx:
         for repository in repositories.every(cx):
             latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
             files = counts["waiting"], counts["failed"], counts["unsupported"]
+            embedding = _embedding(data, cx, repository, latest)
             reader = stores.reader(data.installation, repository)
             try:
                 position = reader.snapshot().position
                 state = "current" if position >= latest else "behind"
-                rows.append((repository.name, state, str(position), str(latest), *files))
+                rows.append((repository.name, state, str(position), str(latest), *files, embedding))
             except IndexUnavailable:
-                rows.append((repository.name, "no index yet", None, str(latest), *files))
+                rows.append((repository.name, "no index yet", None, str(latest), *files, embedding))
             finally:
                 reader.close()
-    heads = ("Repository", "Index", "Position", "Last change", "Waiting", "Failed", "Unsupported")
+    heads = ("Repository", "Index", "Position", "Last change", "Waiting", "Failed", "Unsupported", "Embedding")
     terminal.table(heads, rows, as_json=as_json, header=header)
+
+
+def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:
+    """Say whether every text of a repository is embedded."""
+    if not data.settings.repository.meaning:
+        return "off"
+    position = followers.position(cx, repository.id, embedder.FOLLOWER)
+    return "current" if position is not None and position >= latest else "behind"
 
 
 @index.command("check")

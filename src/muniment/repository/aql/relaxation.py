@@ -64,6 +64,58 @@ def plain_words(keywords: Keywords) -> tuple[Term, ...]:
     return () if plain is None or plain.unwanted else tuple(plain.words)
 
 
+class WordQuestion(NamedTuple):
+    """What a query asks in words, and the same query without them: what is near in meaning must meet that."""
+
+    text: str
+    anything: Query
+
+
+def question(query: Query) -> WordQuestion | None:
+    """Return the question of a query; None if it has none, or if its keywords say exactly what is wanted.
+
+    It has one if its keywords are words alone, or words joined by OR, and every hit must match them.
+    """
+    if query.condition is None:
+        return None
+    words, condition = _without_words(query.condition)
+    if not words:
+        return None
+    text = " ".join(word.text for word in words)
+    return WordQuestion(text, msgspec.structs.replace(query, condition=condition, facets=(), sorts=()))
+
+
+def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
+    """Return the words that every hit of an expression must match, and what else it must meet; no words if unsure."""
+    match expression:
+        case Fulltext(keywords) if keywords is not None:
+            plain = _plain(keywords)
+            if plain is None or not plain.words or len(plain.words) > MOST_WORDS:
+                return _joined(keywords), None
+            unwanted = Fulltext(Both(plain.unwanted)) if plain.unwanted else None
+            return tuple(plain.words), unwanted
+        case ExpressionSet("AND", parts):
+            words: tuple[Term, ...] = ()
+            others = []
+            for part in parts:
+                of_part, rest = _without_words(part)
+                if of_part and words:
+                    return (), expression
+                words = words or of_part
+                others += [part] if not of_part else [] if rest is None else [rest]
+            return words, ExpressionSet("AND", tuple(others)) if others else None
+        case _:
+            return (), expression
+
+
+def _joined(keywords: Keywords) -> tuple[Term, ...]:
+    """Return the words of keywords that are words joined by OR; none of any other keywords."""
+    if not isinstance(keywords, Either) or len(keywords.parts) > MOST_WORDS:
+        return ()
+    words = [word for part in keywords.parts if (word := _word(part)) is not None]
+    return tuple(dict.fromkeys(words)) if len(words) == len(keywords.parts) else ()
+
+
 class _Plain(NamedTuple):
     """Keywords without an operator that stands out: their words, each once, and what must not match."""
 

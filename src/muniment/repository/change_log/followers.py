@@ -39,6 +39,13 @@ def note(cx: Connection, repository_id: int, name: str, position: Position, now:
     cx.execute(_NOTE[cx.dialect.name], {"repository_id": repository_id, "name": name, **place})
 
 
+def position(cx: Connection, repository_id: int, name: str) -> Position | None:
+    """Return the position that the follower of this name has noted; None if it has noted none."""
+    query = sa.select(followers.c.transaction, followers.c.sequence)
+    row = cx.execute(query.where(followers.c.repository_id == repository_id, followers.c.name == name)).first()
+    return None if row is None else Position(*row)
+
+
 def leave(cx: Connection, repository_id: int, name: str) -> None:
     """Delete a follower that has stopped reading."""
     cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))

@@ -305,11 +305,12 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
 
 class TermMatchDocument(msgspec.Struct, rename="kebab"):
     """A word or phrase that matches in the text or the metadata, and what it adds to the score; or what several words
-    add to it together."""
+    add to it together, or what nearness in meaning adds."""
 
     term: str
     weight: str
     together: bool | msgspec.UnsetType = msgspec.UNSET
+    by_meaning: bool | msgspec.UnsetType = msgspec.UNSET
     found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
     properties: list[str] | msgspec.UnsetType = msgspec.UNSET
 

@@ -138,7 +138,7 @@ def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> 
         document["score"] = answer.score
     document["matches"] = [
         {"term": match.term, "weight": match.weight}
-        | ({"together": True} if match.together else {"found-in": list(match.fields)})
+        | _place_of(match)
         | ({"properties": list(match.properties)} if match.properties else {})
         for match in answer.matches
     ]
@@ -190,3 +190,9 @@ def _part(part: ConditionPart, names: RepositoryNames) -> dict[str, Written]:
     if part.parts:
         document["parts"] = [_part(inner, names) for inner in part.parts]
     return document
+
+
+def _place_of(match: explanation.TermMatch) -> dict[str, Written]:
+    if match.by_meaning:
+        return {"by-meaning": True}
+    return {"together": True} if match.together else {"found-in": list(match.fields)}

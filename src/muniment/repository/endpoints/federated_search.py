@@ -71,6 +71,7 @@ class _PageRequest(msgspec.Struct, frozen=True):
     form: EntryForm
     repeated: dict[str, str]
     words: WordsNeeded
+    meaning: bool | None
     marks: bool
     facets: AskedFacets
     now: Instant
@@ -144,7 +145,8 @@ async def _answer(
     page_request = msgspec.structs.replace(page_request, limit=min(page_request.limit, share))
     every = msgspec.structs.replace(page_request, words="all") if page_request.words == "auto" else page_request
     caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, every, query)
-    if page_request.words == "auto" and not page_request.start and results.may_relax(query):
+    may_widen = results.may_widen(query, page_request.meaning, context.memory)
+    if page_request.words == "auto" and not page_request.start and may_widen:
         hits = sum(len(each.page.hits) for each in caller_pages)
         if hits < page_request.limit and not any(each.page.has_more for each in caller_pages):
             any_word = msgspec.structs.replace(page_request, words="any")
@@ -234,6 +236,7 @@ def _question(
             msgspec.structs.replace(limits, values=sys.maxsize),
             start=page_request.start,
             words=page_request.words,
+            meaning=page_request.meaning,
             marks=page_request.marks,
         )
         page = results.search(
@@ -383,6 +386,7 @@ def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),
+        meaning=search_requests.meaning_wanted(values, context.options),
         marks=parameters.truth(values, "marks", default=False),
         facets=facets.read_request(values, options),
         now=context.clock(),

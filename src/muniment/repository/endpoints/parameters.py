@@ -71,6 +71,12 @@ WORDS = Parameter(
     "have all. A GET with `q` is `auto` unless the server says otherwise, and every other search is `all`.",
     {"type": "string", "enum": ["all", "any", "auto"]},
 )
+MEANING = Parameter(
+    "meaning",
+    "Whether a search by words also finds what is near in meaning: `true`; `false`; or `auto`, which is where any of "
+    "the words is enough. `true` is refused by a server that does not search by meaning.",
+    {"type": "string", "enum": ["auto", "true", "false"]},
+)
 MARKS = Parameter(
     "marks",
     "`true`: each hit has `marks`, the places of its summary that match. `start` counts characters from 0, and `end` "
@@ -85,7 +91,7 @@ COLLAPSE = Parameter(
 )
 SEARCH = (
     *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, COLLAPSE, WAIT_FOR, FACET_IDS),
-    *(QUERY_LOCALE, WORDS),
+    *(QUERY_LOCALE, WORDS, MEANING),
 )
 KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -104,7 +110,7 @@ _SIMILAR_ITEMS = Parameter(
 SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
-EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
+EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, MEANING)
 KEYWORD_EXPLANATION = (
     *EXPLANATION,
     *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -125,7 +131,7 @@ REPOSITORIES = Parameter(
     "open.",
 )
 SEARCH_OF_SEVERAL = (
-    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS, QUERY_LOCALE, WORDS),
+    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS, QUERY_LOCALE, WORDS, MEANING),
 )
 KEYWORD_SEARCH_OF_SEVERAL = (
     *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),

@@ -248,6 +248,7 @@ def question_of(
         words=asked.words,
         marks=asked.marks,
         collapse=asked.collapse,
+        meaning=asked.meaning,
     )
 
 

@@ -56,6 +56,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
     words: WordsNeeded = "all"
     marks: bool = False
     collapse: bool = False
+    meaning: bool | None = None
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -143,7 +144,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
-    link_parameters = (*own, "facet-id-constraints", "words", "collapse", *SHOWING)
+    link_parameters = (*own, "facet-id-constraints", "words", "meaning", "collapse", *SHOWING)
     repeated = {name: query[name] for name in link_parameters if name in query}
     return AskedSearch(
         page=collections.read_number(query),
@@ -160,7 +161,16 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         words=words_needed(query, "all"),
         marks=parameters.truth(query, "marks", default=False),
         collapse=parameters.choice(query, "collapse", ("none", "content"), default="none") == "content",
+        meaning=meaning_wanted(query, options),
     )
+
+
+def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool | None:
+    """Read whether what is near in meaning is wanted, too; None for ``auto``. Raises Malformed."""
+    choice = parameters.choice(query, "meaning", ("auto", "true", "false"), default="auto")
+    if choice == "true" and not options.meaning:
+        raise Malformed("This server does not search by meaning; its setting repository.meaning is false.")
+    return None if choice == "auto" else choice == "true"
 
 
 def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:

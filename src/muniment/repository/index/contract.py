@@ -95,12 +95,33 @@ class FacetCounts(msgspec.Struct, frozen=True):
     partial: bool = False
 
 
+LEAD = 4096.0
+"""What an object scores more that meets the keywords of a relaxed search as they were written.
+
+It is more than what words score by themselves: among a million objects a word scores at most 33, with all that
+its form and its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
+"""
+
+
+class Near(msgspec.Struct, frozen=True):
+    """Objects that are near a question in meaning, the nearest first: their embeddings, and what each adds to a score.
+
+    The caller may read them, and they meet everything but the question's words. The first ``added`` are hits, even
+    without one of its words.
+    """
+
+    embeddings: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    added: int = 0
+
+
 class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
     ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. If ``among`` is not None, only the
     objects that it names count; if the limit leaves none of them out, hits come in any order. ``bare``: the hits have
-    neither excerpts nor terms. ``marks``: they say where their excerpts match.
+    neither excerpts nor terms. ``marks``: they say where their excerpts match. ``near`` objects mean what the
+    question means.
     """
 
     query: BoundQuery
@@ -113,6 +134,7 @@ class Search(msgspec.Struct, frozen=True):
     among: frozenset[str] | None = None
     bare: bool = False
     marks: bool = False
+    near: Near = Near()
 
 
 class SortedBy(msgspec.Struct, frozen=True):
@@ -130,6 +152,8 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
+    ``embedding`` is the id of its embedding, 0 without one; bare hits alone have it.
+
     ``marks`` are the places in the excerpt that match: the first character, and the one behind the last. They are None
     unless the search wants them.
     """
@@ -139,6 +163,7 @@ class IndexHit(msgspec.Struct, frozen=True):
     excerpt: str
     terms: tuple[str, ...]
     marks: tuple[tuple[int, int], ...] | None = None
+    embedding: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -182,13 +207,15 @@ class Examination(msgspec.Struct, frozen=True):
     """One object of the index in the light of one search, for those who may know all of it.
 
     ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read it.
-    ``leaves`` are all words and phrases of the query, those behind a NOT as well.
+    ``leaves`` are all words and phrases of the query, those behind a NOT as well. ``by_meaning`` is what
+    its nearness in meaning adds to the score.
     """
 
     document: Document
     may_read: bool
     score: float | None
     leaves: tuple[LeafWeight, ...]
+    by_meaning: float = 0.0
 
 
 class DocumentDigest(msgspec.Struct, frozen=True, order=True):
@@ -232,6 +259,9 @@ class Snapshot(Protocol):
 
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
+
+    def embeddings(self, search: Search) -> Sequence[int]:
+        """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
 
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.

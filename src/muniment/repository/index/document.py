@@ -45,7 +45,8 @@ class Document(msgspec.Struct, frozen=True):
     ``key`` is the object's id, ``owner`` the key of its owner. ``values`` holds every searchable property by its
     neutral name; a double is a float, a date an instant. Hits are ordered by ``seq``, the object's counter, and
     ``modified``, its last change. ``text`` has the form that is split into words (``text.normal``). ``ids`` names the
-    properties whose values are ids: keywords do not look at them.
+    properties whose values are ids: keywords do not look at them. ``embedding`` is the id of the embedding of the
+    object's heading and text; 0 while there is none.
     """
 
     key: str
@@ -57,10 +58,15 @@ class Document(msgspec.Struct, frozen=True):
     values: dict[str, tuple[Value, ...]]
     text: str
     ids: tuple[str, ...] = ()
+    embedding: int = 0
 
 
 def document(
-    stored: Stored, values: Mapping[str, Sequence[Value]], text: str, ids: AbstractSet[str] = frozenset()
+    stored: Stored,
+    values: Mapping[str, Sequence[Value]],
+    text: str,
+    ids: AbstractSet[str] = frozenset(),
+    embedding: int = 0,
 ) -> Document:
     """Make the document of an object from its row, its searchable values and the text of its content.
 
@@ -81,4 +87,5 @@ def document(
         storable,
         normal(text),
         tuple(sorted(ids & storable.keys())),
+        embedding,
     )

@@ -17,6 +17,9 @@ from muniment.repository.change_log.changes import Change, Position
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import IndexWriter
 from muniment.repository.index.document import Document, document
+from muniment.repository.meaning import embeddings
+from muniment.repository.meaning.embeddings import Embedding
+from muniment.repository.meaning.passages import digest, heading
 from muniment.repository.objects import object_types, objects
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.table import StoredObject
@@ -149,6 +152,7 @@ def _add(
     present = [rows[object_id] for object_id in object_ids if object_id in rows]
     texts = queue.text_of(cx, [row.id for row in present])
     acl_names = acls.names(cx, {row.acl_id for row in present})
+    present_embeddings = embeddings.of_objects(cx, [row.id for row in present]) if embeddings.are_there(cx) else {}
     for object_id in object_ids:
         batch.done_ids.add(object_id)
         row = rows.get(object_id)
@@ -157,11 +161,20 @@ def _add(
             continue
         try:
             values = objects.values(row, catalogue, acl_names[row.acl_id])
-            batch.documents.append(document(row, values, texts.get(object_id, ""), catalogue.ids))
+            text = texts.get(object_id, "")
+            embedding = _embedding(present_embeddings.get(object_id), row, text)
+            batch.documents.append(document(row, values, text, catalogue.ids, embedding))
         except Exception as error:
             log.exception("object cannot be indexed", object_id=object_id)
             batch.refusals[object_id] = f"{type(error).__name__}: {error}"[:1000]
     return sum(len(text) for text in texts.values())
+
+
+def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int:
+    """Return the id of an object's embedding if it was made from what the object holds now, or else 0."""
+    if embedding is None or embedding.digest != digest(heading(row), text):
+        return 0
+    return embedding.id
 
 
 def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:

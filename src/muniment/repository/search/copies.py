@@ -58,7 +58,7 @@ def page(asked: CollapsedSearch) -> HitPage:
     """Return a page by its number, as it stands now. Raises as ``results.search``."""
     if asked.question.words == "auto":
         return results.relaxed_if_few(
-            lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question
+            lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question, asked.memory
         )
     question, most = asked.question, asked.options.walk_hits
     search, standing = _standing(asked)

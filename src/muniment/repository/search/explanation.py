@@ -30,7 +30,7 @@ from muniment.repository.permissions import acl_entries, acls
 from muniment.repository.permissions.principals import OWNER, Permission, Principals
 from muniment.repository.refusals import NotPermitted
 from muniment.repository.repositories import Repository
-from muniment.repository.search import locations, results
+from muniment.repository.search import locations, results, visibility
 from muniment.repository.search.condition_parts import ConditionPart, Examiner, Outcome, outcome_of
 from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import SearchQuestion
@@ -49,8 +49,9 @@ class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches, in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
     Where any word is enough, one match is ``together``: what it adds that words stand in the same form as in the query
-    or near each other, and that all words match. The weights of all matches add up to the score as it is shown.
-    ``properties`` are those of the metadata that hold it, and None if they were not looked through.
+    or near each other, and that all words match. A match is ``by_meaning``: what nearness in meaning adds. The weights
+    add up to the score as it is shown. ``properties`` are those of the metadata that hold it, and None if they were not
+    looked through.
     """
 
     term: str
@@ -58,6 +59,7 @@ class TermMatch(msgspec.Struct, frozen=True):
     weight: str
     properties: tuple[str, ...] | None = ()
     together: bool = False
+    by_meaning: bool = False
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ def explain(
     object_id: str,
     question: Callable[[], SearchQuestion],
     now: Instant,
-    max_pending: int = results.MAX_PENDING,
+    max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
     *,
     user: Callable[[], Principals] | None = None,
@@ -206,7 +208,7 @@ class _Explainer:
             user=self._view.principals.id,
             hit=is_hit,
             score=score,
-            matches=() if score is None else _matches(score, examiner),
+            matches=() if score is None or examination is None else _matches(score, examiner, examination.by_meaning),
             reasons=(),
             type_name=type_name,
             types=query.types,
@@ -343,16 +345,20 @@ def shares(total: str, weights: Sequence[float]) -> list[str]:
     return [f"{each / _UNITS:.4f}" for each in parts]
 
 
-def _matches(score: str, examiner: Examiner) -> tuple[TermMatch, ...]:
+def _matches(score: str, examiner: Examiner, by_meaning: float) -> tuple[TermMatch, ...]:
     contributions = examiner.contributions()
     exact = [weight for _, _, weight in contributions]
-    rest = float(score) - sum(exact)
+    rest = float(score) - sum(exact) - by_meaning
     extra_weight = [rest] if rest > _TOGETHER else []
-    weights = shares(score, exact + extra_weight)
+    meaning_weight = [by_meaning] if by_meaning else []
+    weights = shares(score, exact + meaning_weight + extra_weight)
     words = tuple(
         TermMatch(leaf.term, fields, weight, leaf.properties if "metadata" in fields else ())
         for (leaf, fields, _), weight in zip(contributions, weights[: len(contributions)], strict=True)
     )
+    if meaning_weight:
+        words = (*words, TermMatch("by meaning", (), weights[len(exact)], by_meaning=True))
     if not extra_weight:
         return words
-    return *words, TermMatch(" ".join(dict.fromkeys(match.term for match in words)), (), weights[-1], together=True)
+    terms = dict.fromkeys(leaf.term for leaf, *_ in contributions)
+    return *words, TermMatch(" ".join(terms), (), weights[-1], together=True)

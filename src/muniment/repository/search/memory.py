@@ -5,7 +5,7 @@ after a commit obeys it, in every process (docs/decisions/0039).
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -22,6 +22,9 @@ from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
+
+if TYPE_CHECKING:  # Its libraries are an extra.
+    from muniment.repository.meaning.nearness import Meaning
 
 ReadsQuery: TypeAlias = Callable[[bytes, RepositoryNames, QueryLimits], Query]
 """Reads the query of a document in one spelling."""
@@ -40,10 +43,12 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 class SearchMemory:
     """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot.
 
-    Queries that it binds find the ``synonyms`` of their words, too.
+    Queries that it binds find the ``synonyms`` of their words, too. ``meaning`` finds what is near in meaning;
+    None where nothing is embedded.
     """
 
-    def __init__(self, synonyms: Synonyms | None = None) -> None:
+    def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
+        self.meaning = meaning
         self._synonyms = synonyms or Synonyms()
         self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
         self._bound_queries: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)

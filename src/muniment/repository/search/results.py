@@ -5,7 +5,7 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -18,9 +18,8 @@ from muniment.repository.aql.conditions import BoundQuery, Condition, ConditionS
 from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
 from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import Query
-from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Search, Snapshot, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Near, Search, Snapshot, Visible
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
@@ -28,17 +27,10 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.repositories import Repository
-from muniment.repository.search import locations, sorting
+from muniment.repository.search import locations, sorting, visibility
 from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
-
-MAX_PENDING = 2000
-"""How many missed changes a search takes into account; if the index is further behind, the search is refused."""
-
-_CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
-"""The properties that a new ACL changes: a query for one of them would match the old value in the index."""
-
 
 WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
 """How many of its question's words an object needs: all; any; or ``auto``, which is any if fewer than a page have all.
@@ -52,7 +44,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
     nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
-    ``collapse`` is for ``copies`` alone: copies of hits are left out.
+    ``collapse`` is for ``copies`` alone: copies of hits are left out. ``meaning`` says whether what is near in meaning
+    is found, too; None: where any of the words is enough.
     """
 
     query: Query
@@ -66,6 +59,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     words: WordsNeeded = "all"
     marks: bool = False
     collapse: bool = False
+    meaning: bool | None = None
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -114,7 +108,7 @@ def search(
     question: SearchQuestion,
     now: Instant,
     max_offset: int,
-    max_pending: int = MAX_PENDING,
+    max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
     max_sorted: int = sorting.MOST_SORTED,
     type_prefix: str = "",
@@ -137,6 +131,7 @@ def search(
                 *(memory, max_sorted, type_prefix),
             ),
             question,
+            memory,
         )
     index_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
     index_search = msgspec.structs.replace(index_search, offset=offset, limit=question.items_per_page)
@@ -173,18 +168,20 @@ def search(
         facets=answer.facets,
         facet_hits=answer.facet_hits,
         counters=tuple([summaries[hit.object_id].seq for hit in hits]) if snapshot.numbered else (),
-        relaxed=_relaxed_query(question) is not None,
+        relaxed=_is_relaxed(question, index_search),
     )
 
 
-def relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion) -> HitPage:
+def relaxed_if_few(
+    answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion, memory: SearchMemory
+) -> HitPage:
     """Answer with the hits that have all words, or with those that have any if the former do not fill one page.
 
     The question's ``words`` are ``auto``; ``answer`` is asked with others.
     """
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)
-    if page.has_more or not may_relax(question.query):
+    if page.has_more or not may_widen(question.query, question.meaning, memory):
         return page
     first = page if question.page == 1 else answer(msgspec.structs.replace(strict, page=1))
     if first.has_more or len(first.hits) >= question.items_per_page:
@@ -192,9 +189,20 @@ def relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: Search
     return answer(msgspec.structs.replace(question, words="any"))
 
 
-def may_relax(query: Query) -> bool:
-    """Say whether a search that finds too little can be relaxed: it has words for that, and no order of its own."""
-    return not query.sorts and relaxation.relax(query) is not None
+def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
+    """Say whether a search that finds too little can find more: by any of its words, or by what it means.
+
+    A search with an order of its own cannot. ``meaning`` says whether what is near in meaning is wanted.
+    """
+    if query.sorts:
+        return False
+    by_meaning = memory.meaning is not None and meaning is not False
+    return relaxation.relax(query) is not None or (by_meaning and relaxation.question(query) is not None)
+
+
+def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
+    """Say whether a search also finds objects that lack some words of its question."""
+    return question.words == "any" and (_relaxed_query(question) is not None or bool(search.near.embeddings))
 
 
 def _relaxed_query(question: SearchQuestion) -> Query | None:
@@ -210,7 +218,7 @@ def standing(
     question: SearchQuestion,
     now: Instant,
     limit: int,
-    max_pending: int = MAX_PENDING,
+    max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
     max_sorted: int = sorting.MOST_SORTED,
     type_prefix: str = "",
@@ -250,7 +258,7 @@ def page_of_counters(
     question: SearchQuestion,
     now: Instant,
     counters: Sequence[int],
-    max_pending: int = MAX_PENDING,
+    max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
 ) -> HitPage:
     """Return a page of those of the objects with these counters that are still hits, in this order.
@@ -307,7 +315,7 @@ def show(
         if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, index_search.visible)
     ]
     among = frozenset(summary.id for summary in browsable)
-    search_among = Search(index_search.query, index_search.visible, 0, len(among), among=among)
+    search_among = Search(index_search.query, index_search.visible, 0, len(among), among=among, near=index_search.near)
     index_hits = {hit.object_id: hit for hit in snapshot.search(search_among).hits} if among else {}
     answer = Answer(())
     if count_search.total or count_search.facets:
@@ -321,7 +329,7 @@ def show(
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
-        relaxed=_relaxed_query(question) is not None,
+        relaxed=_is_relaxed(question, index_search),
     )
 
 
@@ -340,9 +348,9 @@ def prepare(
     query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     bound_facets, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(bound_facets)
-    return Search(
+    search = Search(
         query,
-        visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),
+        visibility.visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),
         offset=0,
         limit=0,
         total=question.include_total,
@@ -351,6 +359,32 @@ def prepare(
         bare=question.bare,
         marks=question.marks,
     )
+    near = _near(cx, snapshot, repository, principals, question, search, now, memory)
+    return search if near is None else msgspec.structs.replace(search, near=near)
+
+
+def _near(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    search: Search,
+    now: Instant,
+    memory: SearchMemory,
+) -> Near | None:
+    """Return what is near a question in meaning; None if that is not asked for, or cannot be said."""
+    wanted = question.meaning or (question.meaning is None and question.words == "any")
+    if memory.meaning is None or not wanted or question.query.sorts:
+        return None
+    asked = relaxation.question(question.query)
+    if asked is None:
+        return None
+    query = bind_query(cx, repository, principals, memory, asked.anything, now)
+    _, query = _with_facets(cx, repository, memory, question, query, now)
+    readable = msgspec.structs.replace(search.visible, browse_acls=search.visible.read_acls, browse=search.visible.read)
+    anything = Search(query, readable, offset=0, limit=0)
+    return memory.meaning.near(cx, snapshot, search, anything, asked.text)
 
 
 def _with_facets(
@@ -396,64 +430,6 @@ def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
     if query.condition is None:
         return BoundQuery(query.types, condition)
     return BoundQuery(query.types, ConditionSet("AND", (query.condition, condition)))
-
-
-def visible(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    query: BoundQuery,
-    position: Position,
-    max_pending: int = MAX_PENDING,
-    memory: SearchMemory | None = None,
-    page_properties: Collection[str] = (),
-) -> Visible:
-    """Return what the caller may see of an index as of ``position``, on a page with the values of ``page_properties``.
-
-    A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
-    all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
-    changed too, and they are its owner, who saw the old values. An administrator may see old values, too.
-    Raises IndexBehind.
-    """
-    missed_changes = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = bool(missed_changes) and bool(
-        bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
-    )
-    decidable = {
-        object_id: kinds
-        for object_id, kinds in missed_changes.items()
-        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
-    }
-    hidden_ids = missed_changes.keys() - decidable.keys()
-    if principals.administrator:
-        decidable_ids = frozenset(decidable)
-        return Visible(
-            everything=True,
-            owner=principals.key,
-            hidden=frozenset(hidden_ids),
-            decided=decidable_ids,
-            browse=decidable_ids,
-            read=decidable_ids,
-        )
-    granted_acls = (memory or SearchMemory()).granted_acls(cx, repository.id, principals)
-    browsable, readable = set(), set()
-    for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
-        is_owner = principals.is_(row.owner_key)
-        if not is_owner and "properties" in decidable[object_id]:
-            continue
-        if is_owner or row.acl_id in granted_acls.browse:
-            browsable.add(object_id)
-        if is_owner or row.acl_id in granted_acls.read:
-            readable.add(object_id)
-    return Visible(
-        owner=principals.key,
-        browse_acls=granted_acls.browse,
-        read_acls=granted_acls.read,
-        hidden=frozenset(hidden_ids),
-        decided=frozenset(decidable),
-        browse=frozenset(browsable),
-        read=frozenset(readable),
-    )
 
 
 def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:

@@ -18,7 +18,8 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
 from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import MAX_PENDING, SearchQuestion
+from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.visibility import MAX_PENDING
 
 MOST_WORDS = 16
 """How many words a question may have to be completed or corrected."""

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from muniment.clock import Instant
 from muniment.repository import keys
-from muniment.repository.aql import as_json, as_xml, documents
+from muniment.repository.aql import as_json, as_xml, documents, relaxation
 from muniment.repository.aql.tree import ExpressionSet, Query
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints import saved_shapes, search, search_requests, suggestions
@@ -227,7 +227,7 @@ def answered(
         saved=saved,
         folder=shown_folders.get(asked.folder, ""),
         has_own_folders=bool(saved and query.locations and not asked.folder),
-        may_relax=not page.relaxed and asked.needed != "any" and _may_relax(query),
+        may_relax=not page.relaxed and asked.needed != "any" and relaxation.relax(query) is not None,
         correction=_correction(cx, context, snapshot, repository, principals, asked, page),
         query=document(options, asked, saved),
     )
@@ -254,12 +254,7 @@ def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options:
     Such a search does not relax itself (``results.WordsNeeded``), so whoever chose an order on a page would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
-    return few and search_requests.default_words(options) == "auto" and _may_relax(query)
-
-
-def _may_relax(query: Query) -> bool:
-    """Say whether any one word of a question could be enough, whatever the order of its hits."""
-    return results.may_relax(msgspec.structs.replace(query, sorts=()))
+    return few and search_requests.default_words(options) == "auto" and relaxation.relax(query) is not None
 
 
 def hits(

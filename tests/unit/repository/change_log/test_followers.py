@@ -23,7 +23,7 @@ from muniment.repository.index.tantivy.generations import FolderEngine, Followin
 from muniment.repository.index_agent import agent, checking
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
-from muniment.repository.search import results
+from muniment.repository.search import visibility
 from muniment.settings import Settings
 from tests.clock import Clock
 from tests.shelf import BORIS, Shelf
@@ -282,7 +282,7 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     with pytest.raises(IndexBehind):
         shelf.report()
     with shelf.database.read() as cx:
-        results.visible(cx, shelf.repository, BORIS, BoundQuery(), cut_to(shelf))
+        visibility.visible(cx, shelf.repository, BORIS, BoundQuery(), cut_to(shelf))
 
 
 @pytest.mark.only("postgresql", "On SQLite a position holds no transaction.")

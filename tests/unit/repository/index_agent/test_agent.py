@@ -165,10 +165,10 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
 ) -> None:
     bad, good = shelf.add("pump bad"), shelf.add("pump good")
 
-    def poisoned(stored: StoredObject, values: object, said: str, ids: AbstractSet[str]) -> Document:
+    def poisoned(stored: StoredObject, values: object, said: str, ids: AbstractSet[str], embedding: int) -> Document:
         if stored.id == bad:
             raise ValueError("poison")
-        return document(stored, values, said, ids)  # type: ignore[arg-type]
+        return document(stored, values, said, ids, embedding)  # type: ignore[arg-type]
 
     monkeypatch.setattr(indexing, "document", poisoned)
     shelf.catch_up()

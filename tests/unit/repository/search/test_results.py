@@ -33,7 +33,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.repositories import Repository
-from muniment.repository.search import results
+from muniment.repository.search import results, visibility
 from muniment.repository.search.results import SearchQuestion
 
 OWNER = Principals("marta@staff")
@@ -66,6 +66,10 @@ class Given:
     def counters(self, search: Search, order: Order) -> list[int]:
         """Have no hit in any order."""
         raise NotImplementedError((search, order))
+
+    def embeddings(self, search: Search) -> Sequence[int]:
+        """Hold no embedding."""
+        raise NotImplementedError(search)
 
     def examine(self, search: Search, key: str) -> Examination | None:
         """Hold no object."""
@@ -133,7 +137,7 @@ class Scene:
     def visible(self, caller: Principals, query: BoundQuery | None = None) -> Visible:
         """Say what the caller may see."""
         with self.database.read() as cx:
-            return results.visible(cx, self.repository, caller, query or BoundQuery(), self.position)
+            return visibility.visible(cx, self.repository, caller, query or BoundQuery(), self.position)
 
     def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
 import tantivy
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
 from muniment.memories import Memory
 from muniment.repository.aql import patterns
@@ -38,7 +38,7 @@ from muniment.repository.aql.tree import (
     Wild,
     Without,
 )
-from muniment.repository.index.contract import Leaf, Visible
+from muniment.repository.index.contract import LEAD, Leaf, Near, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import SEVERAL, all_of, any_of, silent
@@ -46,13 +46,6 @@ from muniment.repository.index.tantivy.comparisons import Comparisons
 from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
 from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
-
-LEAD = 4096.0
-"""What an object scores more that meets the keywords of a relaxed search as they were written.
-
-It is more than what words score by themselves: among a million objects a word scores at most 33, with all that
-its form and its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
-"""
 
 _NEIGHBOURS, _SLOP = 0.12, 2
 """What part of its score as a phrase a pair of words adds, and how far from each other the two may stand."""
@@ -164,6 +157,20 @@ class Compiler:
         found_anywhere = all_of([silent(self.readable(visible)), query.anywhere])
         only_browsable = self.only_browsable(visible) or Query.empty_query()
         return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
+
+    def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
+        """Make the query that also finds what is near in meaning, and that scores nearness."""
+        terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
+        added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
+        scores = [
+            (Occur.Should, Query.const_score_query(term, score)) for term, score in zip(terms, near.scores, strict=True)
+        ]
+        return Query.boolean_query([(Occur.Must, any_of([query, added])), *scores])
+
+    def embedded(self, query: Query) -> Query:
+        """Make the query for those of a query's objects that have an embedding."""
+        kind = FieldType.Unsigned
+        return all_of([silent(query), silent(Query.range_query(self._schema, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""

@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 
 from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
-from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Search
+from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Near, Search
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -76,7 +76,13 @@ def examine(
                 query_leaves, weights, in_text, places, strict=True
             )
         ),
+        _by_meaning(search.near, document.embedding),
     )
+
+
+def _by_meaning(near: Near, embedding: int) -> float:
+    """Return what nearness in meaning adds to the score of the object with this embedding."""
+    return near.scores[near.embeddings.index(embedding)] if embedding in near.embeddings else 0.0
 
 
 def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Document | None:

@@ -30,12 +30,13 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 5
+FORMAT = 6
 """The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
 
-READABLE = frozenset({1, 2, 3, 4, FORMAT})
+READABLE = frozenset({1, 2, 3, 4, 5, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
+Formats before 6 know no embeddings.
 Formats before 5 have neither variants of words nor bigrams among the stems.
 Formats before 4 have the text in a pair of fields of its own, and a title counts as much as any metadata. Formats 1 and
 2 have no time of modification, and their number field holds the id: hits without a score are ordered by id. Format 1
@@ -51,8 +52,11 @@ WEIGHTED = 4
 VARIED = 5
 """The first format with bigrams and variants among the stems."""
 
+EMBEDDED = 6
+"""The first format that names the embedding of each object."""
+
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
-NUMBER, MODIFIED = "number", "modified"
+NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
 
 TEXT = "text"
 """The stored text, in UTF-8. Before ``WEIGHTED``, ``content`` holds it."""
@@ -101,6 +105,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     ids: tuple[str, ...] = ()
     seq: int = 0
     modified: Instant = 0
+    embedding: int = 0
 
 
 class FoundBy(msgspec.Struct, frozen=True):
@@ -139,6 +144,8 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
     if number >= WEIGHTED:
         builder.add_bytes_field(TEXT, stored=True)
     builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last, so that formats 1 to 3 have equal fields
+    if number >= EMBEDDED:
+        builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
     return builder.build()
 
 
@@ -165,6 +172,8 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     engine_document.add_unsigned(NUMBER, document.seq)
     engine_document.add_integer(MODIFIED, document.modified)
     engine_document.add_bytes(SOURCE, source(document))
+    if document.embedding:
+        engine_document.add_unsigned(EMBEDDING, document.embedding)
     engine_document.add_text(TYPE, document.type)
     engine_document.add_text(ACL, str(document.acl))
     engine_document.add_text(OWNER, document.owner)
@@ -212,6 +221,7 @@ def source(document: Document) -> bytes:
             document.ids,
             document.seq,
             document.modified,
+            document.embedding,
         )
     )
 
@@ -278,6 +288,7 @@ def read_document(stored: tantivy.Document) -> Document:
         source.values,
         read_text(stored),
         source.ids,
+        source.embedding,
     )
 
 

@@ -59,6 +59,14 @@ class Ranking:
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
         return [int(number) for number in numbers if number is not None]
 
+    def values(self, query: Query, field: str) -> list[int]:
+        """Return the values of a numeric field of all hits, in ascending order."""
+        number = count_of(self._searcher.search(query, 1)) or 0
+        if not number:
+            return []
+        hits = self._ordered_by(field, query, 0, number, total=False, descending=False).hits
+        return [int(value) for value, _ in hits]
+
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
         """Return a page of hits, the best first, and the total if it is wanted."""
         if offset >= REACH:

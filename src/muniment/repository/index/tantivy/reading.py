@@ -133,4 +133,5 @@ def _document(stored: tantivy.Document) -> Document:
         source.values,
         fields.read_text(stored),
         source.ids,
+        source.embedding,
     )

@@ -96,6 +96,7 @@ class TantivySnapshot:
         self._ranking = Ranking(searcher, schema)
         self._reading = reading.Reading(searcher, schema)
         self._dated = number >= fields.DATED
+        self._embedded = number >= fields.EMBEDDED
         self._position = fields.read_position(searcher, schema)
         self._documents = rarity.documents(searcher, schema)
 
@@ -173,6 +174,14 @@ class TantivySnapshot:
                 order = "newest"
             return self._ranking.counters(query, order, search.offset, search.limit)
 
+    def embeddings(self, search: Search) -> list[int]:
+        """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
+        if not self._embedded:
+            return []
+        with failures.as_refusals("a search failed"):
+            compiler, _, query = self._compile(search)
+            return self._ranking.values(compiler.embedded(query), fields.EMBEDDING)
+
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
         with failures.as_refusals("a search failed"):
@@ -249,6 +258,9 @@ class TantivySnapshot:
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
             plan = plan._replace(compiled=compiled_query)
         query = compiler.visible(compiled_query, search.visible)
+        if search.near.embeddings and self._embedded:
+            query = compiler.nearing(query, search.visible, search.near)
+            plan = plan._replace(compiled=compiled_query._replace(needs_all=False, level=None))
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
 
     def _compiler(self, rarity: Rarity | None = None) -> Compiler:
@@ -317,9 +329,12 @@ class TantivySnapshot:
         return rank(query, offset, limit, total=search.total)
 
     def _bare_hits(self, ranked_hits: Sequence[Ranked]) -> tuple[IndexHit, ...]:
+        numbers: Sequence[float | int | None] = [0] * len(ranked_hits)
+        if self._embedded:
+            numbers = self._searcher.fast_field_values(fields.EMBEDDING, [address for _, address in ranked_hits])
         return tuple(
-            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", ())
-            for score, address in ranked_hits
+            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", (), embedding=int(number or 0))
+            for (score, address), number in zip(ranked_hits, numbers, strict=True)
         )
 
     def _hits(

@@ -1,0 +1,193 @@
+"""The embedder: it follows the change logs, and keeps the embedding of every object true.
+
+It first looks at all objects of a repository, and then at those that change. What it has stored already it does not
+embed again, so an embedder that is killed repeats little.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Protocol
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.db import Busy, Database
+from muniment.glances import Watch
+from muniment.repository import leases, repositories
+from muniment.repository.change_log import changes, followers
+from muniment.repository.change_log.changes import LinesGone, Position
+from muniment.repository.extraction import queue
+from muniment.repository.leases import Lease
+from muniment.repository.meaning import embeddings
+from muniment.repository.meaning.embeddings import NewEmbedding
+from muniment.repository.meaning.passages import digest, heading, passages
+from muniment.repository.meaning.process import NotEmbedded
+from muniment.repository.objects import objects
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.repositories import Repository
+
+FOLLOWER = "meaning"
+"""The name under which the embedder notes how far it has read the change logs."""
+
+_OBJECTS, _LINES, _TEXTS = 100, 200, 8
+_POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
+_LEASE_SECONDS = 60
+_RENEW_AFTER: Instant = _LEASE_SECONDS * SECOND // 3
+_LEASE = Lease("meaning", "embedder")
+
+log = structlog.get_logger("muniment.meaning")
+
+
+class Embeds(Protocol):
+    """What turns texts into vectors: a confined process."""
+
+    def vectors(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vector of each text. Raises NotEmbedded."""
+
+
+class Embedder:
+    """Embeds the objects of all repositories, some objects at a time. ``clock`` tells the time."""
+
+    def __init__(self, database: Database, embeds: Embeds, clock: Callable[[], Instant]) -> None:
+        self._database, self._embeds, self._clock = database, embeds, clock
+        self._holder = uuid.uuid4().hex
+        self._renewed_at: Instant | None = None
+        self._passes: dict[int, _Pass] = {}
+
+    def advance(self) -> bool:
+        """Take a step for each repository, and say whether there was anything to do.
+
+        Another machine may be the one that embeds: then this one does nothing. Raises Busy, DBAPIError, NotEmbedded.
+        """
+        if not self._holds_lease():
+            return False
+        with self._database.read() as cx:
+            every = repositories.every(cx)
+        return sum(self._step(repository) for repository in every) > 0
+
+    def release(self) -> None:
+        """Let another machine go on."""
+        if self._renewed_at is not None:
+            self._renewed_at = None
+            with self._database.begin() as cx:
+                leases.release(cx, _LEASE, self._holder)
+
+    def _holds_lease(self) -> bool:
+        now = self._clock()
+        if self._renewed_at is not None and abs(now - self._renewed_at) < _RENEW_AFTER:
+            return True
+        with self._database.begin() as cx:
+            is_held = leases.take(cx, _LEASE, self._holder, now, _LEASE_SECONDS)
+        self._renewed_at = now if is_held else None
+        return is_held
+
+    def _step(self, repository: Repository) -> bool:
+        if repository.id in self._passes:
+            return self._look_at_all(repository, self._passes[repository.id])
+        with self._database.read() as cx:
+            position = followers.position(cx, repository.id, FOLLOWER)
+        if position is None:
+            return self._begin_pass(repository)
+        try:
+            with self._database.read() as cx:
+                lines = changes.after(cx, repository.id, position, _LINES)
+                object_ids = list(dict.fromkeys(line.object_id for line in lines))
+                stale = self._stale(cx, list(objects.rows(cx, repository.id, object_ids).values()))
+        except LinesGone:
+            return self._begin_pass(repository)
+        if lines:
+            self._embed(repository, stale)
+            self._note(repository, lines[-1].position)
+        return bool(lines)
+
+    def _begin_pass(self, repository: Repository) -> bool:
+        with self._database.read() as cx:
+            self._passes[repository.id] = _Pass(changes.settled_position(cx, repository.id))
+        return True
+
+    def _look_at_all(self, repository: Repository, of_all: "_Pass") -> bool:
+        with self._database.read() as cx:
+            some = objects.every(cx, repository.id, of_all.after, _OBJECTS)
+            stale = self._stale(cx, some)
+        self._embed(repository, stale)
+        if some:
+            of_all.after = some[-1].seq
+        else:
+            del self._passes[repository.id]
+            self._note(repository, of_all.start)
+        return True
+
+    def _stale(self, cx: Connection, some: Sequence[StoredObject]) -> "list[_Stale]":
+        """Return those of these objects whose embedding is missing, or was made from something else."""
+        texts = queue.text_of(cx, [stored.id for stored in some])
+        present = embeddings.of_objects(cx, [stored.id for stored in some])
+        stale = []
+        states = queue.statuses(cx, [stored.id for stored in some])
+        for stored in some:
+            if states[stored.id].state == "waiting":
+                continue  # Its text will be noted in the log.
+            of_object = heading(stored), texts.get(stored.id, "")
+            digest_now = digest(*of_object)
+            if stored.id not in present or present[stored.id].digest != digest_now:
+                stale.append(_Stale(stored.id, digest_now, passages(*of_object)))
+        return stale
+
+    def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> None:
+        for start in range(0, len(stale), _TEXTS):
+            some = stale[start : start + _TEXTS]
+            of_each = iter(self._embeds.vectors([text for each in some for text in each.passages]))
+            new = [
+                NewEmbedding(each.object_id, each.digest, b"".join([next(of_each) for _ in each.passages]))
+                for each in some
+            ]
+            with self._database.begin() as cx:
+                embeddings.keep(cx, repository.id, new, self._clock())
+            if not self._holds_lease():
+                return
+
+    def _note(self, repository: Repository, position: Position) -> None:
+        with self._database.begin() as cx:
+            followers.note(cx, repository.id, FOLLOWER, position, self._clock())
+
+
+class _Pass:
+    """A look at all objects: the position of the log at which it began, and the counter of the last object."""
+
+    def __init__(self, start: Position) -> None:
+        self.start = start
+        self.after = 0
+
+
+class _Stale:
+    """An object to embed, by its passages."""
+
+    def __init__(self, object_id: str, digest: bytes, passages: list[str]) -> None:
+        self.object_id, self.digest, self.passages = object_id, digest, passages
+
+
+def run(database: Database, embeds: Embeds, stop: threading.Event, clock: Callable[[], Instant]) -> None:
+    """Embed the objects of all repositories until ``stop`` is set."""
+    embedder = Embedder(database, embeds, clock)
+    look = 0.0
+    with closing(Watch(database)) as watch:
+        has_moved = False
+        while not stop.is_set():
+            try:
+                if not watch.has_new_commits() and not has_moved and time.monotonic() < look:
+                    watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
+                    continue
+                look = time.monotonic() + _LOOK_SECONDS
+                has_moved = embedder.advance()
+            except (Busy, NotEmbedded, sa.exc.DBAPIError) as error:
+                log.warning("embedding waits", reason=str(error)[:300])
+                has_moved = False
+                stop.wait(_AFTER_AN_ERROR_SECONDS)
+        try:
+            embedder.release()
+        except (Busy, sa.exc.DBAPIError) as error:
+            log.warning("a lease runs out by itself", work=_LEASE.purpose, reason=str(error)[:300])

@@ -1,0 +1,47 @@
+"""The encoder: it turns texts into vectors by the model. Similar texts have vectors of similar direction."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from muniment.repository.meaning.embeddings import DIMENSIONS
+
+_TOKENS = 256
+"""How many tokens of a text the model reads."""
+
+_AT_A_TIME = 8
+
+
+class Encoder:
+    """The model in the memory of this process, in ``folder``. One thread computes at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_TOKENS)
+        self._model = ctranslate2.Encoder(str(folder), device="cpu", inter_threads=1, intra_threads=1)
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector of length 1 for each text: the mean of what the model makes of its tokens."""
+        tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        found = np.zeros((len(tokens), DIMENSIONS), np.float32)
+        by_length = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        for start in range(0, len(by_length), _AT_A_TIME):
+            numbers = by_length[start : start + _AT_A_TIME]
+            batch = [tokens[number] for number in numbers]
+            answer = self._model.forward_batch(batch, token_type_ids=[[0] * len(each) for each in batch])
+            states = np.array(answer.last_hidden_state)
+            for place, number in enumerate(numbers):
+                found[number] = states[place, : len(tokens[number])].mean(axis=0)
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+        return found
+
+
+def as_bytes(vectors: NDArray[np.float32]) -> bytes:
+    """Write vectors as signed bytes: the largest number of each vector becomes 127."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    return bytes(np.rint(vectors * (127 / largest)).astype(np.int8).tobytes())

@@ -1,0 +1,130 @@
+"""Which objects are near a question in meaning? Only those count that the caller may read.
+
+The question's vector is moved towards those of the objects that answer it best by words and meaning together
+(pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts as part of
+the score of the best hit by words.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.memories import Memory
+from muniment.repository.index.contract import LEAD, IndexHit, Near, Search, Snapshot
+from muniment.repository.meaning.vectors import Vector, VectorMemory, Vectors
+
+MOST_OBJECTS = 200_000
+"""How many objects a question is compared with at most; a search that could find more is not widened by meaning."""
+
+MOST_NEAR = 500
+"""How many objects get a score for their nearness."""
+
+ADDED = 50
+"""How many of them are hits although they hold none of the words."""
+
+_BY_WORDS = 50
+"""How many hits by words the feedback chooses among."""
+
+_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.0
+"""How many objects the question is moved towards, and how much they count beside the question itself."""
+
+_FIRST_WEIGHT, _WEIGHT = 0.5, 1.5
+"""How much nearness counts beside the score of the best hit by words: for the feedback, and in the answer."""
+
+_QUESTIONS = 2_000
+
+log = structlog.get_logger("muniment.meaning")
+
+
+class TextEncoder(Protocol):
+    """What turns the text of a question into a vector."""
+
+    def vectors(self, texts: Sequence[str]) -> Vector:
+        """Return a vector of length 1 for each text."""
+
+
+class Meaning:
+    """Finds what is near in meaning, for the searches of one process.
+
+    ``load`` loads the model, at the first question. ``most_vectors`` is how many vectors the process remembers.
+    """
+
+    def __init__(self, load: Callable[[], TextEncoder], most_vectors: int) -> None:
+        self._load = load
+        self._encoder: TextEncoder | None = None
+        self._lock = threading.Lock()
+        self._memory = VectorMemory(most_vectors)
+        self._questions: Memory[str, Vector] = Memory(_QUESTIONS)
+
+    @classmethod
+    def of_folder(cls, folder: Path, most_vectors: int) -> "Meaning":
+        """Use the model that ``model.ready`` has made in a folder."""
+
+        def load() -> TextEncoder:
+            from muniment.repository.meaning.encoder import Encoder
+
+            return Encoder(folder)
+
+        return cls(load, most_vectors)
+
+    def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
+        """Return what is near a question.
+
+        ``by_words`` is its search, ``anything`` the same search without its words. Raises as ``Snapshot.search``.
+        """
+        ids = snapshot.embeddings(anything)
+        if not ids or len(ids) > MOST_OBJECTS:
+            return Near()
+        vectors = self._memory.take(cx, ids)
+        if vectors is None:
+            return Near()
+        bare = msgspec.structs.replace(by_words, offset=0, limit=_BY_WORDS, bare=True, total=False, facets=())
+        hits = snapshot.search(bare).hits
+        best = max((_without_lead(hit.score) for hit in hits), default=0.0) or 1.0
+        question = self._vector(text)
+        cosines, nearest = vectors.compare(question)
+        moved = _towards(question, vectors, nearest[_best(vectors, cosines, hits, best)])
+        cosines, _ = vectors.compare(moved)
+        order = np.lexsort((vectors.ids, -cosines))[: MOST_NEAR + 1]
+        least = cosines[order[-1]] if len(order) > MOST_NEAR else min(0.0, float(cosines[order[-1]]))
+        order = order[:MOST_NEAR]
+        scores = (cosines[order] - least) * (_WEIGHT * best)
+        return Near(tuple(map(int, vectors.ids[order])), tuple(map(float, scores)), ADDED)
+
+    def _vector(self, text: str) -> Vector:
+        vector = self._questions.recall(text)
+        if vector is not None:
+            return vector
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load()
+            return self._questions.keep(text, self._encoder.vectors([text])[0])
+
+
+def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: float) -> list[int]:
+    """Return the places of the objects that answer a question best by words and meaning together."""
+    places = {int(embedding): place for place, embedding in enumerate(vectors.ids)}
+    by_words = {places[hit.embedding]: _without_lead(hit.score) / best for hit in hits if hit.embedding in places}
+    nearest = np.lexsort((vectors.ids, -cosines))[:_BY_WORDS]
+    together = {
+        place: by_words.get(place, 0.0) + _FIRST_WEIGHT * float(cosines[place])
+        for place in {*by_words, *map(int, nearest)}
+    }
+    return sorted(together, key=lambda place: (-together[place], place))[:_FEEDBACK]
+
+
+def _towards(question: Vector, vectors: Vectors, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Vector:
+    """Move a question towards these vectors."""
+    mean = vectors.vectors(rows).mean(axis=0)
+    moved: Vector = question + _FEEDBACK_WEIGHT * mean / np.linalg.norm(mean)
+    return moved / np.linalg.norm(moved)
+
+
+def _without_lead(score: float) -> float:
+    return score - LEAD if score >= LEAD else score

@@ -1,0 +1,75 @@
+"""Which texts of an object does the model read? Passages of a few sentences, the first with the object's heading.
+
+The model reads at most 256 tokens at one time, which are about 180 English words.
+"""
+
+import hashlib
+import re
+
+from muniment.repository.objects.table import StoredObject
+
+MOST = 16
+"""How many passages of one object are embedded, the first ones."""
+
+MODEL = "all-MiniLM-L6-v2"
+"""The model that the embeddings come from."""
+
+_WORDS, _CHARACTERS = 180, 1400
+"""How many words a passage has at most, and how many characters."""
+
+_READ = MOST * _CHARACTERS
+_word = re.compile(r"\S+")
+
+
+def passages(heading: str, text: str) -> list[str]:
+    """Cut an object's heading and the beginning of its text into passages; none of an object without either.
+
+    The last one also holds words of the one before, so that it is as long as the others: a few words mean too much.
+    """
+    words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
+    starts = [0]
+    while (end := _end(words, starts[-1])) < len(words) and len(starts) < MOST:
+        starts.append(end)
+    if len(starts) > 1 and end == len(words):
+        starts[-1] = _start(words, end)
+    return [" ".join(words[start : _end(words, start)]) for start in starts] if words else []
+
+
+def digest(heading: str, text: str) -> bytes:
+    """Return the digest of all that an object's embedding depends on, 16 bytes."""
+    read = f"{MODEL}\0{_read_by_model(heading, text)}"
+    return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def heading(stored: StoredObject) -> str:
+    """Return what names an object to people: its title, or its name if it has none."""
+    return str(next(iter(stored.properties.get("title", ())), "")) or stored.name
+
+
+def _read_by_model(heading: str, text: str) -> str:
+    """Return what is read of an object; a text that begins with the heading is not given it once more."""
+    beginning = text[:_READ]
+    return beginning if beginning.startswith(heading) else f"{heading[:_CHARACTERS]}\n{beginning}"
+
+
+def _end(words: list[str], start: int) -> int:
+    """Return where the passage ends that begins with this word."""
+    end, characters = start, -1
+    while end < min(len(words), start + _WORDS) and characters + 1 + len(words[end]) <= _CHARACTERS:
+        characters += 1 + len(words[end])
+        end += 1
+    return end
+
+
+def _start(words: list[str], end: int) -> int:
+    """Return where the longest passage begins that ends before this word."""
+    start, characters = end, -1
+    while start > max(0, end - _WORDS) and characters + 1 + len(words[start - 1]) <= _CHARACTERS:
+        start -= 1
+        characters += 1 + len(words[start])
+    return start
+
+
+def _pieces(word: str) -> list[str]:
+    """Cut a word that is longer than a passage, as in languages without spaces."""
+    return [word[at : at + _CHARACTERS] for at in range(0, len(word), _CHARACTERS)]

@@ -1,0 +1,82 @@
+"""What may a caller see of a snapshot of the index? The database says so, after the snapshot was taken.
+
+Source: docs/decisions/0004.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy.engine import Connection
+
+from muniment.repository.aql import bind
+from muniment.repository.aql.conditions import BoundQuery
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.contract import Visible
+from muniment.repository.objects import objects
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+from muniment.repository.search.memory import SearchMemory
+
+MAX_PENDING = 2000
+"""How many missed changes a search takes into account; if the index is further behind, the search is refused."""
+
+_CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
+"""The properties that a new ACL changes: a query for one of them would match the old value in the index."""
+
+
+def visible(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    query: BoundQuery,
+    position: Position,
+    max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
+    page_properties: Collection[str] = (),
+) -> Visible:
+    """Return what the caller may see of an index as of ``position``, on a page with the values of ``page_properties``.
+
+    A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
+    all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
+    changed too, and they are its owner, who saw the old values. An administrator may see old values, too.
+    Raises IndexBehind.
+    """
+    missed_changes = changes.hiding(cx, repository.id, position, max_pending)
+    acl_matters = bool(missed_changes) and bool(
+        bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
+    )
+    decidable = {
+        object_id: kinds
+        for object_id, kinds in missed_changes.items()
+        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
+    }
+    hidden_ids = missed_changes.keys() - decidable.keys()
+    if principals.administrator:
+        decidable_ids = frozenset(decidable)
+        return Visible(
+            everything=True,
+            owner=principals.key,
+            hidden=frozenset(hidden_ids),
+            decided=decidable_ids,
+            browse=decidable_ids,
+            read=decidable_ids,
+        )
+    granted_acls = (memory or SearchMemory()).granted_acls(cx, repository.id, principals)
+    browsable, readable = set(), set()
+    for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
+        is_owner = principals.is_(row.owner_key)
+        if not is_owner and "properties" in decidable[object_id]:
+            continue
+        if is_owner or row.acl_id in granted_acls.browse:
+            browsable.add(object_id)
+        if is_owner or row.acl_id in granted_acls.read:
+            readable.add(object_id)
+    return Visible(
+        owner=principals.key,
+        browse_acls=granted_acls.browse,
+        read_acls=granted_acls.read,
+        hidden=frozenset(hidden_ids),
+        decided=frozenset(decidable),
+        browse=frozenset(browsable),
+        read=frozenset(readable),
+    )

@@ -1,0 +1,222 @@
+"""A search by meaning finds what holds none of its words, as far as its caller may read it. docs/aql.md, By meaning."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from muniment.repository.aql import keywords
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
+from muniment.repository.change_log import followers
+from muniment.repository.meaning import embeddings
+from muniment.repository.meaning.embedder import FOLLOWER, Embedder
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.search import explanation, results
+from muniment.repository.search.results import HitPage, SearchQuestion
+from tests.clock import Clock
+from tests.meanings import ToyEmbedding, meaning
+from tests.shelf import ADMIN, JON, MARTA, Shelf
+
+BY_NAME = Query(
+    condition=Fulltext(keywords.read("car", QueryLimits())), sorts=(SortCriterion("object_name", ascending=True),)
+)
+FILLER = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture
+def embedding() -> ToyEmbedding:
+    return ToyEmbedding()
+
+
+@pytest.fixture
+def follow(shelf: Shelf, embedding: ToyEmbedding) -> Callable[[], None]:
+    """Let the embedder and the index agent do all there is to do."""
+    embedder = Embedder(shelf.database, embedding, Clock())
+    shelf.memory.meaning = meaning()
+
+    def work() -> None:
+        while embedder.advance():
+            pass
+        shelf.catch_up()
+
+    return work
+
+
+def ask(shelf: Shelf, caller: Principals, text: str, query: Query | None = None, **asked: Any) -> HitPage:
+    query = query or Query(condition=Fulltext(keywords.read(text, QueryLimits())))
+    question = SearchQuestion(query, 1, 100, include_total=True, **({"words": "auto"} | asked))
+    with shelf.database.read() as cx:
+        return results.search(
+            *(cx, shelf.index.snapshot(), shelf.repository, caller, question, shelf.now, 100_000), memory=shelf.memory
+        )
+
+
+def names(page: HitPage) -> list[str]:
+    assert page.total == len(page.hits)
+    return [hit.title for hit in page.hits]
+
+
+def test_other_words_of_the_same_meaning_are_found_after_those_that_were_asked_for(
+    shelf: Shelf, follow: Callable[[], None]
+) -> None:
+    shelf.add("by-word", f"a car {FILLER}")
+    shelf.add("by-meaning", f"an automobile with an engine {FILLER}")
+    for number in range(60):
+        shelf.add(f"other{number}", f"nothing of the kind {number} {FILLER}")
+    follow()
+    page = ask(shelf, MARTA, "car")
+    assert names(page)[:2] == ["by-word", "by-meaning"]
+    assert page.relaxed
+    assert len(page.hits) == 50, "no more than so many are hits by nearness alone"
+    assert page.hits[0].terms == ("car",)
+    assert page.hits[1].terms == ()
+    assert page.hits[1].summary.startswith("an automobile")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("car", {"meaning": False}),
+        ("car", {"words": "all"}),
+        ('"car"', {}),
+        ("car*", {}),
+        ("car", {"query": BY_NAME}),
+    ],
+    ids=["switched off", "all words", "a phrase", "a wildcard", "an order of its own"],
+)
+def test_who_says_exactly_what_is_wanted_gets_that(
+    shelf: Shelf, follow: Callable[[], None], text: str, asked: dict[str, Any]
+) -> None:
+    shelf.add("by-word", "car")
+    shelf.add("by-meaning", "automobile")
+    follow()
+    assert names(ask(shelf, MARTA, text, **asked)) == ["by-word"]
+
+
+def test_meaning_joins_wherever_it_is_asked_for(shelf: Shelf, follow: Callable[[], None]) -> None:
+    shelf.add("by-word", "car")
+    shelf.add("by-meaning", "automobile")
+    follow()
+    assert names(ask(shelf, MARTA, "car", words="all", meaning=True)) == ["by-word", "by-meaning"]
+    assert names(ask(shelf, MARTA, "car OR tram", words="all", meaning=True)) == ["by-word", "by-meaning"]
+
+
+def test_what_must_not_match_is_not_found_by_meaning_either(shelf: Shelf, follow: Callable[[], None]) -> None:
+    shelf.add("red", "automobile red")
+    shelf.add("blue", "automobile blue")
+    follow()
+    assert names(ask(shelf, MARTA, "car engine not red", meaning=True)) == ["blue"]
+
+
+def test_only_what_the_caller_may_read_is_near_and_nothing_shows_of_the_rest(
+    shelf: Shelf, follow: Callable[[], None]
+) -> None:
+    """failures B1: the text behind the vector needs Read, not Browse."""
+    shelf.permit("browse", {"jon@demo": Permission.BROWSE})
+    shelf.permit("read", {"jon@demo": Permission.READ})
+    shelf.add("may-read", f"automobile {FILLER}", "read")
+    follow()
+    before = ask(shelf, JON, "car", meaning=True)
+    assert names(before) == ["may-read"]
+    for number in range(5):
+        shelf.add(f"may-browse{number}", "car car car", "browse")
+        shelf.add(f"hidden{number}", "car car car")
+    follow()
+    after = ask(shelf, JON, "car", meaning=True)
+    assert [(hit.object_id, hit.summary, round(hit.score, 3)) for hit in after.hits] == [
+        (hit.object_id, hit.summary, round(hit.score, 3)) for hit in before.hits
+    ]
+    assert after.total == before.total
+    assert len(ask(shelf, ADMIN, "car", meaning=True).hits) == 11
+
+
+def test_a_right_that_ends_ends_what_is_near(shelf: Shelf, follow: Callable[[], None]) -> None:
+    shelf.permit("read", {"jon@demo": Permission.READ})
+    shelf.add("one", "automobile", "read")
+    follow()
+    assert names(ask(shelf, JON, "car")) == ["one"]
+    shelf.permit("read", {})
+    assert names(ask(shelf, JON, "car")) == []
+
+
+def test_a_former_text_is_near_nothing_any_more(shelf: Shelf, follow: Callable[[], None]) -> None:
+    shelf.permit("read", {"jon@demo": Permission.READ})
+    made = shelf.add("one", "automobile", "read")
+    follow()
+    shelf.replace(made, "kitten")
+    assert names(ask(shelf, JON, "car")) == []
+    shelf.extract("kitten")
+    shelf.catch_up()
+    assert names(ask(shelf, JON, "car")) == [], "the index knows the new text, and no embedding of it"
+    follow()
+    assert names(ask(shelf, JON, "cat")) == ["one"]
+
+
+def test_each_text_is_embedded_once_and_a_new_heading_counts(
+    shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
+) -> None:
+    made = shelf.add("one", "automobile")
+    follow()
+    follow()
+    assert embedding.model.texts == ["one automobile"]
+    shelf.change(made, {"title": "kitten"})
+    follow()
+    assert embedding.model.texts == ["one automobile", "kitten automobile"]
+    shelf.change(made, {"subject": "whatever"})
+    follow()
+    assert len(embedding.model.texts) == 2
+    assert shelf.report().sound
+
+
+def test_an_embedder_that_comes_late_looks_at_all_objects_first(
+    shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
+) -> None:
+    for number in range(250):
+        shelf.create({"object_name": f"made{number}"})
+    shelf.catch_up()
+    follow()
+    assert len(embedding.model.texts) == 250
+    with shelf.database.begin() as cx:
+        assert followers.position(cx, shelf.repository.id, FOLLOWER) is not None
+        followers.leave(cx, shelf.repository.id, FOLLOWER)
+    follow()
+    assert len(embedding.model.texts) == 250, "what is stored is not embedded again"
+
+
+def test_a_file_that_waits_for_its_text_is_embedded_with_it(
+    shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
+) -> None:
+    made = shelf.create({"object_name": "one"}, content=shelf.content("car"))
+    follow()
+    assert embedding.model.texts == []
+    shelf.extract("car")
+    follow()
+    assert embedding.model.texts == ["one car"]
+    with shelf.database.read() as cx:
+        assert made.id in embeddings.of_objects(cx, [made.id])
+
+
+def test_two_embedders_do_not_do_the_same_work(shelf: Shelf) -> None:
+    clock, first, second = Clock(), ToyEmbedding(), ToyEmbedding()
+    shelf.create({"object_name": "one"})
+    one, other = Embedder(shelf.database, first, clock), Embedder(shelf.database, second, clock)
+    assert one.advance()
+    assert not other.advance()
+    one.release()
+    assert other.advance()
+
+
+def test_an_explanation_says_what_nearness_adds(shelf: Shelf, follow: Callable[[], None]) -> None:
+    made, other = shelf.add("one", "automobile"), shelf.add("two", "car")
+    follow()
+    question = SearchQuestion(Query(condition=Fulltext(keywords.read("car", QueryLimits()))), 1, 10, meaning=True)
+    for object_id, terms in ((made, ["by meaning"]), (other, ["car", "by meaning"])):
+        with shelf.database.read() as cx:
+            answer = explanation.explain(
+                *(cx, shelf.index.snapshot(), shelf.repository, MARTA, object_id, lambda: question, shelf.now),
+                memory=shelf.memory,
+            )
+        assert answer.hit
+        assert [match.term for match in answer.matches] == terms
+        assert [match.by_meaning for match in answer.matches] == [term == "by meaning" for term in terms]
+        assert sum(float(match.weight) for match in answer.matches) == pytest.approx(float(answer.score or 0))
