@@ -140,6 +140,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         "results": found,
         "user_id": found.user_id,
         "tried": _tried(asked, found),
+        "in_folders": {folder_id: asked.address(folder=folder_id) for folder_id in _folder_ids(found.hits)},
         "aql": None if found.query is None else _as_aql(here, asked, found, found.query, context.options),
         "pages": _pages(found.page, asked, context.options),
     }
@@ -429,6 +430,10 @@ def _tried(asked: PageQuestion, found: Results) -> Sequence[tuple[str, str, str]
             if value.chosen
         ]
     return tried
+
+
+def _folder_ids(shown_hits: Sequence[ShownHit]) -> set[str]:
+    return {hit.folder[0] for hit in shown_hits if hit.folder is not None}
 
 
 def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Mapping[str, str]:

@@ -256,6 +256,9 @@ class _Pattern:
         self.leaf, self.weight, self.reach = leaf
         self.words, self.beginning = words, beginning
         self.stemmed, self.inside, self.phrase = stemmed, inside, phrase
+        first_words = words[0][1]
+        self._literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
+        self._wild = [each for each in first_words if len(each.pieces) > 1]
 
     @property
     def places(self) -> int:
@@ -269,9 +272,10 @@ class _Pattern:
 
     def starts(self, spans: Sequence[Span]) -> Iterator[int]:
         """Say from which spans on the words match, one after the other."""
-        first_words = self.words[0][1]
+        literals, wild = self._literals, self._wild
         for at, span in enumerate(spans):
-            if any(_matches(span.word, pattern) for pattern in first_words) and self.matches(spans, at):
+            begins = span.word in literals or (wild and any(pattern.matches(span.word) for pattern in wild))
+            if begins and self.matches(spans, at):
                 yield at
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
