@@ -46,6 +46,7 @@ _QUERY: Mapping[str, Json] = {
     "links": _text("true", "false"),
     "marks": _text("true", "false"),
     "collapse": _text("content", "none"),
+    "meaning": _text("auto", "false"),
     "inline": _text("true", "false"),
     "view": _text(":all", ":default", "object_name,title"),
     "filter": _text("starts-with(object_name,'p')", "r_full_content_size > 3 and not(title='x')", "user_name != ''"),
@@ -93,6 +94,7 @@ _PATHS: Mapping[str, Json] = {
     "rest": {"type": "string"},
     "search": {"enum": [Prop.SEARCH, f"{Prop.SEARCH}.xml", Prop.TEMPLATE, "5300000000000000", "%00"]},
     "template": {"enum": [Prop.TEMPLATE, Prop.SEARCH, "5400000000000000"]},
+    "format": {"enum": ["pdf", "pdf.json", "crtext", "nothing", "%00"]},
     "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
 }
 _NAMES: Mapping[str, Json] = {

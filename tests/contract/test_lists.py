@@ -51,6 +51,10 @@ LISTS = {
     "/rest/repositories/{repository}/acls": "acls",
     "/rest/repositories/{repository}/types": "object_types",
     "/rest/repositories/{repository}/supported-facets": "type_properties",
+    "/rest/repositories/{repository}/formats": "members",
+    "/rest/repositories/{repository}/aspect-types": "members",
+    "/rest/repositories/{repository}/lifecycles": "members",
+    "/rest/repositories/{repository}/network-locations": "members",
     "/rest/repositories/{repository}/saved-searches": "saved_searches",
     "/rest/repositories/{repository}/saved-searches/{search}/execution": "objects",
     "/rest/repositories/{repository}/saved-searches/{search}/results": "objects",
@@ -62,8 +66,9 @@ SHORT = {
     "/rest/repositories/{repository}/objects/{id}/contents",
     "/rest/repositories/{repository}/objects/{id}/parent-links",
     "/rest/repositories/{repository}/objects/{id}/similar",
+    *(f"/rest/repositories/{{repository}}/{name}" for name in ("aspect-types", "lifecycles", "network-locations")),
 }
-"""An object has one content, and lies in one folder. What is like it is one page."""
+"""An object has one content, and lies in one folder. What is like it is one page. Some lists have no members."""
 
 ORDERED = {
     "/rest/repositories/{repository}/search",
@@ -117,6 +122,7 @@ class Large:
             repository=self.world.repository,
             id=chosen,
             name="document",
+            format="pdf",
             acl="public",
             other=self.tree,
             person="everyone@demo",
@@ -302,6 +308,7 @@ SELECTIONS = {
     "acls": {"filter": "starts-with(name,'acl') or owner=''", "sort": "r_modify_date, name desc"},
     "object_types": {"filter": "type_category=1", "sort": "name desc"},
     "type_properties": {"filter": "kind='string'", "sort": "name desc"},
+    "members": {"filter": "mime_type!='image/gif' and name>'a'", "sort": "mime_type desc,name desc"},
     "saved_searches": {"filter": "r_is_public=false or owner_name!='x'", "sort": "r_is_public,object_name desc"},
 }
 """For each table a filter and a sort, most of them by what no database index follows."""

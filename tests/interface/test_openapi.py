@@ -138,6 +138,7 @@ def test_what_is_answered_fits_it(site: Site, document: dict[str, Any]) -> None:
         f"{shown}/acls": f"{below}/acls",
         f"{shown}/acls/{{acl}}": f"{below}/acls/public",
         f"{shown}/types": f"{below}/types",
+        f"{shown}/formats/{{format}}": f"{below}/formats/pdf",
         f"{shown}/types/{{name}}": f"{below}/types/{site.type('document')}",
         "/health/live": "/health/live",
     }

@@ -45,7 +45,7 @@ ERRORS |= {"application/home+xml": "application/xml", "application/home+json": "
 
 LISTS = {"repositories", "cabinets", "folders", "documents", "objects", "contents", "parent-links", "child-links"}
 LISTS |= {"acls", "types", "users", "groups", "saved-searches", "search-templates", "supported-facets", "results"}
-LISTS |= {"similar"}
+LISTS |= {"similar", "formats", "aspect-types", "lifecycles", "network-locations"}
 SEARCHES = {"search", "execution"}
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody, whatever they show."""

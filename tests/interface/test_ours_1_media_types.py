@@ -85,7 +85,7 @@ class Things:
         kind = path.removeprefix(routes.BELOW).split("/")[1] if "{id}" in path else ""
         parts = {"repository": self.site.world.repository, "id": self._ids.get(kind, ""), "acl": "public"}
         parts["person"] = self.site.world.writer.id if kind == "" and "/users/" in path else "everyone@demo"
-        parts |= {"search": self._search, "template": self._template}
+        parts |= {"search": self._search, "template": self._template, "format": "pdf"}
         parts["other"] = self._ids["folders" if kind == "objects" else "objects"]
         query = f"?object={self._ids['documents']}" if path.endswith("/explanation") else ""
         return f"/{self.site.names.prefix}{path.format(**parts, name=self.site.type('document'))}{suffix}{query}"
@@ -276,6 +276,6 @@ def test_ours_1_options_of_an_address_that_nothing_answers_is_404(site: Site) ->
 
 
 def test_every_open_part_at_the_end_of_a_path_is_an_id_or_has_a_finder() -> None:
-    """A type's name holds no dot, and an id is hexadecimal; whatever else ends a path may be called ``x.json``."""
+    """Names of types and formats hold no dot, an id is hexadecimal; whatever else ends a path may be ``x.json``."""
     ends = {path.rpartition("{")[2].removesuffix("}") for path in SUFFIXED if path.endswith("}")}
-    assert ends - NEUTRAL.finders.keys() == {"id", "name", "other", "search", "template"}
+    assert ends - NEUTRAL.finders.keys() == {"format", "id", "name", "other", "search", "template"}

@@ -300,6 +300,7 @@ AT_ONCE = {
     "/repositories/{repository}",
     f"{BELOW}/types",
     f"{BELOW}/supported-facets",
+    *(f"{BELOW}/{name}" for name in ("formats", "formats/{format}", "aspect-types", "lifecycles", "network-locations")),
     f"{BELOW}/index-report",
     f"{BELOW}/search/suggestions",
     f"{BELOW}/types/{{name}}",
@@ -556,6 +557,7 @@ def attacked(
         .replace("{other}", other)
         .replace("{acl}", thing)
         .replace("{name}", thing)
+        .replace("{format}", "pdf")
         .replace("{search}", searches)
         .replace("{template}", searches)
         .replace("{repository}", stage.world.repository)

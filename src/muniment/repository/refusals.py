@@ -31,6 +31,10 @@ class UnknownType(Refusal):
     """There is no such object type."""
 
 
+class UnknownFormat(Refusal):
+    """There is no format of contents with this name."""
+
+
 class UnknownProperty(Refusal):
     """The type has no such property."""
 

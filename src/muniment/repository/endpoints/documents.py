@@ -203,6 +203,14 @@ class TypeDocument(msgspec.Struct):
     links: list[LinkDocument]
 
 
+class FormatDocument(msgspec.Struct):
+    """The name of a format of contents, with its media type."""
+
+    name: str
+    properties: Properties
+    links: list[LinkDocument]
+
+
 class PersonDocument(msgspec.Struct):
     """A user or a group."""
 

@@ -65,6 +65,11 @@ def name(media_type: str, names: RepositoryNames) -> str:
     return next((name for name, of_format in _media_types(names).items() if of_format == essence), media_type)
 
 
+def every(names: RepositoryNames) -> Mapping[str, str]:
+    """Return the media types of all format names."""
+    return _media_types(names)
+
+
 def are_same(left: str, right: str) -> bool:
     """Say whether two media types are the same, whatever their parameters."""
     return _essence(left) == _essence(right)

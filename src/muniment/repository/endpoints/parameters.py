@@ -26,6 +26,7 @@ REPOSITORY = Parameter("repository", "Name of a repository.", place="path")
 OBJECT_ID = Parameter("id", "Id of an object; `.json` or `.xml` after it chooses the media type.", place="path")
 ACL = Parameter("acl", "Id of an ACL, or a name that needs no owner beside it.", place="path")
 TYPE_NAME = Parameter("name", "Name of an object type.", place="path")
+FORMAT_NAME = Parameter("format", "Name of a format of contents.", place="path")
 OTHER_END = Parameter("other", "Id of the folder or object at the other end of a link.", place="path")
 PERSON = Parameter("person", "Id of a user or group, `name@partition`.", place="path")
 

@@ -7,6 +7,7 @@ from starlette.routing import Route
 
 from muniment.repository.endpoints import (
     acls,
+    catalogues,
     contents,
     discovery,
     facets,
@@ -29,6 +30,7 @@ from muniment.repository.endpoints.documents import (
     ContentDocument,
     Documents,
     FolderLinkDocument,
+    FormatDocument,
     HomeDocument,
     IndexReportDocument,
     IndexStatusDocument,
@@ -57,6 +59,7 @@ _PARTS = (
     parameters.OBJECT_ID,
     parameters.ACL,
     parameters.TYPE_NAME,
+    parameters.FORMAT_NAME,
     parameters.OTHER_END,
     parameters.PERSON,
     parameters.SAVED_SEARCH,
@@ -85,6 +88,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_people(wire),
         *saved_routes.addresses(wire, BELOW),
         _index_report(wire),
+        *_catalogues(wire),
         Address(
             f"{BELOW}/supported-facets",
             {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
@@ -375,6 +379,31 @@ def _acls(wire: Documents) -> Addresses:
         Address(f"{BELOW}/acls", every, acls.TABLE),
         Address(f"{BELOW}/acls/{{acl}}", single, acls.TABLE),
         Address(f"{BELOW}/objects/{{id}}/permission-set", of_object, acls.ASSIGNING),
+    )
+
+
+def _catalogues(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
+    single = _show(
+        catalogues.read_format,
+        "Show a format of contents.",
+        _answer_of("The format.", wire.thing(FormatDocument, "format")),
+    )
+    empty = (
+        Address(
+            f"{BELOW}/{name}",
+            {"GET": _list(wire, catalogues.nothing(name), f"List the {title.lower()}, of which there are none.")},
+            catalogues.LISTING,
+        )
+        for name, title in catalogues.EMPTY.items()
+    )
+    return (
+        Address(
+            f"{BELOW}/formats",
+            {"GET": _list(wire, catalogues.list_formats, "List the names of formats.")},
+            catalogues.LISTING,
+        ),
+        Address(f"{BELOW}/formats/{{format}}", {"GET": single}, catalogues.SINGLE),
+        *empty,
     )
 
 

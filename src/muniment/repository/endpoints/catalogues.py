@@ -1,0 +1,117 @@
+"""Lists of names that clients of the field look up: formats, and what a repository here has none of.
+
+Source: docs/interface.md, ours 16.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, format_names, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.context import ENTERING, Answering, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.filters import fixed
+from muniment.repository.filters.fixed import ListedName
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import UnknownFormat
+from muniment.repository.repositories import Repository
+from muniment.repository.search.atom import FeedEntry
+from muniment.web.responses import ErrorCode, Table
+
+LISTING: Table = {**ENTERING, **collections.SELECTING}
+SINGLE: Table = {**ENTERING, UnknownFormat: ErrorCode(404, "E_UNKNOWN_FORMAT")}
+
+EMPTY: Mapping[str, str] = {
+    "aspect-types": "Aspect types",
+    "lifecycles": "Lifecycles",
+    "network-locations": "Network locations",
+}
+"""Lists that have no members, with their titles: clients look them up before they do anything else."""
+
+_MEDIA_TYPE = "mime_type"
+
+Members = Mapping[str, Mapping[str, str]]
+
+
+async def list_formats(request: Request, context: RepositoryContext) -> Response:
+    """GET formats: a feed of the names of formats."""
+    return await _list(request, context, "formats", "Formats", _formats(context.options.names))
+
+
+def nothing(name: str) -> Answering:
+    """Make the GET of a list that has no members."""
+
+    async def list_nothing(request: Request, context: RepositoryContext) -> Response:
+        return await _list(request, context, name, EMPTY[name], {})
+
+    return list_nothing
+
+
+async def read_format(request: Request, context: RepositoryContext) -> Response:
+    """GET formats/{name}."""
+    caller = await enter(request, context)
+    names, name = context.options.names, request.path_params["format"]
+    media_type = spelling.negotiate(request, spelling.both(names))
+    await caller.read(lambda _cx, _principals: None)
+    members = _formats(names)
+    if name not in members:
+        raise UnknownFormat(f"There is no format {name[:100]!r}.")
+    thing = _thing(address(request, context, caller.repository), name, members[name])
+    return Response(thing.written(media_type, names), headers={"Content-Type": media_type, **spelling.PRIVATE})
+
+
+def _formats(names: RepositoryNames) -> Members:
+    return {name: {_MEDIA_TYPE: media_type} for name, media_type in format_names.every(names).items()}
+
+
+async def _list(request: Request, context: RepositoryContext, name: str, title: str, members: Members) -> Response:
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/{name}", title)
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _page(cx, repository, principals, part, name, members, here)
+    )
+
+
+def _page(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    feed: FeedRequest,
+    list_name: str,
+    members: Members,
+    here: str,
+) -> ListPage:
+    selection = feed.page.selection
+
+    def entries(listed_names: Sequence[ListedName]) -> list[FeedEntry]:
+        feed_entries = []
+        for each in listed_names:
+            of_name = members[each.name]
+            own = f"{feed.own}/{each.name}"
+            entry = collections.plain_entry(own, each.name, "Muniment", of_name[_MEDIA_TYPE], repository.created)
+            if feed.page.inline:
+                entry = feed.with_thing(entry, _thing(here, each.name, of_name))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, list_name, selection.text),
+        feed.page,
+        lambda stretch: fixed.page(cx, members, (_MEDIA_TYPE,), stretch, selection),
+        entries,
+        lambda: fixed.count(cx, members, (_MEDIA_TYPE,), selection),
+    )
+
+
+def _thing(here: str, name: str, of_name: Mapping[str, str]) -> Thing:
+    links: Written = [{"rel": "self", "href": f"{here}/formats/{name}"}, {"rel": "parent", "href": here}]
+    properties: Written = {"name": name, **of_name}
+    return Thing("format", {"name": name, "properties": properties, "links": links})
