@@ -1,6 +1,6 @@
 """A search by meaning finds what holds none of its words, as far as its caller may read it. docs/aql.md, By meaning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,8 @@ from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCrite
 from muniment.repository.change_log import followers
 from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embedder import FOLLOWER, Embedder
+from muniment.repository.meaning.passages import MOST
+from muniment.repository.meaning.process import NotEmbedded
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search import explanation, results
 from muniment.repository.search.results import HitPage, SearchQuestion
@@ -220,3 +222,54 @@ def test_an_explanation_says_what_nearness_adds(shelf: Shelf, follow: Callable[[
         assert [match.term for match in answer.matches] == terms
         assert [match.by_meaning for match in answer.matches] == [term == "by meaning" for term in terms]
         assert sum(float(match.weight) for match in answer.matches) == pytest.approx(float(answer.score or 0))
+
+
+class Failing(ToyEmbedding):
+    """Fails whenever a text holds a word; it counts its requests."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word, self.requests = word, 0
+
+    def vectors(self, texts: Sequence[str]) -> list[bytes]:
+        self.requests += 1
+        if any(self.word in text for text in texts):
+            raise NotEmbedded("it broke")
+        return super().vectors(texts)
+
+
+def test_a_text_that_always_fails_is_left_out_and_stops_no_other(shelf: Shelf) -> None:
+    embedding, clock = Failing("poison"), Clock()
+    embedder = Embedder(shelf.database, embedding, clock)
+    shelf.memory.meaning = meaning()
+    for name in ("one", "two"):
+        shelf.add(name, "automobile")
+    shelf.add("bad", "poison automobile")
+    shelf.add("three", "automobile")
+    failures = 0
+    while True:
+        try:
+            if not embedder.advance():
+                break
+        except NotEmbedded:
+            failures += 1
+    assert 0 < failures <= 4
+    shelf.catch_up()
+    assert sorted(names(ask(shelf, MARTA, "car"))) == ["one", "three", "two"]
+    assert names(ask(shelf, MARTA, "poison", words="all")) == ["bad"]
+    requests = embedding.requests
+    while embedder.advance():
+        pass
+    assert embedding.requests == requests, "what was left out is not tried again"
+
+
+def test_objects_are_embedded_in_groups_of_few_passages(shelf: Shelf) -> None:
+    embedding = Failing("nothing fails")
+    embedder = Embedder(shelf.database, embedding, Clock())
+    for number in range(20):
+        shelf.add(f"short{number}", "automobile")
+    shelf.add("long", " ".join(f"word{number}" for number in range(5_000)))
+    while embedder.advance():
+        pass
+    assert embedding.requests == 3, "sixteen short ones, four more, and the long one alone"
+    assert len(embedding.model.texts) == 20 + MOST

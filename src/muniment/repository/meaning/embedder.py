@@ -7,7 +7,8 @@ embed again, so an embedder that is killed repeats little.
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Protocol
 
@@ -34,7 +35,14 @@ from muniment.repository.repositories import Repository
 FOLLOWER = "meaning"
 """The name under which the embedder notes how far it has read the change logs."""
 
-_OBJECTS, _LINES, _TEXTS = 100, 200, 8
+_OBJECTS, _LINES = 100, 200
+
+_PASSAGES = 16
+"""How many passages the confined process gets at one time, unless one object has more."""
+
+_TRIES = 3
+"""How often a text is tried whose embedding fails; then it is left out, and found by its words alone."""
+
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
 _RENEW_AFTER: Instant = _LEASE_SECONDS * SECOND // 3
@@ -58,6 +66,7 @@ class Embedder:
         self._holder = uuid.uuid4().hex
         self._renewed_at: Instant | None = None
         self._passes: dict[int, _Pass] = {}
+        self._failures: Counter[str] = Counter()
 
     def advance(self) -> bool:
         """Take a step for each repository, and say whether there was anything to do.
@@ -138,21 +147,54 @@ class Embedder:
         return stale
 
     def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> None:
-        for start in range(0, len(stale), _TEXTS):
-            some = stale[start : start + _TEXTS]
-            of_each = iter(self._embeds.vectors([text for each in some for text in each.passages]))
-            new = [
-                NewEmbedding(each.object_id, each.digest, b"".join([next(of_each) for _ in each.passages]))
-                for each in some
-            ]
+        for group in _groups(stale):
+            try:
+                new = self._vectors_of(group)
+            except NotEmbedded:
+                if len(group) == 1 and self._failures[group[0].object_id] < _TRIES:
+                    raise
+                new = [each for one in group for each in self._alone(one)]
             with self._database.begin() as cx:
                 embeddings.keep(cx, repository.id, new, self._clock())
             if not self._holds_lease():
                 return
 
+    def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
+        """Have the texts of these objects embedded. Raises NotEmbedded; of a single object the failure is counted."""
+        try:
+            of_each = iter(self._embeds.vectors([text for each in group for text in each.passages]))
+        except NotEmbedded:
+            if len(group) == 1:
+                self._failures[group[0].object_id] += 1
+            raise
+        return [
+            NewEmbedding(each.object_id, each.digest, b"".join([next(of_each) for _ in each.passages]))
+            for each in group
+        ]
+
+    def _alone(self, one: "_Stale") -> list[NewEmbedding]:
+        """Embed one object of a group that failed. If its own text fails too often, it is stored without vectors."""
+        if self._failures[one.object_id] < _TRIES:
+            return self._vectors_of([one])
+        log.warning("a text cannot be embedded", object_id=one.object_id)
+        del self._failures[one.object_id]
+        return [NewEmbedding(one.object_id, one.digest, b"")]
+
     def _note(self, repository: Repository, position: Position) -> None:
         with self._database.begin() as cx:
             followers.note(cx, repository.id, FOLLOWER, position, self._clock())
+
+
+def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
+    """Divide objects into groups of so few passages that they are embedded soon."""
+    group: list[_Stale] = []
+    for each in stale:
+        if group and sum(len(one.passages) for one in group) + len(each.passages) > _PASSAGES:
+            yield group
+            group = []
+        group.append(each)
+    if group:
+        yield group
 
 
 class _Pass:

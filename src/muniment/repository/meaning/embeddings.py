@@ -33,7 +33,10 @@ _T = TypeVar("_T")
 
 
 class Embedding(msgspec.Struct, frozen=True):
-    """The id of an object's row, and the digest of what it was made from (``passages.digest``)."""
+    """The id of an object's row, and the digest of what it was made from (``passages.digest``).
+
+    The id is 0 if the row has no vectors: then the object is near nothing.
+    """
 
     id: int
     digest: bytes
@@ -56,9 +59,10 @@ def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embeddi
     """Return the embeddings of those of these objects that have one, by object id."""
     found: dict[str, Embedding] = {}
     for portion in _portions(list(object_ids)):
-        query = sa.select(embeddings.c.object_id, embeddings.c.id, embeddings.c.digest)
-        for object_id, row_id, row_digest in cx.execute(query.where(embeddings.c.object_id.in_(portion))):
-            found[object_id] = Embedding(row_id, bytes(row_digest))
+        size = sa.func.length(embeddings.c.vectors)
+        query = sa.select(embeddings.c.object_id, embeddings.c.id, embeddings.c.digest, size)
+        for object_id, row_id, row_digest, length in cx.execute(query.where(embeddings.c.object_id.in_(portion))):
+            found[object_id] = Embedding(row_id if length else 0, bytes(row_digest))
     return found
 
 
