@@ -34,7 +34,7 @@ def strict(site: Site, loop: Loop) -> Iterator[Site]:
 
 def url(site: Site, path: str) -> str:
     """An address of nothing: the query is read before anything is looked up."""
-    parts = dict.fromkeys(("id", "acl", "name", "other", "person", "search", "template"), "x")
+    parts = dict.fromkeys(("id", "acl", "format", "name", "other", "person", "search", "template"), "x")
     parts["repository"] = site.world.repository
     return f"/{site.names.prefix}{path.format(**parts)}"
 
