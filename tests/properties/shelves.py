@@ -286,11 +286,13 @@ def may(visible: Visible, row: Row) -> tuple[bool, bool]:
     return row.acl_id in visible.browse_acls, row.acl_id in visible.read_acls
 
 
-def found_by_oracle(query: BoundQuery, visible: Visible, all_rows: Iterable[Row]) -> set[str]:
+def found_by_oracle(
+    query: BoundQuery, visible: Visible, all_rows: Iterable[Row], analyser: Analyser = ANALYSER
+) -> set[str]:
     found = set()
     for row in all_rows:
         browse, read = may(visible, row)
-        if browse and evaluate(query, row.type, row.acl_id, row.values, row.document().text, read, ANALYSER, IDS):
+        if browse and evaluate(query, row.type, row.acl_id, row.values, row.document().text, read, analyser, IDS):
             found.add(row.id)
     return found
 
@@ -298,8 +300,8 @@ def found_by_oracle(query: BoundQuery, visible: Visible, all_rows: Iterable[Row]
 class IndexFolder:
     """One index folder for many examples: each is written over the one before."""
 
-    def __init__(self, folder: Path) -> None:
-        self.writer = TantivyWriter(folder)
+    def __init__(self, folder: Path, languages: Sequence[str] = ()) -> None:
+        self.writer = TantivyWriter(folder, others=languages)
         self.reader = TantivyIndex(folder)
         self._held: set[str] = set()
         self._commits = 0

@@ -136,6 +136,14 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
     ] = "English"
+    languages: Annotated[
+        tuple[str, ...],
+        Doc(
+            description="Further languages of texts, beside the repository's own, as English names. An object's "
+            "language is the one that its property `language_code` names, or is detected from its text, which needs "
+            "`make languages`."
+        ),
+    ] = ()
     synonyms: Annotated[
         tuple[str, ...],
         Doc(

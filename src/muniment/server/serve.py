@@ -23,6 +23,7 @@ from muniment.repository.extraction import extractor as extraction
 from muniment.repository.index_agent import agent
 from muniment.repository.meaning import embedder, model
 from muniment.repository.meaning.process import EmbeddingProcess
+from muniment.repository.refusals import IndexUnavailable
 from muniment.server import listener, logs, memory
 from muniment.server.door import Crowd
 from muniment.server.listener import Listeners
@@ -50,6 +51,7 @@ def run(
     with data.lock():
         data.migrate()
         _check_model(installation)
+        _check_languages(installation)
         if owner_acls := data.settle_acls():
             log.warning(
                 "only their owners may now use the bare names of some ACLs: see 'muniment acl list'",
@@ -156,6 +158,15 @@ def _check_model(installation: Installation) -> bool:
     except model.ModelMissing as error:
         raise Failure(str(error), Exit.REFUSED) from error
     return True
+
+
+def _check_languages(installation: Installation) -> None:
+    """Raise Failure if the settings name languages that an index cannot hold, or that cannot be detected."""
+    if "repository" in installation.settings.halves:
+        try:
+            stores.check_languages(installation)
+        except IndexUnavailable as error:
+            raise Failure(str(error), Exit.USAGE) from error
 
 
 def _worker(

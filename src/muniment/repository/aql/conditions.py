@@ -67,7 +67,11 @@ Condition: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries | 
 
 
 class BoundQuery(msgspec.Struct, frozen=True):
-    """The objects of these types that meet the condition; without types, objects of any type."""
+    """The objects of these types that meet the condition; without types, objects of any type.
+
+    ``locale`` names the language of the keywords. Without it, they may be of any language of the index.
+    """
 
     types: tuple[str, ...] = ()
     condition: Condition | None = None
+    locale: str = ""

@@ -56,8 +56,14 @@ class Analyser(Protocol):
     def exact(self, text: str) -> Words:
         """Split text into words without case and accents, not reduced to stems."""
 
-    def stem_all(self, text: str) -> Sequence[Words]:
-        """Split text into stems, and each of its variants: other spellings by which it is found."""
+    def asking(self, locale: str) -> "Analyser":
+        """Return the analyser of keywords in a language; this one where that makes no difference."""
+
+    def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
+        """Return the language of an object with these values and this text, if it is not the index's own."""
+
+    def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
+        """Split text in a language into stems, and each of its variants: other spellings by which it is found."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """Say by which words a term is found: any of these ways is enough."""
@@ -88,7 +94,7 @@ def evaluate(
         return False
     if query.condition is None:
         return True
-    return _Object(acl, values, text if may_read else "", analyser, ids).meets(query.condition)
+    return _Object(acl, values, text if may_read else "", analyser.asking(query.locale), ids).meets(query.condition)
 
 
 def compares(condition: Condition, acl: int, values: Mapping[str, Sequence[Value]]) -> bool:
@@ -154,7 +160,11 @@ class _Object(_Properties):
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
-        self._stems = ([stems for value in metadata for stems in analyser.stem_all(value)], analyser.stem_all(text))
+        language = analyser.language_of(values, text)
+        self._stems = (
+            [stems for value in metadata for stems in analyser.stem_all(value, language)],
+            analyser.stem_all(text, language),
+        )
 
     def finds(self, keywords: Keywords) -> bool:
         match keywords:

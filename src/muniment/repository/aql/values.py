@@ -16,7 +16,7 @@ Kind: TypeAlias = properties.PropertyKind
 LONGEST_BOUND = 100
 """The longest bound of a range of strings, in characters."""
 
-_NOT_KEYWORDS = frozenset({"owner_name", "acl_name"})
+_NOT_KEYWORDS = frozenset({"owner_name", "acl_name", "language_code"})
 _SYSTEM = ("r_", "i_", "a_")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?")
@@ -30,7 +30,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
     """List the metadata that keywords look at, in a fixed order: title, subject, object_name, then the others by name.
 
     These are all string values except those that no person wrote: values that the repository writes (``r_``, ``i_``,
-    ``a_``), owner and ACL names, and values of properties of kind id, which ``ids`` names.
+    ``a_``), owner and ACL names, codes of languages, and values of properties of kind id, which ``ids`` names.
     """
     leading = [name for name in ("title", "subject", "object_name") if name in values]
     for name in (*leading, *sorted(set(values).difference(leading))):

@@ -238,6 +238,7 @@ def _question(
             words=page_request.words,
             meaning=page_request.meaning,
             marks=page_request.marks,
+            locale=search_requests.locale(page_request.repeated),
         )
         page = results.search(
             *(cx, snapshot, repository, principals, question, page_request.now),

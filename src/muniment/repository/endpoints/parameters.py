@@ -65,7 +65,12 @@ FACET_IDS = Parameter(
 )
 LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
 COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
-QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the repository's language.")
+QUERY_LOCALE = Parameter(
+    "query-locale",
+    "The language of the keywords, such as `de` or `de_DE`, if the repository's texts have several. Without it, a word "
+    "is looked up in each of them.",
+)
+SAVED_LOCALE = Parameter("query-locale", "Accepted, and has no effect: give it where the search is executed.")
 WORDS = Parameter(
     "words",
     "How many of the words of a question a hit needs: `all`; `any`; or `auto`, which is `any` if fewer than a page "
@@ -145,7 +150,7 @@ MAX_RESULTS = Parameter(
 )
 STORED_RESULTS = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS)
 STORING = (MAX_RESULTS, *STORED_RESULTS, WAIT_FOR)
-SAVING = (QUERY_LOCALE,)
+SAVING = (SAVED_LOCALE,)
 
 SHOWING = (VIEW, LINKS)
 

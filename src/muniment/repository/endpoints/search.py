@@ -249,6 +249,7 @@ def question_of(
         marks=asked.marks,
         collapse=asked.collapse,
         meaning=asked.meaning,
+        locale=search_requests.locale(asked.repeated),
     )
 
 

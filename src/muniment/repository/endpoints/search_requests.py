@@ -24,6 +24,7 @@ from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _SHORT = 4096
+_LONGEST_LOCALE = 40
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
 
 
@@ -116,6 +117,11 @@ async def _read(context: RepositoryContext, length: int, reading: Callable[[], Q
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
+def locale(repeated: Mapping[str, str]) -> str:
+    """Return the locale that names the language of the keywords; empty without one."""
+    return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
+
+
 def limits(options: RepositoryOptions) -> QueryLimits:
     """Return how deep and how long a query may be."""
     return QueryLimits(options.max_query_depth, options.max_query_clauses)
@@ -144,7 +150,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
-    link_parameters = (*own, "facet-id-constraints", "words", "meaning", "collapse", *SHOWING)
+    link_parameters = (*own, "facet-id-constraints", "query-locale", "words", "meaning", "collapse", *SHOWING)
     repeated = {name: query[name] for name in link_parameters if name in query}
     return AskedSearch(
         page=collections.read_number(query),

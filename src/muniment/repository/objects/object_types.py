@@ -84,6 +84,7 @@ BUILT_IN = (
             _writable("subject"),
             _writable("keywords", repeating=True),
             _writable("authors", repeating=True),
+            _writable("language_code"),
             _writable("a_content_type"),
             _read_only("owner_name"),
             _read_only("acl_name"),

@@ -45,7 +45,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
     nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
     ``collapse`` is for ``copies`` alone: copies of hits are left out. ``meaning`` says whether what is near in meaning
-    is found, too; None: where any of the words is enough.
+    is found, too; None: where any of the words is enough. ``locale`` names the language of the keywords, if known.
     """
 
     query: Query
@@ -60,6 +60,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     marks: bool = False
     collapse: bool = False
     meaning: bool | None = None
+    locale: str = ""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -345,7 +346,8 @@ def prepare(
 ) -> Search:
     """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
     query_to_bind = _relaxed_query(question) or question.query
-    query = bind_query(cx, repository, principals, memory, query_to_bind, now)
+    bound_query = bind_query(cx, repository, principals, memory, query_to_bind, now)
+    query = msgspec.structs.replace(bound_query, locale=question.locale)
     bound_facets, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(bound_facets)
     search = Search(
@@ -427,9 +429,8 @@ def bind_query(
 
 def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
     """Return the query for those objects that meet one more condition."""
-    if query.condition is None:
-        return BoundQuery(query.types, condition)
-    return BoundQuery(query.types, ConditionSet("AND", (query.condition, condition)))
+    both = condition if query.condition is None else ConditionSet("AND", (query.condition, condition))
+    return msgspec.structs.replace(query, condition=both)
 
 
 def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:

@@ -47,6 +47,7 @@ _HEADINGS: Mapping[str, str] = {
     "subject": "Subject",
     "keywords": "Keywords",
     "authors": "Authors",
+    "language_code": "Language",
     "a_content_type": "Format",
     "r_full_content_size": "Size",
     "owner_name": "Owner",

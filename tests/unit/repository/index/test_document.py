@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from muniment.repository.index.document import document
 from muniment.repository.index.tantivy import fields
-from muniment.repository.index.tantivy.analysis import LANGUAGES, Analyser
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.languages import LANGUAGES
 from tests.properties.shelves import Row
 
 

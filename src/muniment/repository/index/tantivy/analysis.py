@@ -6,16 +6,18 @@ a word, so that searches find any part of a sentence. Among stems, bigrams stand
 Japanese and Korean characters, and words have variants (``variants``).
 """
 
+import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import tantivy
 
 from muniment.repository.aql import patterns
 from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.aql.tree import Term
-from muniment.repository.index.tantivy import variants
+from muniment.repository.aql.tree import Term, Value
+from muniment.repository.index.tantivy import languages, variants
+from muniment.repository.index.tantivy.languages import LANGUAGES, MARKS
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
@@ -26,13 +28,6 @@ _WILD_WORD = re.compile(r"(?:[^\W_]|[*?])+")
 
 _FEW = 100
 _REMEMBERED = 20_000
-
-LANGUAGES = frozenset(
-    {"Arabic", "Danish", "Dutch", "English", "Finnish", "French", "German", "Greek", "Hungarian", "Italian"}
-    | {"Norwegian", "Portuguese", "Romanian", "Russian", "Spanish", "Swedish", "Tamil", "Turkish"}
-)
-"""Languages whose words can be reduced to stems."""
-
 
 _WITHOUT_STOP_LIST = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
 """Languages whose stop words the engine does not know."""
@@ -59,71 +54,134 @@ class Span(NamedTuple):
 class Way(NamedTuple):
     """Words that an object holds one after the other if it matches a term. They are ``stems``, or exact words.
 
-    ``beginning`` is the first of them, as a text holds it. ``has_bigrams``: some are bigrams.
+    ``beginning`` is the first of them, as a text holds it. ``has_bigrams``: some are bigrams. Stems are those of the
+    index's own language, or of the further ``language``. ``counted_as`` gives, for each of the words, its stems in
+    every language of the index; it is empty if there is one language.
     """
 
     stems: bool
     words: list[tuple[int, str]]
     beginning: str
     has_bigrams: bool = False
+    language: str = ""
+    counted_as: Sequence[Sequence[str]] = ()
 
 
 class Analyser:
     """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
 
-    ``language`` is one of ``LANGUAGES``. ``stop_words`` are those that it does not count among its own. Without
-    ``varied``, stems have neither bigrams nor variants, as in indexes of earlier formats. Raises ValueError for another
-    language.
+    ``language`` is one of ``LANGUAGES``, and so are ``others``, the further languages of texts. A method that takes the
+    language of a text takes one of ``others``, or an empty string for the analyser's own. ``stop_words`` are those that
+    it does not count among its own. Without ``varied``, stems have neither bigrams nor variants, as in indexes of
+    earlier formats. Raises ValueError for another language.
     """
 
-    def __init__(self, language: str = "English", stop_words: Iterable[str] = (), *, varied: bool = True) -> None:
-        if language not in LANGUAGES:
-            raise ValueError(f"There is no stemming for {language!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
+    def __init__(
+        self,
+        language: str = "English",
+        stop_words: Iterable[str] = (),
+        *,
+        varied: bool = True,
+        others: Collection[str] = (),
+    ) -> None:
+        for each in (language, *others):
+            if each not in LANGUAGES:
+                raise ValueError(f"There is no stemming for {each!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
         self.language = language
+        self.others = tuple(sorted(set(others) - {language}))
+        self._stems_of = {each: _stemming(each) for each in self.others}
         self.varied = varied
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
-        self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
-        self._stopping = _stopping(language, stop_words)
+        self.stems: tantivy.TextAnalyzer = _stemming(language)
+        self._stop_words = tuple(stop_words)
+        self._stopping = _stopping(language, self._stop_words)
+        self._asked = ""
+        self._asking: dict[str, Analyser] = {}
         self._folded_characters: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
-    def stem(self, text: str) -> list[tuple[int, str]]:
+    def asking(self, locale: str) -> "Analyser":
+        """Return the analyser of keywords in the language that a locale names, if it is one of several here; else this.
+
+        It looks up the stems of that language, and knows its stop words.
+        """
+        language = languages.named(locale) if locale and self.others else ""
+        if language not in (self.language, *self.others):
+            return self
+        if language not in self._asking:
+            one = copy.copy(self)
+            one._asked, one._stopping = language, _stopping(language, self._stop_words)
+            self._asking[language] = one
+        return self._asking[language]
+
+    def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
+        """Return the language of an object with these values and this ``normal`` text, if it is one of ``others``."""
+        if not self.others:
+            return ""
+        language = languages.of_property(values) or languages.detect(text)
+        return language if language in self.others else ""
+
+    def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
+        """Return the language of an object's metadata, if it is one of ``others``.
+
+        It does not depend on the text, which is hidden from those who may only browse the object.
+        """
+        return self.language_of(values, "")
+
+    def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
-        return self._stem(self._bigrams(normal(text)))
+        return self._stem(self._in_stems(self._bigrams(normal(text)), language))
 
-    def stem_all(self, text: str) -> list[list[tuple[int, str]]]:
+    def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
         """Split text into stems, and each of its variants."""
-        return [self._stem(each) for each in self.spellings(normal(text))]
+        return [self._stem(each) for each in self.spellings(normal(text), language)]
 
-    def spellings(self, text: str) -> list[str]:
+    def spellings(self, text: str, language: str = "") -> list[str]:
         """Return a ``normal`` text and its variants as an index splits them into stems."""
         if not self.varied:
             return [text]
         text = variants.bigrams(text)
-        return [text, *variants.variants(text)]
+        return [self._in_stems(each, language) for each in (text, *variants.variants(text))]
 
     def ways(self, text: str) -> list[Way]:
         """Say by which words an index finds a term: any of these ways is enough. There is none without a word.
 
+        With a language of its own, a query also finds its words as they are written, in texts of other languages.
         A character that stands alone where others of its script are held as bigrams is found as it is written.
         """
         text = normal(text)
-        exact = self.exact(text)
-        if not exact:
+        exact_words = self.exact(text)
+        if not exact_words:
             return []
+        as_written = Way(False, exact_words, exact_words[0][1])
         if self.varied and variants.stands_alone(text):
-            return [Way(False, exact, exact[0][1])]
+            return [as_written]
         with_bigrams = self._bigrams(text)
-        as_written = Way(True, self._stem(with_bigrams), exact[0][1], with_bigrams != text)
-        ways = [as_written]
+        ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
         for variant in variants.of_words(with_bigrams) if self.varied else ():
             exact = self.exact(variant)
             if exact:
-                ways.append(Way(True, self._stem(variant), exact[0][1]))
-        return ways
+                ways += self._in_each_language(variant, exact[0][1])
+        return [*ways, as_written] if self._asked else ways
+
+    def _in_each_language(self, text: str, beginning: str, has_bigrams: bool = False) -> list[Way]:
+        if not self.others:
+            return [Way(True, self._stem(text), beginning, has_bigrams)]
+        stems = {language: self._stem(self._in_stems(text, language)) for language in ("", *self.others)}
+        if self._asked:
+            language = "" if self._asked == self.language else self._asked
+            return [Way(True, stems[language], beginning, has_bigrams, language)]
+        counted_as = [[stem for _, stem in word] for word in zip(*stems.values(), strict=True)]
+        return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
+
+    def _in_stems(self, text: str, language: str) -> str:
+        """Write the marked stems of a further language in the place of a ``normal`` text with bigrams."""
+        if not language:
+            return text
+        return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
 
     def _bigrams(self, text: str) -> str:
         return variants.bigrams(text) if self.varied else text
@@ -184,31 +242,36 @@ class Analyser:
             folded_character = self._folded_characters[character] = words[0][1][0] if words else " "
         return folded_character
 
-    def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:
+    def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
         """Split a ``normal`` text into words, or into stems, with their characters; ``most``: the first ones."""
-        if not (stemmed and self.varied and variants.has_bigrams(text)):
+        if not (stemmed and self.varied and (language or variants.has_bigrams(text))):
             words = self.stems if stemmed else self.exact_words
             return [
                 Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
                 for each in words.pre_tokenize(text).tokens[:most]
             ]
         with_bigrams = variants.bigrams_with_places(text)
-        return [
+        words = self._stems_of[language] if language else self.stems
+        spans = [
             Span(
                 each.position,
                 each.text,
                 with_bigrams.starts[each.char_offset_from],
                 with_bigrams.ends[each.char_offset_to - 1],
             )
-            for each in self.stems.pre_tokenize(with_bigrams.text).tokens[:most]
+            for each in words.pre_tokenize(with_bigrams.text).tokens[:most]
         ]
+        if not language:
+            return spans
+        marked = dict(self._stem(" ".join([span.word + MARKS[language] for span in spans])))
+        return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
-    def all_spans(self, text: str, stemmed: bool) -> list[Span]:
+    def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
         """Split a ``normal`` text as ``spans`` does; with its variants, if these are stems.
 
         A variant covers the words for which it stands. It begins two places after what precedes it, as in an index.
         """
-        spans = self.spans(text, stemmed)
+        spans = self.spans(text, stemmed, language=language)
         if not (stemmed and self.varied):
             return spans
         place = spans[-1].place + 2 if spans else 0
@@ -216,7 +279,7 @@ class Analyser:
         for variant in variants.variants_with_places(with_bigrams.text):
             for piece in variant:
                 start, end = with_bigrams.starts[piece.start], with_bigrams.ends[piece.end - 1]
-                stems = self._stem(piece.text)
+                stems = self._stem(self._in_stems(piece.text, language))
                 spans += [Span(place + at, stem, start, end) for at, stem in stems]
                 place += max(len(stems), 1)
             place += 1
@@ -230,6 +293,10 @@ def _folding() -> tantivy.TextAnalyzerBuilder:
         .filter(tantivy.Filter.ascii_fold())
         .filter(tantivy.Filter.lowercase())
     )
+
+
+def _stemming(language: str) -> tantivy.TextAnalyzer:
+    return _folding().filter(tantivy.Filter.stemmer(language)).build()
 
 
 def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:

@@ -243,7 +243,10 @@ class Compiler:
 
     def _term_of(self, term: Term, stems: str, words: str) -> Query:
         """Make the query for a term in any of its ways. An object that holds several of them scores the best."""
-        ways = [self._words(stems if way.stems else words, way.words) for way in self._analyser.ways(term.text)]
+        ways = [
+            self._words(stems if way.stems else words, way.words, way.counted_as)
+            for way in self._analyser.ways(term.text)
+        ]
         return any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
 
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
@@ -322,10 +325,14 @@ class Compiler:
         one of the words.
         """
         queries = []
-        stems = [
-            [stem for _, stem in self._analyser.stem(word.text)] for word in self._analyser.without_stop_words(words)
+        pairs = [
+            [*word, *following]
+            for language in ("", *self._analyser.others)
+            for word, following in itertools.pairwise(
+                [stem for _, stem in self._analyser.stem(word.text, language)]
+                for word in self._analyser.without_stop_words(words)
+            )
         ]
-        pairs = [[*word, *following] for word, following in itertools.pairwise(stems)]
         for field in self._searched_fields[readable]:
             for word in self._analyser.content_words(words):
                 as_written = self._words(field.words, self._analyser.exact(word.text))
@@ -336,14 +343,14 @@ class Compiler:
                     queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
         return queries
 
-    def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
+    def _words(self, field: str, words: list[tuple[int, str]], counted_as: Sequence[Sequence[str]] = ()) -> Query:
         if not words:
             return Query.empty_query()
         if len(words) == 1:
-            return self._word(field, words[0][1])
+            return self._word(field, words[0][1], counted_as)
         first_place = words[0][0]
         phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
-        return self._weigh(phrase, field, [word for _, word in words])
+        return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
         """Say whether every object that a leaf finds scores 1: a single word that begins with a wildcard."""
@@ -384,12 +391,14 @@ class Compiler:
             return []
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
 
-    def _word(self, field: str, word: str) -> Query:
-        return self._weigh(Query.term_query(self._schema, field, word, "freq"), field, [word])
+    def _word(self, field: str, word: str, counted_as: Sequence[Sequence[str]] = ()) -> Query:
+        return self._weigh(Query.term_query(self._schema, field, word, "freq"), field, [word], counted_as)
 
-    def _weigh(self, query: Query, field: str, words: Sequence[str]) -> Query:
+    def _weigh(self, query: Query, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> Query:
         """Give a query for a word or a phrase the weight that it has for the caller."""
-        return query if self._rarity is None else Query.boost_query(query, self._rarity.factor(field, words))
+        if self._rarity is None:
+            return query
+        return Query.boost_query(query, self._rarity.factor(field, words, counted_as))
 
     def _term(self, field: str, value: str) -> Query:
         return Query.term_query(self._schema, field, value, "basic")

@@ -11,7 +11,7 @@ import tantivy
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import OtherFormat, Snapshot
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import failures, fields
+from muniment.repository.index.tantivy import failures, fields, languages
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.snapshot import SnapshotMemory, TantivySnapshot
 from muniment.repository.refusals import IndexUnavailable
@@ -21,10 +21,11 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The format and the language of an index: a search reads it by these."""
+    """The format and the languages of an index: a search reads it by these. ``others``: its further languages."""
 
     format: int
     language: str
+    others: tuple[str, ...] = ()
 
 
 class TantivyIndex:
@@ -80,26 +81,33 @@ class TantivyIndex:
         except OtherFormat as error:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
         self._format = about.format
-        self._analyser = Analyser(about.language, self._stop_words, varied=about.format >= fields.VARIED)
+        varied = about.format >= fields.VARIED
+        self._analyser = Analyser(about.language, self._stop_words, varied=varied, others=about.others)
         return _open_folder(self._folder, self._analyser)
 
 
 class TantivyWriter:
     """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
 
-    Raises IndexUnavailable if another process writes to it, OtherFormat if it has another format or language.
+    ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if another process
+    writes to it, OtherFormat if it has another format or other languages, DetectorMissing.
     """
 
-    def __init__(self, folder: Path, language: str = "English") -> None:
+    def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:
         self._folder = folder
-        self._analyser = Analyser(language)
+        self._analyser = Analyser(language, others=others)
+        if self._analyser.others:
+            languages.check_detector()
         self._schema = fields.schema()
         with failures.as_refusals("the index could not be opened for writing"):
-            _prepare(folder, self._schema, language)
+            _prepare(folder, self._schema, _About(fields.FORMAT, language, self._analyser.others))
             # The writer does not keep the index: that would keep files open which merges soon replace.
             about = _read_about(folder, {fields.FORMAT})
-            if about.language != language:
-                raise OtherFormat(f"The repository's index is in {about.language}, and its language is {language} now.")
+            if (about.language, about.others) != (language, self._analyser.others):
+                was, now = (
+                    " and ".join(each) for each in ((about.language, *about.others), (language, *self._analyser.others))
+                )
+                raise OtherFormat(f"The repository's index is in {was}, and its texts are in {now} now.")
             index = _open_folder(folder, self._analyser)
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
@@ -172,11 +180,11 @@ def _open_folder(folder: Path, analyser: Analyser) -> tantivy.Index:
     return index
 
 
-def _prepare(folder: Path, schema: tantivy.Schema, language: str) -> None:
+def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (folder / "meta.json").exists():
         return
-    (folder / _ABOUT).write_bytes(msgspec.json.encode(_About(fields.FORMAT, language)))
+    (folder / _ABOUT).write_bytes(msgspec.json.encode(about))
     tantivy.Index(schema, str(folder))
 
 

@@ -44,6 +44,10 @@ def examine(
     document = _document(searcher, compiler, key)
     if document is None:
         return None
+    may_read = search.visible.may_read(document)
+    language = analyser.language_of(document.values, document.text)
+    metadata_language = analyser.language_of_metadata(document.values)
+    has_two = may_read and language != metadata_language
 
     def weight(one: Query) -> float | None:
         hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
@@ -60,15 +64,17 @@ def examine(
     weights = [(weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves]
     is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
     finder = Finder(analyser, query_leaves)
-    places = _properties(finder, document, is_in_metadata)
+    if has_two:
+        is_in_metadata = [anywhere is not None for anywhere, _ in weights]
+    places = _properties(finder, document, is_in_metadata, language if has_two else metadata_language)
     beginning = document.text[: MOST_COMPARED // max(sum(is_in_metadata), 1)]
     in_text = [
-        finder.occurs(beginning, at) if weights[at][1] is not None else weights[at][0] is not None
+        finder.occurs(beginning, at, language) if places[at] != () else weights[at][0] is not None
         for at in range(len(query_leaves))
     ]
     return Examination(
         document,
-        search.visible.may_read(document),
+        may_read,
         score if score is None or any(leaves(search.query.condition)) else 0.0,
         tuple(
             LeafWeight(leaf, shown_term(leaf), anywhere, in_metadata, is_in_text, names)
@@ -92,13 +98,15 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
     return fields.read_document(searcher.doc(hits[0][1]))
 
 
-def _properties(finder: Finder, document: Document, in_metadata: Sequence[bool]) -> list[tuple[str, ...] | None]:
+def _properties(
+    finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
+) -> list[tuple[str, ...] | None]:
     """Name, for each leaf that was found in the metadata, the properties that hold it."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]
     return [
-        tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at))) if is_found else ()
+        tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at, language))) if is_found else ()
         for at, is_found in enumerate(in_metadata)
     ]
 

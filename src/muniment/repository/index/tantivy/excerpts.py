@@ -48,42 +48,48 @@ class Finder:
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
 
-    def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
+    def excerpt(
+        self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
+    ) -> str | None:
         """Cut out the part of a text where most of these leaves match; None when nothing matches.
 
         It is the first such part in the first piece of 64 KiB in which anything matches. ``leaves`` are places in the
         sequence of the finder's leaves; None means all of them. Unless ``thorough``, it looks at the first piece alone.
+        ``language`` is that of the text, if it is not the analyser's own.
         """
-        patterns = self._patterns_of(leaves)
+        patterns = self._patterns_of(leaves, language)
         places = self._places(text, patterns, thorough) if patterns else []
         return cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return where an excerpt holds any of the leaves: the first character of each match, and the one behind it."""
+        """Return where an excerpt holds any of the leaves: the first character of each match, and the one behind it.
+
+        The excerpt counts as a text of every language of the analyser.
+        """
         begin = len(excerpt) - len(excerpt.lstrip(_MORE))
         text = normal(excerpt.strip(_MORE))
         breaks = [at for at, character in enumerate(text) if character == BREAK]
         matches = set[tuple[int, int]]()
-        spans_of: dict[bool, list[Span]] = {}
-        for pattern in self._patterns_of(None):
-            if pattern.stemmed not in spans_of:
-                spans_of[pattern.stemmed] = self._analyser.all_spans(text, pattern.stemmed)
-            spans = spans_of[pattern.stemmed]
+        spans_of = _Spans(self._analyser, text)
+        for pattern in self._all_patterns:
+            spans = spans_of[pattern]
             matches |= {(spans[at].start, pattern.end(spans, at)) for at in pattern.starts(spans)}
         return tuple(
             (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
             for start, end in _merge(sorted(matches))
         )
 
-    def occurs(self, text: str, leaf: int) -> bool:
+    def occurs(self, text: str, leaf: int, language: str = "") -> bool:
         """Say whether the leaf at this place in the sequence of the finder's leaves matches in a text."""
-        patterns = self._patterns[leaf]
+        patterns = self._patterns_of([leaf], language)
         return bool(patterns) and bool(self._places(text, patterns, True))
 
-    def _patterns_of(self, leaves: Collection[int] | None) -> list["_Pattern"]:
-        if leaves is None:
-            return self._all_patterns
-        return [pattern for at in leaves for pattern in self._patterns[at]]
+    def _patterns_of(self, leaves: Collection[int] | None, language: str) -> list["_Pattern"]:
+        """List the patterns of some leaves, or of all, that may match in a text of a language."""
+        patterns = self._all_patterns if leaves is None else [each for at in leaves for each in self._patterns[at]]
+        if not self._analyser.others:
+            return patterns
+        return [pattern for pattern in patterns if not pattern.stemmed or pattern.language == language]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
@@ -123,20 +129,19 @@ class Finder:
         word = _WORD.match(text, at) if len(pattern.words) == 1 and not pattern.inside else None
         if word is None:
             beginning = text[at : at + pattern.reach]
-            return pattern.matches(self._analyser.spans(beginning, pattern.stemmed, pattern.places), 0)
+            spans = self._analyser.spans(beginning, pattern.stemmed, pattern.places, pattern.language)
+            return pattern.matches(spans, 0)
         answer = pattern.answers.recall(word[0])
         if answer is None:
-            spans = self._analyser.spans(word[0], pattern.stemmed)
+            spans = self._analyser.spans(word[0], pattern.stemmed, language=pattern.language)
             answer = pattern.answers.keep(word[0], pattern.matches(spans, 0))
         return answer
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
         places: list[_Place] = []
-        spans_of: dict[bool, list[Span]] = {}
+        spans_of = _Spans(self._analyser, text)
         for pattern in patterns:
-            if pattern.stemmed not in spans_of:
-                spans_of[pattern.stemmed] = self._analyser.all_spans(text, pattern.stemmed)
-            spans = spans_of[pattern.stemmed]
+            spans = spans_of[pattern]
             places += [(spans[at].start, pattern) for at in itertools.islice(pattern.starts(spans), 1)]
         return places
 
@@ -239,7 +244,8 @@ class _Pattern:
     """Words that match a leaf, one after the other, and the beginning of the first, which is searched for in the text.
 
     Each word is a place with patterns, of which one is enough. They match stems if ``stemmed``, else exact words. With
-    ``inside``, they may begin inside a word of the text. A ``phrase`` is its words as they are.
+    ``inside``, they may begin inside a word of the text. A ``phrase`` is its words as they are. Stems are those of
+    ``language``, or of the analyser's own.
     """
 
     def __init__(
@@ -251,11 +257,12 @@ class _Pattern:
         stemmed: bool = False,
         inside: bool = False,
         phrase: Sequence[str] = (),
+        language: str = "",
     ) -> None:
         self.answers: Memory[str, bool] = Memory(_REMEMBERED)
         self.leaf, self.weight, self.reach = leaf
         self.words, self.beginning = words, beginning
-        self.stemmed, self.inside, self.phrase = stemmed, inside, phrase
+        self.stemmed, self.inside, self.phrase, self.language = stemmed, inside, phrase, language
         first_words = words[0][1]
         self._literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
         self._wild = [each for each in first_words if len(each.pieces) > 1]
@@ -291,6 +298,20 @@ class _Pattern:
         return True
 
 
+class _Spans:
+    """The words of a text as each pattern looks at them. The text is split once for each kind of words."""
+
+    def __init__(self, analyser: Analyser, text: str) -> None:
+        self._analyser, self._text = analyser, text
+        self._spans: dict[tuple[bool, str], list[Span]] = {}
+
+    def __getitem__(self, pattern: _Pattern) -> list[Span]:
+        kind = (pattern.stemmed, pattern.language)
+        if kind not in self._spans:
+            self._spans[kind] = self._analyser.all_spans(self._text, *kind)
+        return self._spans[kind]
+
+
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
     """Make the patterns of a leaf. A term has one for each of its ways. There is none without a word."""
     about = _Leaf(number, 1.0, 4 * len(leaf.text) + 200)
@@ -323,7 +344,7 @@ def _of_way(about: _Leaf, way: Way) -> _Pattern:
     if len(beginning) > 3:
         # Other forms of a word may end differently from its stem (happi, happy; love, loving).
         beginning = beginning.rstrip("aeiouy") or beginning
-    return _Pattern(about, _literal(way.words), beginning, stemmed=True, inside=way.has_bigrams)
+    return _Pattern(about, _literal(way.words), beginning, stemmed=True, inside=way.has_bigrams, language=way.language)
 
 
 def _fuzzy(about: _Leaf, analyser: Analyser, term: Term, way: Way) -> _Pattern:

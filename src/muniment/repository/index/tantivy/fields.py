@@ -95,7 +95,10 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored parts of a document, without its text. Formats before DATED have neither ``seq`` nor ``modified``."""
+    """The stored parts of a document, without its text. Formats before DATED have neither ``seq`` nor ``modified``.
+
+    ``language`` is the language of the text, if it is one of the index's further languages.
+    """
 
     key: str
     type: str
@@ -106,6 +109,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int = 0
     modified: Instant = 0
     embedding: int = 0
+    language: str = ""
 
 
 class FoundBy(msgspec.Struct, frozen=True):
@@ -171,29 +175,35 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     engine_document.add_text(KEY, document.key)
     engine_document.add_unsigned(NUMBER, document.seq)
     engine_document.add_integer(MODIFIED, document.modified)
-    engine_document.add_bytes(SOURCE, source(document))
+    language = analyser.language_of(document.values, document.text)
+    engine_document.add_bytes(SOURCE, source(document, language))
     if document.embedding:
         engine_document.add_unsigned(EMBEDDING, document.embedding)
     engine_document.add_text(TYPE, document.type)
     engine_document.add_text(ACL, str(document.acl))
     engine_document.add_text(OWNER, document.owner)
     engine_document.add_json(PROPERTIES, _by_kind(document.values))
-    variants = []
-    for text in _weighted_texts(document):
-        stemmed, *others = analyser.spellings(text)
-        variants += others
-        for pair in (ANYWHERE, METADATA):
-            engine_document.add_text(pair.stems, stemmed)
-            engine_document.add_text(pair.words, text)
-    for variant in variants:
-        engine_document.add_text(METADATA.stems, variant)
-    stemmed, *others = analyser.spellings(document.text)
-    engine_document.add_text(ANYWHERE.stems, stemmed)
-    engine_document.add_text(ANYWHERE.words, document.text)
-    for variant in itertools.chain(variants, others):
-        engine_document.add_text(ANYWHERE.stems, variant)
+    metadata = list(_weighted_texts(document))
+    metadata_language = analyser.language_of_metadata(document.values)
+    spellings = [analyser.spellings(text, metadata_language) for text in metadata]
+    _add_words(engine_document, METADATA, metadata, spellings)
+    if language != metadata_language:
+        spellings = [analyser.spellings(text, language) for text in metadata]
+    spellings.append(analyser.spellings(document.text, language))
+    _add_words(engine_document, ANYWHERE, [*metadata, document.text], spellings)
     engine_document.add_bytes(TEXT, document.text.encode())
     return engine_document
+
+
+def _add_words(
+    engine_document: tantivy.Document, pair: WordFields, texts: Sequence[str], spellings: Sequence[Sequence[str]]
+) -> None:
+    """Add texts to a pair of fields; of their spellings, the first ones, and behind all of these the variants."""
+    for text, (stemmed, *_) in zip(texts, spellings, strict=True):
+        engine_document.add_text(pair.stems, stemmed)
+        engine_document.add_text(pair.words, text)
+    for variant in itertools.chain.from_iterable(variants for _, *variants in spellings):
+        engine_document.add_text(pair.stems, variant)
 
 
 def _weighted_texts(document: Document) -> Iterator[str]:
@@ -209,8 +219,8 @@ def _weighted_texts(document: Document) -> Iterator[str]:
     yield from others
 
 
-def source(document: Document) -> bytes:
-    """Write the stored parts of a document, without its text."""
+def source(document: Document, language: str = "") -> bytes:
+    """Write the stored parts of a document, without its text. ``language`` is that of the text, if a further one."""
     return _encoder.encode(
         Source(
             document.key,
@@ -222,6 +232,7 @@ def source(document: Document) -> bytes:
             document.seq,
             document.modified,
             document.embedding,
+            language,
         )
     )
 

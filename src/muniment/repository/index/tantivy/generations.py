@@ -16,8 +16,8 @@ from pathlib import Path
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
 from muniment.repository.index.contract import Index, IndexWriter, RepositoryIndex, Snapshot
-from muniment.repository.index.tantivy.analysis import LANGUAGES
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.languages import LANGUAGES
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 

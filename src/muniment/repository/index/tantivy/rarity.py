@@ -91,14 +91,15 @@ class Rarity:
         self._ranked = ranked
         self._seen_counts = seen_counts
 
-    def factor(self, field: str, words: Sequence[str]) -> float:
+    def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
         """Return the factor for the engine's score of a word or phrase of a field, which consists of these words.
 
-        A word has one weight for a caller, whether it is found in all of an object or in its metadata.
+        A word has one weight for a caller, whether it is found in all of an object or in its metadata. ``counted_as``
+        gives, for each word, its stems in all languages: their objects count together, because each has one language.
         """
         exact = field in fields.EXACT
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
-        return sum(self.weight(word, exact) for word in words) / own
+        return sum(self.weight(stems, exact) for stems in counted_as or [[word] for word in words]) / own
 
     def by_forms(self, field: str, pattern: Pattern, found: Query) -> Query:
         """Make the query that ranks what a pattern finds in a field of exact words; ``found`` finds it unranked.
@@ -108,7 +109,7 @@ class Rarity:
         """
         if pattern not in self._ranked:
             return found
-        forms, weight = self._forms(pattern), self.weight(pattern, exact=True)
+        forms, weight = self._forms(pattern), self.weight([pattern], exact=True)
         scores = []
         for word in forms.words:
             if holding := self._searcher.doc_freq(field, word):
@@ -127,10 +128,10 @@ class Rarity:
             self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
         return forms
 
-    def weight(self, sought: str | Pattern, exact: bool) -> float:
-        """Return the weight of a word, exact or as a stem, or of a pattern: the greater, the fewer objects hold it."""
+    def weight(self, sought: Sequence[str | Pattern], exact: bool) -> float:
+        """Return the weight of exact words, stems or patterns that count as one: the greater, the fewer objects."""
         everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
-        return _idf(self.finding(sought, exact), everything)
+        return _idf(sum(self.finding(each, exact) for each in sought), everything)
 
     def finding(self, sought: str | Pattern, exact: bool) -> int:
         """Count the objects that the caller finds by a word or a pattern."""

@@ -12,6 +12,7 @@ from tantivy import DocAddress, FieldType, Query
 from muniment.repository.index.contract import DocumentDigest
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
+from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import all_of
 
 _AT_A_TIME = 500
@@ -110,9 +111,10 @@ class Reading:
         return wrong
 
 
-def digest(document: Document) -> DocumentDigest:
+def digest(document: Document, analyser: Analyser) -> DocumentDigest:
     """Make the digest of a document that the index would hold, had it been written now."""
-    hash_ = _hash(fields.source(document), document.text, document.seq, document.modified)
+    source = fields.source(document, analyser.language_of(document.values, document.text))
+    hash_ = _hash(source, document.text, document.seq, document.modified)
     return DocumentDigest(document.seq, document.key, hash_)
 
 

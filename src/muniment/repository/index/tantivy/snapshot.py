@@ -187,9 +187,9 @@ class TantivySnapshot:
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             seen_counts = self._seen_by(compiler, search.visible)
-            weighing = self._weighing(compiler, search.visible, seen_counts, plan.compiled.ranked)
-            plain = self._compiler()
-            return examining.examine(self._searcher, plain, weighing, self._analyser, search, query, key)
+            weighing = self._weighing(compiler, search, seen_counts, plan.compiled.ranked)
+            plain, analyser = self._compiler(locale=search.query.locale), self._analyser.asking(search.query.locale)
+            return examining.examine(self._searcher, plain, weighing, analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
@@ -236,7 +236,7 @@ class TantivySnapshot:
 
     def digest(self, document: Document) -> DocumentDigest:
         """Make the digest that ``digests`` would return for an index in which this release has written the document."""
-        return reading.digest(document)
+        return reading.digest(document, self._analyser)
 
     def _check_numbered(self) -> None:
         if not self.numbered:
@@ -245,14 +245,14 @@ class TantivySnapshot:
     def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
         query_bytes = _encoder.encode(search.query)
-        compiler = self._compiler()
+        compiler = self._compiler(locale=search.query.locale)
         plan = self._plan(compiler, search, query_bytes)
         compiled_query = plan.compiled
         if compiled_query.leaves:
             seen_counts = self._seen_by(compiler, search.visible)
             hits = seen_counts.compiled.answer(
                 query_bytes,
-                lambda: self._weighing(compiler, search.visible, seen_counts, compiled_query.ranked).hits(search.query),
+                lambda: self._weighing(compiler, search, seen_counts, compiled_query.ranked).hits(search.query),
                 _SIZES * len(query_bytes) + len(compiled_query.ranked) * rarity.MOST_FORMS * rarity.FORM_BYTES,
             )
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
@@ -263,20 +263,18 @@ class TantivySnapshot:
             plan = plan._replace(compiled=compiled_query._replace(needs_all=False, level=None))
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
 
-    def _compiler(self, rarity: Rarity | None = None) -> Compiler:
-        return Compiler(
-            *(self._index, self._schema, self._format, self._analyser, self._memory.permissions),
-            rarity,
-        )
+    def _compiler(self, rarity: Rarity | None = None, locale: str = "") -> Compiler:
+        analyser = self._analyser.asking(locale)
+        return Compiler(self._index, self._schema, self._format, analyser, self._memory.permissions, rarity)
 
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
         return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
 
     def _weighing(
-        self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern]
+        self, compiler: Compiler, search: Search, seen_counts: SeenCounts, ranked: Collection[Pattern]
     ) -> Compiler:
         """Return a compiler by which words weigh what they weigh for the caller, and these patterns are ranked."""
-        return self._compiler(self._rarity(compiler, visible, seen_counts, ranked))
+        return self._compiler(self._rarity(compiler, search.visible, seen_counts, ranked), search.query.locale)
 
     def _rarity(
         self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern] = ()
@@ -308,7 +306,7 @@ class TantivySnapshot:
             return plan
         compiled_query = compiler.compile(search.query)
         query_leaves = [each.leaf for each in compiled_query.leaves]
-        finder = excerpts.Finder(self._analyser, query_leaves)
+        finder = excerpts.Finder(self._analyser.asking(search.query.locale), query_leaves)
         plan = _Plan(compiled_query, finder, tuple(map(examining.shown_term, query_leaves)))
         return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
@@ -356,9 +354,10 @@ class TantivySnapshot:
             fields.read_text(document) if may_read else ""
             for document, may_read in zip(stored_documents, readable, strict=True)
         ]
+        languages = [self._language(document) for document in stored_documents]
         excerpt_of_each = [
-            plan.finder.excerpt(text, thorough=False) if is_sure else None
-            for text, is_sure in zip(texts, sure, strict=True)
+            plan.finder.excerpt(text, thorough=False, language=language) if is_sure else None
+            for text, is_sure, language in zip(texts, sure, languages, strict=True)
         ]
         open_keys = [key for key, excerpt in zip(keys, excerpt_of_each, strict=True) if excerpt is None]
         matches = self._matches(compiler, open_keys, leaves)
@@ -371,15 +370,22 @@ class TantivySnapshot:
                 anywhere = [leaf for leaf in range(len(leaves)) if leaf_matches[leaf]] if readable[at] else in_metadata
                 # What is not in the metadata must be in the text, so it is worth a thorough search.
                 thorough = len(anywhere) > len(in_metadata)
-                excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough) if text and anywhere else None
-                if excerpt is None and in_metadata:
-                    excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
+                if text and anywhere:
+                    excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough, language=languages[at])
+                if excerpt is None and anywhere:
+                    source = fields.read_source(stored_documents[at])
+                    language = languages[at] if readable[at] else self._analyser.language_of_metadata(source.values)
+                    excerpt = _metadata_excerpt(plan.finder, source, anywhere, language)
                 terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in anywhere]))
             if excerpt is None:
                 excerpt = excerpts.beginning(text)
             matching = plan.finder.marks(excerpt) if marks else None
             hits.append(IndexHit(keys[at], float(score), excerpt, terms, matching))
         return tuple(hits)
+
+    def _language(self, stored: tantivy.Document) -> str:
+        """Return the language of a document's text, if it is one of the index's further languages."""
+        return fields.read_source(stored).language if self._analyser.others else ""
 
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
@@ -416,8 +422,13 @@ class TantivySnapshot:
         return fed, all_of([query, these])
 
 
-def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:
-    found_excerpts = (finder.excerpt(normal(value), leaves) for _, value in keyword_values(source.values, source.ids))
+def _metadata_excerpt(
+    finder: excerpts.Finder, source: fields.Source, leaves: Collection[int], language: str
+) -> str | None:
+    found_excerpts = (
+        finder.excerpt(normal(value), leaves, language=language)
+        for _, value in keyword_values(source.values, source.ids)
+    )
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
 
 

@@ -96,16 +96,18 @@ class Vocabulary:
         itself = all_of(
             [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
         )
-        own = count_of(self._searcher.search(itself, 1)) or 0
+        hits = self._searcher.search(itself, 1)
+        own = count_of(hits) or 0
+        language = fields.read_source(self._searcher.doc(hits.hits[0][1])).language if hits.hits else ""
         counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
         text = normal(text)
-        for span in self._analyser.spans(text, stemmed=True):
+        for span in self._analyser.spans(text, stemmed=True, language=language):
             counts[span.word] += 1
             forms[span.word][text[span.start : span.end].replace(BREAK, "")] += 1
         weights: dict[str, float] = {}
         for stem, count in itertools.islice(self._telling_stems(counts, forms), _WEIGHED):
             if rarity.finding(stem, exact=False) > own:
-                weights[stem] = (1 + math.log(count)) * rarity.weight(stem, exact=False)
+                weights[stem] = (1 + math.log(count)) * rarity.weight([stem], exact=False)
         best = set(heapq.nlargest(limit, weights, key=weights.__getitem__))
         return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
 

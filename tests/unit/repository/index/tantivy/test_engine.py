@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, SortedBy, Visible
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import failures, fields
+from muniment.repository.index.tantivy import failures, fields, languages
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
@@ -58,9 +58,9 @@ def counted(facets: tuple[FacetCounts, ...]) -> dict[str, tuple[tuple[str, int],
 
 
 class World:
-    def __init__(self, folder: Path, language: str = "English") -> None:
+    def __init__(self, folder: Path, language: str = "English", others: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.writer = TantivyWriter(folder, language)
+        self.writer = TantivyWriter(folder, language, others)
         self.reader = TantivyIndex(folder)
         self.at = 0
 
@@ -68,13 +68,15 @@ class World:
         self.at += 1
         self.writer.apply(documents, gone, Position(0, self.at))
 
-    def ask(self, condition: Condition | None, visible: Visible = EVERYTHING, **more: object) -> Answer:
+    def ask(
+        self, condition: Condition | None, visible: Visible = EVERYTHING, locale: str = "", **more: object
+    ) -> Answer:
         limit, offset = int(str(more.pop("limit", 100))), int(str(more.pop("offset", 0)))
-        search = Search(BoundQuery((), condition), visible, offset, limit, total=True)
+        search = Search(BoundQuery((), condition, locale), visible, offset, limit, total=True)
         return self.reader.snapshot().search(search)
 
-    def find(self, condition: Condition | None, visible: Visible = EVERYTHING) -> list[str]:
-        return [hit.object_id for hit in self.ask(condition, visible).hits]
+    def find(self, condition: Condition | None, visible: Visible = EVERYTHING, locale: str = "") -> list[str]:
+        return [hit.object_id for hit in self.ask(condition, visible, locale).hits]
 
 
 @pytest.fixture
@@ -732,8 +734,105 @@ def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: 
     for each in worlds:
         each.hold(kept(1, "die H\u00e4user"))
     assert [each.find(says("Haus")) for each in worlds] == [[key(1)], []]
-    with pytest.raises(OtherFormat, match="is in German, and its language is English now"):
+    with pytest.raises(OtherFormat, match="is in German, and its texts are in English now"):
         TantivyWriter(tmp_path / "German")
+
+
+GERMAN = "Die Häuser der Stadt stehen seit vielen Jahren am Ufer des großen Flusses."
+ENGLISH = "The houses of the town have been standing near the great river for many years."
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "mixed", "English", ["German", "French"])
+    yield made
+    made.writer.close()
+    made.reader.close()
+
+
+def test_each_object_is_found_by_the_stems_of_its_own_language(mixed: World) -> None:
+    mixed.hold(kept(1, GERMAN), kept(2, ENGLISH), kept(3, "Häuser", language_code="de_DE"), kept(4, "Häuser"))
+    assert mixed.find(says("Haus")) == [key(3), key(1)], "a text too short to tell is in the index's own language"
+    assert mixed.find(says("house")) == [key(2)]
+    assert mixed.find(Fulltext(Phrase("Häuser"))) == [key(3), key(4), key(1)]
+    assert mixed.find(Fulltext(Phrase("Haus"))) == []
+    assert mixed.find(Fulltext(Both((Term("Fluss"), Without(Term("Stadt")))))) == []
+    assert mixed.find(says("stadt-stehen")) == [key(1)]
+
+
+def test_a_named_language_counts_more_than_a_detected_one(mixed: World) -> None:
+    mixed.hold(kept(1, GERMAN, language_code="en"), kept(2, GERMAN, language_code="Klingon"))
+    assert mixed.find(says("Haus")) == [key(2)]
+
+
+def test_a_hit_in_another_language_shows_and_marks_the_word_that_was_found(mixed: World) -> None:
+    mixed.hold(kept(1, "Zuerst kommt hier ein Satz ohne das Wort. " * 20 + GERMAN))
+    snapshot = mixed.reader.snapshot()
+    (hit,) = snapshot.search(Search(BoundQuery((), says("Haus")), EVERYTHING, 0, 5, marks=True)).hits
+    assert hit.marks is not None
+    assert [hit.excerpt[start:end] for start, end in hit.marks] == ["Häuser"]
+    assert hit.terms == ("Haus",)
+
+
+def test_a_word_is_as_rare_as_it_is_in_all_languages_together(mixed: World) -> None:
+    """A name that stands in many English texts and in one German text tells no more in the German one."""
+    languages = ["en"] * 9 + ["de"]
+    mixed.hold(*(kept(at, "Berlin", language_code=language) for at, language in enumerate(languages, 1)))
+    scores = {round(hit.score, 4) for hit in mixed.ask(says("Berlin")).hits}
+    assert len(scores) == 1
+
+
+def test_a_title_is_read_in_no_language_that_only_the_hidden_text_shows(mixed: World) -> None:
+    mixed.hold(kept(1, GERMAN, title="Häuser"), kept(2, GERMAN, title="Häuser", language_code="de"))
+    browse = Visible(browse_acls=frozenset({1}))
+    assert mixed.find(says("Haus"), browse) == [key(2)]
+    assert mixed.find(says("Haus")) == [key(1), key(2)]
+
+
+def test_an_explanation_knows_the_language(mixed: World) -> None:
+    mixed.hold(kept(1, GERMAN, title="Häuser am Ufer"))
+    search = Search(BoundQuery((), Fulltext(Both((Term("Haus"), Term("Fluss"))))), EVERYTHING, 0, 5)
+    examined = mixed.reader.snapshot().examine(search, key(1))
+    assert examined is not None
+    assert [(leaf.in_text, leaf.properties) for leaf in examined.leaves] == [(True, ("title",)), (True, ())]
+
+
+def test_a_question_in_one_language_meets_its_stems_and_the_same_words_of_others(mixed: World) -> None:
+    mixed.hold(
+        kept(1, "Gifte", language_code="de"), kept(2, "gifts", language_code="en"), kept(3, "gift", language_code="fr")
+    )
+
+    def found(text: str, locale: str) -> set[str]:
+        return set(mixed.find(says(text), EVERYTHING, locale))
+
+    assert found("Gift", "") == {key(1), key(2), key(3)}
+    assert found("Gift", "de_DE") == {key(1), key(3)}
+    assert found("Gift", "en") == {key(2), key(3)}
+    assert found("gifts", "fr") == {key(2), key(3)}
+    assert found("Gift", "pl") == found("Gift", "")
+
+
+def test_a_question_in_one_language_has_its_stop_words(mixed: World) -> None:
+    mixed.hold(kept(1, "die Stadt", language_code="de"), kept(2, "they die", language_code="en"))
+    words = (Term("die"), Term("Stadt"))
+    relaxed = Fulltext(AnyWord(Both(words, loose=True), words))
+    assert mixed.find(relaxed) == [key(1), key(2)]
+    assert mixed.find(relaxed, EVERYTHING, "de") == [key(1)]
+
+
+def test_other_languages_make_an_index_anew(mixed: World) -> None:
+    mixed.writer.close()
+    with pytest.raises(OtherFormat, match="in English and French and German, and its texts are in English now"):
+        TantivyWriter(mixed.folder, "English")
+    mixed.writer = TantivyWriter(mixed.folder, "English", ["German", "English", "French", "German"])
+
+
+def test_no_index_of_several_languages_is_written_without_the_detector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(languages, "find_spec", lambda _name: None)
+    with pytest.raises(IndexUnavailable, match="make languages"):
+        TantivyWriter(tmp_path / "index", "English", ["German"])
 
 
 def test_no_index_and_an_incomplete_one_are_refused(tmp_path: Path, world: World) -> None:
