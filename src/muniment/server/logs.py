@@ -91,11 +91,12 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
         fields |= _OF_EACH_REQUEST
         fields["timestamp"] = _timestamp(offset + line.ended)
         text = _as_json(fields)
-        if lines_of_write and size + len(text) >= _PIPE_BUF:
+        length = len(text) if text.isascii() else len(text.encode())
+        if lines_of_write and size + length >= _PIPE_BUF:
             stream.msg("\n".join(lines_of_write))
             lines_of_write, size = [], 0
         lines_of_write.append(text)
-        size += len(text) + 1
+        size += length + 1
     stream.msg("\n".join(lines_of_write))
 
 

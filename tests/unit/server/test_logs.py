@@ -45,17 +45,18 @@ def _line(path: str) -> AccessLine:
     return AccessLine("an id", None, "POST", path, 200, 5, end - 0.5, end, "https", None)
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "報"])
 def test_lines_of_the_access_log_are_those_of_any_other_logger_and_keep_together(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, letter: str
 ) -> None:
     """Several processes write to one pipe, so no write is longer than a pipe takes in one piece."""
     writes: list[str] = []
     stream = io.StringIO()
     monkeypatch.setattr(stream, "write", lambda text: writes.append(text) or len(text))  # type: ignore[func-returns-value]
     monkeypatch.setattr(sys, "stderr", stream)
-    logs._write_together([_line(f"/{number}/{'x' * 100}") for number in range(64)])
-    assert 2 < len(writes) < 16
-    assert all(len(text) <= logs._PIPE_BUF and text.endswith("}\n") for text in writes)
+    logs._write_together([_line(f"/{number}/{letter * 100}") for number in range(64)])
+    assert 2 < len(writes) < 32
+    assert all(len(text.encode()) <= logs._PIPE_BUF and text.endswith("}\n") for text in writes)
     lines = [msgspec.json.decode(line) for line in "".join(writes).splitlines()]
     assert [line["path"].split("/")[1] for line in lines] == [str(number) for number in range(64)]
     assert lines[0].keys() == {
