@@ -45,7 +45,7 @@ def _no_log_of_a_server() -> Iterator[None]:
 
 
 _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
-"""What ``make test`` runs for a moment, and the campaign for long."""
+"""What ``make test`` runs for a moment, on SQLite, and the campaign for long, on each database."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -57,16 +57,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if _is_of_other_database(item)]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
-    if settings.get_current_profile_name() == CAMPAIGN:
-        for item in items:
-            if any(item.path.is_relative_to(folder) for folder in _LONGER):
-                item.add_marker("campaign")
+    in_campaign = settings.get_current_profile_name() == CAMPAIGN
+    for item in items:
+        is_longer = any(item.path.is_relative_to(folder) for folder in _LONGER)
+        mark = item.get_closest_marker("campaign_on")
+        database = mark.args[0] if mark else "postgresql" if is_longer else None
+        if (is_longer and in_campaign) or (database and _database(item) == database):
+            item.add_marker("campaign")
 
 
 def _is_of_other_database(item: pytest.Item) -> bool:
     mark = item.get_closest_marker("only")
+    return mark is not None and _database(item) not in (None, mark.args[0])
+
+
+def _database(item: pytest.Item) -> str | None:
+    """Say on which database a test runs, if it runs on each."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return mark is not None and parameters.get("engine", mark.args[0]) != mark.args[0]
+    return str(parameters["engine"]) if "engine" in parameters else None
 
 
 Fresh = Callable[..., str]

@@ -28,10 +28,10 @@ from tests.conftest import Fresh
 from tests.properties.lengths import examples
 
 SHARE = float(os.environ.get("GENERATED_REQUESTS", "25000")) / 100_000
-BY_DOCUMENT = examples(600, int(12_000 * SHARE))
+BY_DOCUMENT = examples(300, int(12_000 * SHARE))
 """Requests by the document, on each database."""
 
-RAW = examples(1_500, int(40_000 * SHARE))
+RAW = examples(750, int(40_000 * SHARE))
 """Requests written byte by byte, on each database."""
 
 _MANY = 10_000_000

@@ -29,6 +29,8 @@ from muniment.repository.search import results
 from muniment.repository.search.results import HitPage, SearchQuestion
 from tests.shelf import ADMIN, Shelf
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 HERE = Path(__file__).parent
 CASES = sorted(folder.parent.name for folder in HERE.glob("*/objects"))
 

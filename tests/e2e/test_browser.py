@@ -64,18 +64,17 @@ SEND_HERE = """(fields) => {
   form.submit();
 }"""
 
+
 # The lowest contrast between a text and what lies behind it (WCAG 2.2, 1.4.3), with the text.
-LOOKS = [
-    pytest.param(
-        width,
-        scheme,
-        marks=[] if (width, scheme) in ((320, "dark"), (1280, "light")) else [pytest.mark.campaign],
-        id=f"{width}-{scheme}",
-    )
-    for width in (320, 390, 1280)
-    for scheme in ("light", "dark")
-]
-"""Widths of windows and color schemes in which pages are looked at: a phone and a desk here, all in the campaign."""
+def looks(*usual: tuple[int, str]) -> list[Any]:
+    """List the widths of windows and color schemes in which pages are looked at: some here, all in the campaign."""
+    return [
+        pytest.param(*look, marks=[] if look in usual else [pytest.mark.campaign], id="-".join(map(str, look)))
+        for look in itertools.product((320, 390, 1280), ("light", "dark"))
+    ]
+
+
+PHONE, DESK = (320, "dark"), (1280, "light")
 
 LOWEST_CONTRAST = """() => {
   const colour = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -335,7 +334,7 @@ def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Pa
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize(("width", "scheme"), looks(PHONE, DESK))
 def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, width: int, scheme: Any) -> None:
     page.set_viewport_size({"width": width, "height": 700})
     page.emulate_media(color_scheme=scheme)
@@ -386,7 +385,7 @@ def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: 
     framed.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize(("width", "scheme"), looks(DESK))
 def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) -> None:
     context = place.browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = context.new_page()

@@ -18,7 +18,7 @@ from muniment.directory.entries import editing
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
 from tests.e2e.processes import Server, initialised
-from tests.e2e.test_browser import CHROMIUM, FLAGS, LOOKS, LOWEST_CONTRAST, key_digest
+from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, PHONE, key_digest, looks
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -268,7 +268,7 @@ def test_markup_in_documents_and_questions_runs_nothing(place: Place, page: Page
     assert page.evaluate("document.cookie") == ""
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize(("width", "scheme"), looks(PHONE))
 def test_every_page_fits_its_width_can_be_read_and_is_clean_to_axe(place: Place, width: int, scheme: Any) -> None:
     context = place.browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page, axe = context.new_page(), Axe()

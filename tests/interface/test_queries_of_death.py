@@ -13,6 +13,8 @@ from tests import passes
 from tests.interface.test_bad_input import is_repository
 from tests.scenes import Site, fulltext
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 XML = {"Content-Type": "application/xml", "Accept": "application/json"}
 

@@ -36,6 +36,8 @@ from tests.rights.play import Moment, Outcome, Sent, play
 from tests.scenes import Loop, Person, Served, Site, World
 from tests.waiting import until
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 LONG = b"0123456789abcdef" * 40_000
 """Content of several pieces."""
 
@@ -411,7 +413,7 @@ def test_a_right_that_ends_while_a_request_is_under_way_is_not_used(
     assert not list((stage.world.installation.content / "incoming").iterdir())
 
 
-@pytest.mark.parametrize("shown", ["password", "ticket"])
+@pytest.mark.parametrize("shown", ["password", pytest.param("ticket", marks=pytest.mark.campaign)])
 @pytest.mark.parametrize(("method", "path", "use"), ROWS)
 def test_a_password_and_a_ticket_are_not_used_either_once_the_right_has_ended(
     stage: Stage, method: str, path: str, use: Used, shown: str
