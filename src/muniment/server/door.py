@@ -1,7 +1,8 @@
-"""Which worker lets the next connection in? All workers listen at the same sockets, and the emptiest one is to have it.
+"""Which worker lets the next connection in? It should be the emptiest worker, the one with the fewest connections.
 
-A client opens several connections at one time and keeps them. The kernel wakes every worker, and whoever is first could
-take them all; then the others would have nothing to do for as long as these connections last.
+All workers listen at the same sockets. A caller opens several connections at one time and keeps them. The kernel wakes
+every worker, and the first one could take them all; then the others would have nothing to do for as long as these
+connections last.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import ssl
 from collections.abc import Callable
 
 _PATIENCE = 0.001
-"""Seconds for which a worker leaves a connection to an emptier one."""
+"""How many seconds a crowded worker waits for an emptier one to take a connection."""
 
 _SHORTAGE = 1.0
 """Seconds after which a worker that has run out of files tries again, as asyncio does."""
@@ -33,7 +34,7 @@ class Crowd:
 
 
 class Place:
-    """How many connections one worker has, beside the others. Its event loop alone changes it."""
+    """How many connections one worker has, compared with the others. Only its own event loop changes it."""
 
     def __init__(self, counts: "memoryview[int]", number: int) -> None:
         self._counts = counts
@@ -56,15 +57,15 @@ class Place:
         self._counts[self._number] += 1
 
     def leave(self) -> None:
-        """Count a connection no longer."""
+        """Stop counting a connection."""
         self._counts[self._number] -= 1
 
 
 class Door:
-    """Lets the connections of one listening socket in, each with a protocol of its own.
+    """Lets the connections of one listening socket in, and gives each a protocol of its own.
 
-    ``place`` counts each connection while its TLS handshake lasts; the protocol counts it from then on. Make it in the
-    event loop. It is closed as a server of asyncio is.
+    The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on.
+    Make a door in the event loop.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Door:
         self._open()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more connections, and break off the TLS handshakes under way."""
         self._loop.remove_reader(self._socket)
         if self._pause is not None:
             self._pause.cancel()
@@ -102,7 +103,7 @@ class Door:
             self._let_one_in()
 
     def _insist(self) -> None:
-        """Let in whoever still waits: an emptier worker may be busy."""
+        """Let in the connections that still wait, because the emptier workers may be busy."""
         self._open()
         while self._let_one_in() and not self._place.is_crowded:
             pass
@@ -128,7 +129,7 @@ class Door:
 
     async def _shake_hands(self, connection: socket.socket) -> None:
         try:
-            # A stranger who breaks off the handshake, or offers none that is good enough, is no event.
+            # A handshake that a stranger breaks off, or that finds no cipher both sides accept, is not logged.
             with contextlib.suppress(OSError):
                 await self._loop.connect_accepted_socket(self._protocol, connection, ssl=self._context)
         finally:

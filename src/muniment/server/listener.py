@@ -51,10 +51,10 @@ def serve(
 ) -> None:
     """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
 
-    ``ready`` is called when the sockets accept connections. ``front`` is asked first for what it can answer at once.
-    ``number`` is the worker's among the workers, from 0 on. Raises CannotStart.
+    ``ready`` is called when the sockets accept connections. Each request goes to ``front`` first, which
+    answers it if it can do so at once. ``number`` is the number of this worker, from 0 on. Raises CannotStart.
     """
-    # A thread that has hashed a password, or has waited for the disk, waits no longer than this for the event loop.
+    # A thread that has hashed a password or waited for the disk gets Python's lock from the event loop after this time.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listeners, options, stop, ready, front, listeners.crowd.place(number)))
@@ -129,7 +129,7 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server with doors of ours, and without its signal handlers, because ``_serve`` stops it."""
+    """uvicorn's server with our own doors (``Door``), and without signal handlers, because ``_serve`` stops it."""
 
     def __init__(self, config: uvicorn.Config, place: Place) -> None:
         super().__init__(config)

@@ -19,7 +19,7 @@ from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
 _OF_EACH_REQUEST = {"event": "request", "logger": "muniment.web", "level": "info"}
 
 _PIPE_BUF = 4096
-"""How many bytes a process can write into a pipe without another's bytes between them (POSIX)."""
+"""How many bytes a process can write into a pipe without another process's bytes between them (POSIX)."""
 
 
 def start(settings: Settings) -> None:
@@ -64,7 +64,7 @@ def start(settings: Settings) -> None:
 
 
 def access_log(settings: Settings) -> AccessLog:
-    """Return the access log of one process. As JSON its lines wait for each other, and do not pass through structlog.
+    """Return the access log of one process. JSON lines are collected and written together, without structlog.
 
     On a terminal each line is written at once, like any other.
     """
@@ -82,7 +82,7 @@ def _level(settings: Settings) -> int:
 
 
 def _write_together(lines: Sequence[AccessLine]) -> None:
-    """Write lines as JSON, as many at a time as keep together where several processes write to one pipe."""
+    """Write lines as JSON, as many at a time as a pipe keeps together when several processes write to it."""
     stream, offset = _Lines(), time.time() - time.perf_counter()
     lines_of_write: list[str] = []
     size = 0

@@ -1,4 +1,4 @@
-"""How does a connection speak HTTP/1.1? As uvicorn does, with the rules that it lacks."""
+"""How does a connection speak HTTP/1.1? As uvicorn does, with rules that uvicorn lacks."""
 
 import asyncio
 from asyncio import TimerHandle, Transport
@@ -60,11 +60,11 @@ class _NotImplementedCoding(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, with the rules that it lacks.
+    """uvicorn's protocol, with rules that uvicorn lacks.
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
-    After a request that cannot be read, earlier answers still go out in order, or not at all.
+    If a request cannot be read, an earlier answer under way is finished; requests that wait in between get none.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
     front does not answer it then, its task starts.
@@ -105,7 +105,7 @@ class _Protocol(HttpToolsProtocol):
             (cycle, app), self._held = self._held, None
             self.start_task(cycle, app)
         if self._head_size and not self._in_body and not self.transport.is_closing():
-            # Nearly always the whole head came at once, and nobody is here.
+            # This is rare: nearly always the whole head comes at once.
             self._arm()
             if self._head_size > _LONGEST_HEAD:
                 self.send_400_response("The request's head is too long.")
@@ -141,13 +141,14 @@ class _Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self._unread.watch()
         if self._in_body and not self.transport.is_closing():
-            # This deadline runs until the next head. The body's pieces have ended uvicorn's own keep-alive timer.
+            # The body's next piece ends uvicorn's own keep-alive timer. This deadline runs until the next head.
             self._arm()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that cannot be read.
+        """Refuse a request that cannot be read, and close the connection.
 
-        If an earlier answer is under way, it goes out first. If it belongs to the same request, it is the only answer.
+        The refusal is not sent if an earlier answer is under way, which is finished first. Nor is it sent if the answer
+        to this request has begun, which ends there.
         """
         cycle = self._current_cycle
         if cycle is not None and not cycle.response_complete:
@@ -203,7 +204,7 @@ class _Protocol(HttpToolsProtocol):
         self._abort_soon()
 
     def _abort_soon(self) -> None:
-        # To close TLS, the other side must consent. An idle client may consent late or never.
+        # TLS is closed when the other side consents. An idle caller may consent late or never.
         if self.transport.is_closing():
             self.loop.call_later(_CONSENT_SECONDS, self.transport.abort)
 
@@ -225,9 +226,9 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _WaitingRoom:
-    """Holds the requests of all connections that the front may answer at once, until the bytes that came are read.
+    """Holds requests that the front may answer at once, until the event loop has read what came on all connections.
 
-    The front answers them together, because they may share one look at the database.
+    Then the front answers them together, because they may share one look at the database.
     """
 
     def __init__(self, front: HotFront) -> None:
@@ -263,10 +264,10 @@ def _can_write(cycle: RequestResponseCycle) -> bool:
 
 
 class _Sender:
-    """Sends an answer (ASGI). The head and the body of a short answer in one piece go out by one write.
+    """Sends an answer (ASGI). If it is short and comes in one piece, its head and its body go out in one write.
 
-    That is nearly every answer, and each write costs a record of TLS. All other answers take uvicorn's way. The head of
-    an answer waits for the first piece of its body.
+    Nearly every answer is short and in one piece, and each write costs a TLS record. uvicorn sends all other answers.
+    The head of an answer waits for the first piece of its body.
     """
 
     __slots__ = ("_cycle", "_head", "_send")
@@ -296,7 +297,7 @@ class _Sender:
         await self._send(message)
 
     def _in_one_piece(self, head: HTTPResponseStartEvent, end: HTTPResponseBodyEvent) -> bytes | None:
-        """Return the bytes of a short answer whose length is its only framing, otherwise None."""
+        """Return the bytes of an answer that is short, whole and framed by its Content-Length alone; otherwise None."""
         cycle, body, headers = self._cycle, end.get("body", b""), list(head.get("headers", ()))
         if end.get("more_body", False) or len(body) > _SHORT_BODY or cycle.scope["method"] == "HEAD":
             return None
@@ -323,7 +324,7 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Stand for the protocol in a request that is answered, so that the two do not hold each other in memory."""
+    """Replace ``on_response`` of an answered request, so that it and its protocol do not keep each other in memory."""
 
 
 class _Unread:

@@ -1,7 +1,7 @@
 """Serve a data folder: migrate the databases, bind the sockets, then start all processes.
 
-The processes are the workers, the index agent, the text extraction and the purge. Where searches are by
-meaning, the embedder is one, too.
+The processes are the workers, the index agent, the text extraction and the purge. If searches by meaning are
+on, the embedder is another process.
 """
 
 import errno
@@ -75,7 +75,7 @@ def run(
 
 
 def check_ports(data: DataFolder) -> None:
-    """Raise Failure when a port of the settings cannot be bound. Call it before anything is made."""
+    """Raise Failure when a port of the settings cannot be bound. Call it before making any file."""
     web = data.settings.web
     _bind(web.host, web.port, "web.port", "--port").close()
     if web.http_port:
@@ -85,7 +85,7 @@ def check_ports(data: DataFolder) -> None:
 def agents(installation: Installation) -> list[Role]:
     """List the processes that follow the repositories: index agent, text extraction, and the embedder if it is wanted.
 
-    Raises Failure without the model that the embedder needs.
+    Raises Failure if the model that the embedder needs is missing.
     """
     roles = [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
     return [*roles, Role("meaning", meaning_work(installation))] if _check_model(installation) else roles
@@ -133,7 +133,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
 
 
 def meaning_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Return the function that the process runs which embeds the texts of objects."""
+    """Return the function that the embedder's process runs."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
@@ -150,7 +150,10 @@ def meaning_work(installation: Installation) -> Callable[[threading.Event, Calla
 
 
 def _check_model(installation: Installation) -> bool:
-    """Make the model ready if searches by meaning are on, and say whether they are. Raises Failure if it is missing."""
+    """Make the model ready if searches by meaning are on, and return whether they are.
+
+    Raises Failure if the model is missing.
+    """
     if "repository" not in installation.settings.halves or not installation.settings.repository.meaning:
         return False
     try:

@@ -1,6 +1,7 @@
 """Start the processes of one server together, restart one that fails, and stop them together.
 
-The supervisor has one thread only, so a forked process shares its imported modules and nothing else.
+The supervisor has one thread only, because a fork copies no other threads. Forked processes share the memory of the
+modules that the supervisor has imported.
 """
 
 import ctypes
@@ -110,7 +111,7 @@ class _Supervisor:
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
         _flush()
-        # Signals are blocked until the child has its own handlers. Before that, one would run the parent's handler.
+        # Signals are blocked until the child has its own handlers. Until then a signal would run the parent's handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         parent = os.getpid()
         process = os.fork()

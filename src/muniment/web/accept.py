@@ -11,9 +11,9 @@ _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
 def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
-    """Choose the media type that the caller likes best, of equals the one offered first.
+    """Return the media type that the caller likes best; of equals, the first in ``media_types``.
 
-    Without a header Accept it is the first one. None when the caller likes none of them.
+    Without a header Accept it is the first one. It is None if the caller accepts none of them.
     """
     header = _header(request)
     return _best(header, tuple(media_types)) if header else media_types[0]
@@ -24,7 +24,7 @@ def prefers_page(request: Request) -> bool:
     header = _header(request).lower()
     media_types = ["application/json", "text/html"]
     if "text/html" in header and "json" not in header:
-        # Who names pages, and JSON only with everything else, wants a page: "text/html, */*".
+        # A caller who names HTML, and JSON only by a wildcard, wants a page: "text/html, */*".
         media_types.reverse()
     return header != "" and _best(header, tuple(media_types)) == "text/html"
 
@@ -35,7 +35,7 @@ def _header(request: Request) -> str:
 
 @lru_cache(maxsize=100)
 def _best(accept: str, media_types: tuple[str, ...]) -> str | None:
-    """Choose what the header likes best; None when it likes nothing of it."""
+    """Return the media type that the header Accept ranks highest, or None if it accepts none of them."""
     ranges = [_range(text) for text in accept.split(",")]
     best = max(media_types, key=lambda kind: _quality(kind, ranges))
     return best if _quality(best, ranges) > 0 else None

@@ -1,8 +1,8 @@
 """How was each request answered? The access log has one line for each request.
 
-Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together, because a line that is
-written alone costs a tenth of a short request. A line of a refused or failed request is written at once, and those that
-wait go with it.
+Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together, because to write
+one line alone takes a tenth of the time of a short request. A line of a refused or failed request is written at once,
+together with the lines that wait.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = structlog.get_logger("muniment.web")
 
 
 class AccessLine(NamedTuple):
-    """What the log says of one request, which began and ended at these moments of ``time.perf_counter``."""
+    """What the log says of one request. ``began`` and ``ended`` are moments of ``time.perf_counter``."""
 
     request_id: str
     caller_request_id: str | None
@@ -61,7 +61,7 @@ def to_structlog(lines: Sequence[AccessLine]) -> None:
 class AccessLog:
     """Collects lines and hands them to ``write``. With ``seconds`` 0 each line is written at once.
 
-    It belongs to one event loop. ``flush`` writes what waits; whoever ends the loop calls it.
+    It belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
     """
 
     def __init__(self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0) -> None:

@@ -58,7 +58,7 @@ class CredentialKind(enum.Enum):
     SEARCH_PAGE = "search_page"
     """The sealed cookie of a browser that has signed in to search."""
     CALLER = "caller"
-    """A token, or what else a repository's settings offer to its callers."""
+    """A token, or other credentials that a repository's settings allow."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class AddressTable(Generic[H]):
     ``prefix`` is empty or begins with a slash. ``parts`` are the open parts of the paths. ``note`` says what holds for
     all addresses. ``check`` is called before each method and may refuse the request. With ``options`` every address
     answers OPTIONS. With ``suffixed`` every address that answers documents also takes one of ``SUFFIXES``; ``finders``
-    belong to the open parts whose things may have names that end like that.
+    has a function for each open part whose things may have names that end in such a suffix.
     """
 
     name: str
@@ -163,7 +163,7 @@ class AddressTable(Generic[H]):
     finders: Mapping[str, Finder[H]] = field(default_factory=dict, kw_only=True)
 
     def routes(self, half: H) -> list[Route]:
-        """Return a route for each address, and for each spelling with a suffix: those come last.
+        """Return a route for each address, and then a route for each path with a suffix at its end.
 
         ``half`` is the context that the half's endpoints get.
         """
@@ -219,8 +219,9 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
 
-        The suffix stays if a thing has the whole name. Raises the refusal of whoever may not be told whether one has:
-        the method would refuse them as well, and a password would be checked twice.
+        The path stays as it is if a thing has the whole name, suffix included. Raises a refusal if the caller may not
+        know whether there is such a thing. The method would also refuse that caller, but would first check a password
+        for the second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
@@ -274,5 +275,5 @@ def _path_in_parts(scope: Scope) -> str:
     if b"%2" not in raw_path:
         return path
     marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(raw_path.decode("latin-1"))))
-    # A server that puts the application below a path of its own may say another path here.
+    # A server that mounts the application below a path of its own may give another path in ``raw_path``.
     return marked if marked.replace(_SLASH_IN_PART, "/") == path else path

@@ -19,8 +19,8 @@ class Cors:
     """ASGI middleware around the whole app. It adds headers to answers below ``prefix`` and answers nothing itself.
 
     Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` they may send
-    cookies, and ``*`` stands for none. ``exposed`` are the headers of an answer that pages may read. The answer to a
-    preflight names the methods that ``Allow`` names; a browser may keep it for ``seconds``.
+    cookies, and ``*`` stands for no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
+    answer to a preflight names the methods that ``Allow`` names; a browser may keep it for ``seconds``.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Cors:
 
     def _add(self, request: Headers, method: str, answer: MutableHeaders) -> None:
         is_preflight = method == "OPTIONS" and _PREFLIGHT[0] in request
-        # A cache must not give one origin what was answered to another, or to none.
+        # A cache must not give one origin an answer for another origin, or for a request without an origin.
         answer.append("Vary", ", ".join(("Origin", *_PREFLIGHT) if is_preflight else ("Origin",)))
         allowed_origin = self._origin_allowed(request.getlist("origin"))
         if allowed_origin is None:
@@ -73,7 +73,7 @@ class Cors:
             answer["Access-Control-Max-Age"] = self._seconds
 
     def _origin_allowed(self, origins: Sequence[str]) -> str | None:
-        """Say which origin an answer to a page of this origin names; None if the page may not read it."""
+        """Return the origin that the answer names, or None if the page of ``origins`` may not read the answer."""
         if len(origins) != 1:
             return None
         if origins[0] in self._origins:
@@ -82,6 +82,6 @@ class Cors:
 
 
 def _header_names(values: Sequence[str]) -> list[str]:
-    """Read the names of the headers that a page wants to send. It may send any: none gives it a right by itself."""
+    """Read the names of the headers that a page wants to send. It may send any header, as none gives it a right."""
     names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
     return [name for name in names if _HEADER_NAME.fullmatch(name)]

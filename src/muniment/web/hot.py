@@ -38,11 +38,11 @@ _Pairs = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True)
 class Hot(Generic[H]):
-    """A decision in short: ``decide`` gets the scope, the body, and the half's context.
+    """A short way to decide a request: ``decide`` gets the scope, the body, and the half's context.
 
     It returns the bytes of the answer (status 200), or None if the endpoint has to answer; then it has changed nothing.
-    It raises what the endpoint may raise. ``media_type`` is that of the body that it takes. ``headers`` are those of
-    the answer, without its size.
+    It raises what the endpoint may raise. ``media_type`` is the media type of the body. ``headers`` are the headers of
+    the answer, without Content-Length.
     """
 
     decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -55,10 +55,10 @@ class Foremost(Generic[H]):
     """An answer that comes before everything else: ``answer`` gets the scope, the body, and the half's context.
 
     It returns the answer that the endpoint would give now (status 200), or None if the endpoint has to answer; then it
-    has changed nothing. It tells no event. If it changes anything, the endpoint is a ``HotEndpoint``, which answers
-    whatever it raises. ``media_type`` and ``headers`` are as in ``Hot``.
+    has changed nothing. It records no security event. If it may change anything, the endpoint is a ``HotEndpoint``,
+    which answers the errors that it raises. ``media_type`` and ``headers`` are as in ``Hot``.
 
-    ``recall`` gets bodies that have all arrived, and the half's context. For each it returns the same answer as
+    ``recall`` gets the whole bodies of several requests, and the half's context. For each it returns the same answer as
     ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
     """
 
@@ -76,16 +76,16 @@ class AnswerAtOnce(NamedTuple):
 
 
 class HotFront:
-    """ASGI middleware around the application, which has ``transport`` in it, or is it.
+    """ASGI middleware around the application, which contains ``transport``. By default it is ``transport`` itself.
 
-    ``addresses`` are filled when the halves are open.
+    ``addresses`` is filled when the halves are open.
     """
 
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
         self._application = application or transport
         self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
-        """What may be answered here at which path, and the context for it."""
+        """By path: how the front answers there, and the context that it needs."""
 
     def has(self, path: str) -> bool:
         """Return whether a request to this path may be answered at once."""
@@ -94,8 +94,9 @@ class HotFront:
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
         """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
 
-        Nothing has changed for a request that gets None, and it goes the ordinary way. So does a request whose answer
-        failed: that way meets the failure again, and answers it. Requests to one path share what ``recall`` reads.
+        A request that cannot be answered here gets None: nothing has changed, and it must go the ordinary way. A
+        request whose answer failed gets None, too: the ordinary way meets the failure again, and answers it.
+        Requests to one path share what ``recall`` reads.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
@@ -227,7 +228,7 @@ def _is_whole(message: Message) -> bool:
 
 
 def _receive_again(message: Message | pace.Waiting, receive: Receive) -> Receive:
-    """Return a ``receive`` that begins with this message, whether it is there or awaited."""
+    """Return a ``receive`` that begins with this message, whether it has come or is still awaited."""
     messages = [message]
 
     async def receive_again() -> Message:

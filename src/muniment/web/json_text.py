@@ -1,4 +1,4 @@
-"""Read JSON from strangers: each key once, and nothing deeper than the reader goes."""
+"""Read JSON from strangers, and refuse repeated keys and JSON that is nested too deeply."""
 
 from json import JSONDecoder
 from typing import TypeVar

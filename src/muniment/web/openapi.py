@@ -33,9 +33,9 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):
-    """What the callers of a repository may show beside a token in the header Authorization.
+    """The credentials of a repository's callers, other than a token in the header Authorization.
 
-    An address does not offer credentials whose name is empty here. ``ticket`` and ``csrf`` are names of headers,
+    If a name is empty here, no address takes these credentials. ``ticket`` and ``csrf`` are names of headers,
     ``address_token`` is a parameter of the query, ``search_page`` the cookie of the page to search from.
     """
 
@@ -46,7 +46,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
-        """List what is taken, any one of it; a cookie needs the CSRF token where the method is not ``safe``."""
+        """List the credentials of which a caller shows one. Unless ``safe``, a cookie needs the CSRF token."""
         taken: list[Json] = [{"bearer": []}]
         if self.basic:
             taken.append({"basic": []})

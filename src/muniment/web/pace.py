@@ -125,8 +125,10 @@ class Waiting(Awaitable[Message]):
 
 
 def begin(call: Awaitable[Message]) -> Message | Waiting:
-    """Begin a call of ``receive``. Return the message if it is there already, as nearly always. Otherwise return a
-    ``Waiting``, which can be awaited."""
+    """Begin a call of ``receive``, and return the message if it is there already, as it nearly always is.
+
+    Otherwise return a ``Waiting``, which can be awaited.
+    """
     assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
     try:
         return Waiting(call, call.send(None))

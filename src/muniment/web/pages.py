@@ -1,7 +1,7 @@
 """How does a page look, and what does a person read when a request is refused?
 
-All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere. The
-page to search from alone has a script, which adds keys and buttons.
+All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere.
+Only the page to search from has a script, which adds keyboard shortcuts and buttons.
 """
 
 import base64
@@ -98,7 +98,8 @@ def draw(
 ) -> Response:
     """Draw a page. Its stylesheet and icon lie below the address ``files``; with ``scripts``, its own script may run.
 
-    With None the page carries its style: it stands alone where nothing else is answered, as over plain HTTP.
+    If ``files`` is None, the page holds its stylesheet itself, because the server may refuse all other requests, as it
+    does over plain HTTP.
     """
     text = template.render(
         home=f"{request.scope.get('muniment.base', '')}/",
@@ -131,7 +132,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Give out a file that pages use. Its address changes with it, so browsers keep it for long.
+    """Return a file that pages use. Its address changes when the file does, so browsers may keep it for a year.
 
     Raises UnknownAddress.
     """

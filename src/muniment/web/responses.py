@@ -98,7 +98,7 @@ class Endpoint(Generic[H]):
         await self._send(request, await self._answer(request), receive, send)
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send what is answered when a method raises this error."""
+        """Answer a request as if its method had raised this error."""
         request = Request(scope, receive, send)
         await self._send(request, self._failure(request, error), receive, send)
 
@@ -137,7 +137,7 @@ class Endpoint(Generic[H]):
 
 
 def add_header(request: Request, name: str, value: str) -> None:
-    """Give a header to whatever the request is answered with, also to a refusal."""
+    """Add a header to the answer of this request, even if the answer is a refusal."""
     request.scope.setdefault(_HEADERS, {})[name] = value
 
 

@@ -1,4 +1,4 @@
-"""Run the event loop's decisions and questions in the database: one transaction each, in a thread if it may wait."""
+"""Run decisions and questions in the database for the event loop: in transactions, and in threads if they may wait."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ _GROUP_SIZE = 32
 """How many writes share a transaction at most."""
 
 FILL_SECONDS = 0.001
-"""For how long a group waits at most for as many writes as the last groups had. A commit takes about as long."""
+"""How many seconds a group waits at most to become as large as the last groups. A commit takes about as long."""
 
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
@@ -37,8 +37,8 @@ JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence
 """A decision about several requests at one time, which costs less than one decision about each.
 
 For each item it returns what the caller gets: a value, or a refusal that is raised to that caller alone. It returns
-None for an item that it has to decide alone. Its last argument says whether it does: then there is one item, and it may
-wait for the locks of others.
+None for an item that has to be decided alone. If its last argument is true, there is only one item; the decision then
+returns no None, and may wait for the locks of others.
 """
 
 
@@ -74,7 +74,7 @@ class Transactions:
         self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the decision in a write transaction, and return what it returns after the commit.
+        """Run the decision in a write transaction, and return its value after the commit.
 
         If the decision raises, its writes are undone and the exception is raised here. A refusal with ``keeps_writes``
         is raised after the commit. Raises Busy, also if the decision does not begin within the database's
@@ -90,9 +90,10 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Run the decision about this item and about those of others who wait for it, as ``write`` runs one decision.
+        """Run the decision about this item, together with the items of other callers who wait for the same decision.
 
-        ``decision`` is one object for all of them. If it raises, each of them is decided alone.
+        ``decision`` must be the same object in all these calls. If it raises, each item is decided alone. Raises the
+        refusal of this item, and Busy.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         if self.database.dialect == "postgresql":
@@ -122,11 +123,11 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
 
     async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
-        """Decide jointly on PostgreSQL. Whatever has to be decided alone keeps no later round waiting."""
+        """Take a joint decision on PostgreSQL. Later rounds do not wait for the items that have to be decided alone."""
         outcomes: Sequence[Outcome | None]
         try:
             outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
-        except Exception:  # noqa: BLE001 - each meets it again alone, and is told
+        except Exception:  # noqa: BLE001 - each write is then decided alone, and may raise it again
             outcomes = [None] * len(writes)
         for write, outcome in zip(writes, outcomes, strict=True):
             if outcome is not None:
@@ -202,7 +203,7 @@ class Transactions:
             return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
 
     async def read_after(self, take: Callable[[], S], question: Callable[[Connection, S], T]) -> T:
-        """Take something in a thread, then ask a question about it of a database snapshot that begins afterwards.
+        """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
         So the question sees every commit that happened before ``take`` returned.
         """
@@ -215,7 +216,7 @@ class Transactions:
         return await self.off_loop(run)
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work that needs no database in the pool of threads."""
+        """Run work in a thread of the pool for questions, and return what it returns."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
     def close(self) -> None:
@@ -237,7 +238,7 @@ class Transactions:
             await self._fill()
             try:
                 batch = await self._begin(until)
-                # Whoever came while another process had the database joins the group.
+                # Writes that came while another process had the database join the group.
                 group = self._take_group()
                 outcomes = await self._decide_and_commit(batch, group)
             except Exception as error:  # noqa: BLE001 - every caller of the group gets it as the answer
@@ -252,7 +253,7 @@ class Transactions:
     async def _fill(self) -> None:
         """Wait a moment if fewer writes are here than the last groups had.
 
-        The callers who were just answered are about to write again. Who comes first would otherwise be committed alone,
+        The callers who were just answered are about to write again. Otherwise the first write would be committed alone,
         while the others wait for that commit. A caller who writes alone never waits.
         """
         group_size = max(self._last_sizes)
@@ -299,7 +300,7 @@ class Transactions:
 
 
 class _SharedGlance:
-    """A question that many callers ask at one time. Each gets an answer that was asked for after they came."""
+    """A question that many callers ask at one time. Each gets the answer of a round that began after they asked."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
         self._ask = ask
@@ -342,7 +343,7 @@ class _QueuedWrite(NamedTuple):
 
 
 class _JointQueue:
-    """The writes that wait for one joint decision on PostgreSQL: one round decides all that came during the last."""
+    """The writes that wait for one joint decision on PostgreSQL. Each round decides what came during the last one."""
 
     def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
         self._write_round = write_round
@@ -385,7 +386,7 @@ def _decide(
 
 def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T:
     (value,) = decision(cx, [item], True)
-    assert value is not None  # noqa: S101 - what is decided alone is decided
+    assert value is not None  # noqa: S101 - a decision about one item alone returns no None
     if isinstance(value, Refusal):
         raise value
     return value
@@ -418,7 +419,7 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
 def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
     """Take one joint decision. None stands for a write that has to be decided alone."""
     joint = writes[0].joint
-    assert joint is not None  # noqa: S101 - the callers join such writes only
+    assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
     values = joint(cx, [write.item for write in writes], False)
     return [
         None if value is None else Outcome(None, value) if isinstance(value, Refusal) else Outcome(value, None)

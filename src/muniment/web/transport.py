@@ -57,10 +57,11 @@ _DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 class Transport:
     """ASGI middleware around the whole application.
 
-    ``sensitive_prefixes`` are path prefixes (``/dirws``). Answers below them say that nobody may store them, unless the
-    endpoint says otherwise. While ``requires_tls`` returns true, a request over plain HTTP is refused if its path is
-    below such a prefix, or if it has credentials: an Authorization or Cookie header, one of ``credential_headers``, or
-    an access_token in the query (given 5.4). ``shape`` writes a refusal as the address's half would.
+    ``sensitive_prefixes`` are path prefixes (``/dirws``). An answer below such a prefix says that nobody may store it,
+    unless the endpoint says otherwise. While ``requires_tls`` returns true, a request over plain HTTP is refused if its
+    path is below such a prefix, or if it has credentials: an Authorization or Cookie header, one of
+    ``credential_headers``, or an access_token in the query (given 5.4). ``shape`` writes a refusal as the address's
+    half would.
 
     It adds two values to the scope: ``muniment.request_id``, and ``muniment.base``, the address with which every link
     of the answer begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the
@@ -97,7 +98,7 @@ class Transport:
         self._way = lru_cache(maxsize=256)(self._find_way)
 
     def way(self, scope: Scope, host: bytes) -> "Way":
-        """Return what the address that a request was sent to decides. ``host`` is the header of this name."""
+        """Return the ``Way`` for the address that a request was sent to. ``host`` is the value of its Host header."""
         return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,7 +174,7 @@ class Transport:
         return any(unquote_to_bytes(name) == b"access_token" for name in names)
 
     def _take_credentials(self, scope: Scope) -> None:
-        """Move the credentials out of the query. Raises Malformed for one that is there twice."""
+        """Move the credentials out of the query. Raises Malformed if one of them is repeated."""
         pairs_left, credentials = [], dict[str, str]()
         for pair in scope["query_string"].split(b"&"):
             name, _, value = (
@@ -200,7 +201,7 @@ class Transport:
     def apply_proxy_headers(self, scope: Scope) -> None:
         """Make scheme and client those of the caller, if a trusted proxy has sent the request.
 
-        To do so twice changes nothing.
+        A second call changes nothing.
         """
         client = scope.get("client") if self._proxies else None
         if client is None or not self._is_proxy(client[0]):
@@ -229,7 +230,7 @@ class CutShort(Exception):
 
 
 def caller_address(request: Request) -> str:
-    """Return the caller's network address, which only a trusted proxy can set; empty if the server knows none."""
+    """Return the caller's network address, or an empty text if it is unknown. Only trusted proxies may state it."""
     return request.client.host if request.client else ""
 
 
@@ -241,7 +242,7 @@ def logged_path(path: str) -> str:
 
 
 class Way:
-    """What the address that a request was sent to decides: how links begin (``base``), and headers of the answer.
+    """How links begin (``base``), and which headers an answer gets, at the address that a request was sent to.
 
     A page gets the headers ``page``, everything else ``data``, unless the answer has its own.
     """
@@ -254,14 +255,14 @@ class Way:
         self._lines: dict[_Pairs, bytes] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
-        """Complete the headers of an answer that is no page. There are few such headers: each result is kept."""
+        """Add the headers ``data`` to those of an answer. There are few different headers, so each result is kept."""
         if headers not in self._complete_headers:
             names = {name for name, _ in headers}
             self._complete_headers[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
         return self._complete_headers[headers]
 
     def header_lines(self, headers: _Pairs) -> bytes:
-        """Return the same headers as they are sent, each on a line with its end (RFC 9112 section 5)."""
+        """Return the completed headers as they are sent, one on each line (RFC 9112 section 5). The result is kept."""
         if headers not in self._lines:
             self._lines[headers] = b"".join(b"%b: %b\r\n" % pair for pair in self.complete(headers))
         return self._lines[headers]
@@ -307,7 +308,7 @@ def new_request_id() -> str:
 
 
 def _caller_request_id(headers: Mapping[bytes, bytes]) -> str | None:
-    """Return the caller's own request id for the log, or None if there is none or the value cannot be one."""
+    """Return the caller's own request id for the log, or None if the caller sent none of the right form."""
     value = headers.get(b"x-request-id")
     return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else None
 

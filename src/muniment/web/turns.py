@@ -11,8 +11,8 @@ from muniment.web.refusals import Overloaded
 class Turns:
     """Lets ``at_once`` tasks run at one time, and at most ``waiting_each`` tasks of each owner wait.
 
-    Each running task holds a slot. A free slot goes to the owner whose last turn is longest ago. Each instance belongs
-    to one event loop.
+    Each running task holds a slot. The owners who wait get free slots in turn, one slot each. Each instance belongs to
+    one event loop.
     """
 
     def __init__(self, at_once: int, waiting_each: int) -> None:

@@ -15,7 +15,7 @@ class Element(msgspec.Struct, frozen=True):
     """One element. ``text`` is the character data directly inside it; line and column count from 1.
 
     The key of an attribute is its name. With a namespace it is ``{namespace}name``. ``path`` says where the element
-    comes from that was read from JSON.
+    comes from, if it was not read from XML.
     """
 
     namespace: str
