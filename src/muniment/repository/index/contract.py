@@ -30,7 +30,10 @@ Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
 """An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
 
 MOST_FACET_QUESTIONS = 1000
-"""How many times the facets of one search may ask an engine: once a range, and once a value that is counted within."""
+"""The most questions that the facets of one search may put to an engine.
+
+Each range is one question, and so is each value within which a nested facet counts.
+"""
 
 
 class IndexedObject(Protocol):
@@ -78,7 +81,7 @@ class Visible(msgspec.Struct, frozen=True):
 
 
 class FacetValue(msgspec.Struct, frozen=True):
-    """A value of a facet with its number of hits. ``constraint`` narrows a search to them (``aql.narrowing``)."""
+    """A value of a facet with its number of hits. ``constraint`` narrows a search to these hits (``aql.narrowing``)."""
 
     name: str
     constraint: str
@@ -87,7 +90,7 @@ class FacetValue(msgspec.Struct, frozen=True):
 
 
 class FacetCounts(msgspec.Struct, frozen=True):
-    """The values of the facet with this id, in its order. ``partial``: for want of room, not all of them are here."""
+    """The values of the facet with this id, in its order. ``partial``: there were too many values to return all."""
 
     id: str
     name: str
@@ -96,18 +99,18 @@ class FacetCounts(msgspec.Struct, frozen=True):
 
 
 LEAD = 4096.0
-"""What an object scores more that meets the keywords of a relaxed search as they were written.
+"""How much more an object scores if it meets the keywords of a relaxed search as they were written.
 
-It is more than what words score by themselves: among a million objects a word scores at most 33, with all that
-its form and its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
+It is more than words score by themselves. Among a million objects a word scores at most 33, with all that its form and
+its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
 """
 
 
 class Near(msgspec.Struct, frozen=True):
     """Objects that are near a question in meaning, the nearest first: their embeddings, and what each adds to a score.
 
-    The caller may read them, and they meet everything but the question's words. The first ``added`` are hits, even
-    without one of its words.
+    The caller may read these objects, and they meet all conditions of the search but its words. The first ``added`` of
+    them are hits even if they hold none of the words.
     """
 
     embeddings: tuple[int, ...] = ()
@@ -118,10 +121,10 @@ class Near(msgspec.Struct, frozen=True):
 class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
-    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. If ``among`` is not None, only the
-    objects that it names count; if the limit leaves none of them out, hits come in any order. ``bare``: the hits have
-    neither excerpts nor terms. ``marks``: they say where their excerpts match. ``near`` objects mean what the
-    question means.
+    ``facet_hits`` is how many of the first hits the facets count; None for all. If ``among`` is not None, only the
+    objects that it names count; if the limit is large enough for all of them, hits come in any order. ``bare``: the
+    hits have neither excerpts nor terms. ``marks``: the hits say where their excerpts match. ``near`` lists objects
+    that are near the question in meaning.
     """
 
     query: BoundQuery
@@ -138,9 +141,10 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class SortedBy(msgspec.Struct, frozen=True):
-    """A property of one value at most, by which hits are ordered; hits without a value come last.
+    """A property by which hits are ordered; it has at most one value. Hits without a value come last.
 
-    A text counts by its code points, ``folded`` by those of its folded form; of either, the first 255 characters.
+    Texts are ordered by code points: those of the text, or with ``folded`` those of its folded form. Only the first 255
+    characters count.
     """
 
     name: str
@@ -152,10 +156,9 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    ``embedding`` is the id of its embedding, 0 without one; bare hits alone have it.
-
-    ``marks`` are the places in the excerpt that match: the first character, and the one behind the last. They are None
-    unless the search wants them.
+    ``embedding`` is the id of the object's embedding, 0 without one; only bare hits have it. ``marks`` are the places
+    in the excerpt that match: the first character of each match, and the character behind its last. They are None
+    unless the search asks for them.
     """
 
     object_id: str
@@ -167,9 +170,9 @@ class IndexHit(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a search. ``total`` is exact; it is None unless the search wants it.
+    """The answer to a search. ``total`` is exact; it is None unless the search asks for it.
 
-    ``facet_hits`` is how many hits fed the facets, where that was not all of them. ``more``: others follow these hits.
+    ``facet_hits`` is how many hits the facets count, if these are not all. ``more``: further hits follow.
     """
 
     hits: tuple[IndexHit, ...]
@@ -180,7 +183,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class WordCount(msgspec.Struct, frozen=True):
-    """A word, folded, and in how many objects the caller finds it."""
+    """A folded word, and the number of objects in which the caller finds it."""
 
     word: str
     hits: int
@@ -189,10 +192,10 @@ class WordCount(msgspec.Struct, frozen=True):
 class LeafWeight(msgspec.Struct, frozen=True):
     """What one word or phrase of a query adds to the score of one object, in all of the object and in its metadata.
 
-    ``anywhere`` counts for those who may read the object, ``in_metadata`` for those who may only browse it. Each is
+    ``anywhere`` counts for callers who may read the object, ``in_metadata`` for callers who may only browse it. Each is
     None where the word or phrase does not match. ``in_text`` says whether it is in the text. ``term`` is its text as
-    the terms of a hit show it. ``properties`` names the properties that hold it, and is None where they were not looked
-    through, because there is too much to compare.
+    the terms of a hit show it. ``properties`` names the properties that hold it. It is None if they were too long to
+    look through.
     """
 
     leaf: Leaf
@@ -204,11 +207,11 @@ class LeafWeight(msgspec.Struct, frozen=True):
 
 
 class Examination(msgspec.Struct, frozen=True):
-    """One object of the index in the light of one search, for those who may know all of it.
+    """What the index knows of one object in one search, for a caller who may know all of the object.
 
     ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read it.
-    ``leaves`` are all words and phrases of the query, those behind a NOT as well. ``by_meaning`` is what
-    its nearness in meaning adds to the score.
+    ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what its nearness in
+    meaning adds to the score.
     """
 
     document: Document
@@ -219,9 +222,9 @@ class Examination(msgspec.Struct, frozen=True):
 
 
 class DocumentDigest(msgspec.Struct, frozen=True, order=True):
-    """What the index holds of one object, in 16 bytes: its counter, its key, and the digest of the whole document.
+    """What the index holds of one object: its counter, its key, and a digest of 16 bytes of the whole document.
 
-    ``consistent``: the type, the ACL and the owner by which searches find the document are those that it states.
+    ``consistent``: searches find the document by the type, the ACL and the owner that it states, and by no others.
     """
 
     counter: int
@@ -231,7 +234,7 @@ class DocumentDigest(msgspec.Struct, frozen=True, order=True):
 
 
 Marker: TypeAlias = Callable[[str], tuple[tuple[int, int], ...]]
-"""Says where a text matches: the first character of each match, and the one behind the last. They do not overlap."""
+"""Says where a text matches: the first character of each match, and the character behind it. Matches do not overlap."""
 
 
 class Snapshot(Protocol):
@@ -243,10 +246,10 @@ class Snapshot(Protocol):
 
     @property
     def numbered(self) -> bool:
-        """Whether ``counters`` can be asked. An index of an earlier release may not know them."""
+        """Whether ``counters`` works. An index of an earlier release may not hold counters."""
 
     def search(self, search: Search) -> Answer:
-        """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
+        """Answer a search. Raises BadQuery if the engine refuses the query, for example a prefix of too many words."""
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
@@ -266,34 +269,36 @@ class Snapshot(Protocol):
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
 
-        Weights are those of scores: those by which an object is found add up to its score.
+        The weights of the words by which the object is found add up to its score.
         """
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin like this in the hits of a search, the most common first; equal ones by letters.
+        """List the words that begin like this in the hits of a search, the most common first.
 
-        A word counts where the caller may read it. There are none for a beginning of one letter, or while an index of
-        an earlier release is being made anew. Raises as ``search``.
+        Equally common words are in alphabetical order. A word counts only in objects that the caller may read. There
+        are no words for a beginning of one letter, or while an index of an earlier release is being made anew. Raises
+        as ``search``.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:
-        """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none.
+        """Return the likeliest correction of a word by which the caller finds nothing; None if there is none.
 
-        It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
+        It differs from the word in a letter or two, and stands in an object where the caller may read it. Raises
+        IndexUnavailable.
         """
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that tell most of a text, in the order in which they stand in it.
+        """Return the words that say most about a text, in the order in which they stand in it.
 
-        A word tells much if it stands in the text several times, and in few of the objects that the caller finds. The
-        caller finds another object by each of the words than the one with this key. Of several forms of a word, it is
-        the most common one of the text; stop words are left out. Raises IndexUnavailable.
+        A word says much if it stands in the text several times, and in few of the objects that the caller finds. By
+        each word the caller finds at least one object besides the one with this key. Of several forms of a word, the
+        most common one of the text is returned. Stop words are left out. Raises IndexUnavailable.
         """
 
     def marker(self, search: Search) -> Marker:
-        """Return the function that marks a text as an excerpt of this search is marked. Raises as ``search``.
+        """Return the function that marks texts as excerpts of this search are marked. Raises as ``search``.
 
-        It depends on the search alone, and outlives the snapshot.
+        The function depends on the search alone, and can be used after the snapshot.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
@@ -309,7 +314,7 @@ class Snapshot(Protocol):
         """Read the digests of the documents with these keys, in order, as ``digests`` does."""
 
     def digest(self, document: Document) -> DocumentDigest:
-        """Make the digest that ``digests`` would return for an index in which this release has written the document.
+        """Return the digest that ``digests`` would return if this release had written the document.
 
         An index that an earlier release has filled may give another digest of an equal document.
         """
@@ -359,9 +364,10 @@ class RepositoryIndex(Protocol):
         """Open a generation for writing; a new one is empty. Raises OtherFormat, IndexUnavailable, OSError."""
 
     def rebuilding(self) -> AbstractContextManager[str]:
-        """Hold the right to begin a generation while the block runs; one process of this machine has it. Raises InUse.
+        """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
 
-        The right ends with the process. The block gets the name of the holder, as with ``Engine.sole_agent``.
+        Raises InUse. The right ends with the process. The block gets the name of the holder, as with
+        ``Engine.sole_agent``.
         """
 
     def begin(self) -> str:
@@ -394,4 +400,4 @@ class Engine(Protocol):
         """
 
     def sweep(self, now: Instant) -> None:
-        """Remove generations that are not current, as soon as no process can be reading them."""
+        """Remove generations that are not current, as soon as no process can still read them."""

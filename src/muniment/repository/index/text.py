@@ -6,10 +6,10 @@ import unicodedata
 from muniment.repository.aql.keywords import UNSPACED
 
 BREAK = "\u200b"
-"""The zero-width space: where ``normal`` ends a word that no blank ends."""
+"""The zero-width space. ``normal`` puts it between words that no blank separates."""
 
 NARROW_BLANK = "\u202f"
-"""The blank that does not break: where ``normal`` leaves one between the digits of a number."""
+"""The blank that does not break. ``normal`` leaves it between the digits of a number."""
 
 _SOFT_HYPHEN = "\u00ad"
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -20,8 +20,8 @@ _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 def normal(text: str) -> str:
     """Return the text in the form that is split into words.
 
-    That is Unicode NFKC without lone surrogates and soft hyphens, with a BREAK around each character of a script that
-    has no blanks between words. A blank that does not break stays one between the thousands of a number.
+    That is Unicode NFKC without lone surrogates and soft hyphens. A BREAK stands around each character of a script that
+    has no blanks between words. A blank that does not break stays as it is between the thousands of a number.
     """
     if text.isascii():
         return text

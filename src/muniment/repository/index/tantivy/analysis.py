@@ -1,9 +1,9 @@
 """Which words does a text hold? It is split at every character that is neither letter nor digit.
 
-Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) go.
-They may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each character is
-a word, so that searches find any part of a sentence. Among stems, bigrams stand in the place of Chinese,
-Japanese and Korean characters, and words have variants (``variants``).
+Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) are
+removed. Words may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each
+character is a word, so that searches find any part of a sentence. Among stems, Chinese, Japanese and Korean texts are
+held as bigrams instead, and words have variants (``variants``).
 """
 
 import copy
@@ -39,7 +39,7 @@ _QUESTION_WORDS = {
         "we were what when where which who whom whose why would you your"
     ).split()
 }
-"""Words that ask a question and tell nothing of it. The engine's lists of stop words lack them."""
+"""Words that questions begin with or consist of, and that say nothing of the subject. The engine's lists lack them."""
 
 
 class Span(NamedTuple):
@@ -71,9 +71,9 @@ class Analyser:
     """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
 
     ``language`` is one of ``LANGUAGES``, and so are ``others``, the further languages of texts. A method that takes the
-    language of a text takes one of ``others``, or an empty string for the analyser's own. ``stop_words`` are those that
-    it does not count among its own. Without ``varied``, stems have neither bigrams nor variants, as in indexes of
-    earlier formats. Raises ValueError for another language.
+    language of a text takes one of ``others``, or an empty string for the analyser's own language. ``stop_words`` are
+    further stop words, besides those of the language. Without ``varied``, stems have neither bigrams nor variants, as
+    in indexes of earlier formats. Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Analyser:
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
     def asking(self, locale: str) -> "Analyser":
-        """Return the analyser of keywords in the language that a locale names, if it is one of several here; else this.
+        """Return the analyser for keywords in the language that a locale names: with its stems and its stop words.
 
-        It looks up the stems of that language, and knows its stop words.
+        If that is none of this analyser's languages, or there is only one, return this analyser.
         """
         language = languages.named(locale) if locale and self.others else ""
         if language not in (self.language, *self.others):
@@ -147,10 +147,10 @@ class Analyser:
         return [self._in_stems(each, language) for each in (text, *variants.variants(text))]
 
     def ways(self, text: str) -> list[Way]:
-        """Say by which words an index finds a term: any of these ways is enough. There is none without a word.
+        """List the ways in which an index finds a term. Any of them is enough; a text without a word has none.
 
-        With a language of its own, a query also finds its words as they are written, in texts of other languages.
-        A character that stands alone where others of its script are held as bigrams is found as it is written.
+        In an analyser for one of several languages, texts in the others match only by the words as they are written. A
+        single character whose script is held as bigrams is also looked up as it is written.
         """
         text = normal(text)
         exact_words = self.exact(text)
@@ -178,7 +178,7 @@ class Analyser:
         return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
 
     def _in_stems(self, text: str, language: str) -> str:
-        """Write the marked stems of a further language in the place of a ``normal`` text with bigrams."""
+        """Replace each word of a ``normal`` text with bigrams by its marked stem in a further language."""
         if not language:
             return text
         return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
@@ -202,14 +202,14 @@ class Analyser:
         return list(enumerate(words))
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if they are nothing else; of two forms of a word, the first."""
+        """Return the words without stop words, or all if all are stop words; of several forms of a word, the first."""
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
         for word in self.without_stop_words(words):
             forms.setdefault((word.fuzzy, *(stem for _, stem in self.stem(word.text))), word)
         return list(forms.values())
 
     def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if they are nothing else."""
+        """Return the words without stop words, or all if all are stop words."""
         return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
     def is_stop_word(self, text: str) -> bool:
@@ -219,7 +219,7 @@ class Analyser:
     def flatten(self, text: str) -> str:
         """Fold a ``normal`` text character by character, so that every character keeps its place.
 
-        A blank stands for each character beyond ASCII that belongs to no word.
+        A character beyond ASCII that belongs to no word becomes a blank.
         """
         if text.isascii():
             return text.lower()
@@ -267,9 +267,9 @@ class Analyser:
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
-        """Split a ``normal`` text as ``spans`` does; with its variants, if these are stems.
+        """Split a ``normal`` text as ``spans`` does. If these are stems, their variants follow.
 
-        A variant covers the words for which it stands. It begins two places after what precedes it, as in an index.
+        A variant covers the words for which it stands. As in an index, there is a gap of one place before it.
         """
         spans = self.spans(text, stemmed, language=language)
         if not (stemmed and self.varied):
@@ -300,7 +300,7 @@ def _stemming(language: str) -> tantivy.TextAnalyzer:
 
 
 def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:
-    """Make an analyser that leaves out the stop words of a language, and some more."""
+    """Make an analyser that leaves out the stop words of a language, and ``more``."""
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
     words = words.filter(
         tantivy.Filter.custom_stopword([*_QUESTION_WORDS.get(language, []), *(word.lower() for word in more)])

@@ -1,4 +1,4 @@
-"""Which objects have a property that compares so with a value?
+"""Which objects have a property whose value meets a comparison?
 
 A range of strings becomes a regular expression over the term dictionary, which reads only the terms of the range. A
 range of numbers goes through the engine's parser, which gets integers only.
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Comparisons:
-    """Makes the queries for comparisons of properties. Their regular expressions are taken from an allowance."""
+    """Makes the queries for comparisons of properties. An allowance limits their regular expressions."""
 
     def __init__(self, index: tantivy.Index, schema: tantivy.Schema, allowance: Allowance) -> None:
         self._index = index

@@ -48,20 +48,20 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.12, 2
-"""What part of its score as a phrase a pair of words adds, and how far from each other the two may stand."""
+"""What two words that stand near each other add: a part of their score as a phrase; and how near they must be."""
 
 _AS_WRITTEN = 0.1
-"""What part of its score a word adds that stands in the object just as in the query, and not in another form."""
+"""What a word adds that stands in the object exactly as in the query: a part of its score."""
 
 _MOST_RANKED = 8
-"""How many words with wildcards of one query are ranked."""
+"""The most words with wildcards of one query that are ranked."""
 
 MATCHES = 24
-"""The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
+"""The most queries of one ``matching``. A score is a single-precision number, whose significand has 24 bits."""
 
 
 PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
-"""Remembers the query for the objects that carry one of some ACLs or belong to an owner. An ACL weighs 1."""
+"""Remembers queries for the objects that carry one of some ACLs or belong to an owner. Each ACL counts as 1."""
 
 
 class CompiledLeaf(NamedTuple):
@@ -73,11 +73,11 @@ class CompiledLeaf(NamedTuple):
 
 
 class CompiledQuery(NamedTuple):
-    """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
+    """A bound query as queries of the engine, for any caller: objects that match anywhere, or only in the metadata.
 
-    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
-    ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
-    ``ranked`` are the patterns whose hits are ranked by the words that they hold.
+    Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may have been found,
+    each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None if hits
+    have different scores. ``ranked`` are the patterns whose hits are ranked by the words that they hold.
     """
 
     anywhere: Query
@@ -89,9 +89,9 @@ class CompiledQuery(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for one index. If a ``rarity`` is given, words weigh what they weigh for its caller.
+    """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for its caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit, which depend on
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. They depend on
     the schema alone.
     """
 
@@ -130,7 +130,7 @@ class Compiler:
         return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
-        """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
+        """Make two queries: for objects that match anywhere, and that match in the metadata. Raises as ``compile``."""
         type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def query_of(readable: bool) -> Query:
@@ -159,7 +159,7 @@ class Compiler:
         return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
 
     def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
-        """Make the query that also finds what is near in meaning, and that scores nearness."""
+        """Make the query that also finds objects near in meaning, and adds nearness to the score."""
         terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
         added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
         scores = [
@@ -173,11 +173,11 @@ class Compiler:
         return all_of([silent(query), silent(Query.range_query(self._schema, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
-        """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
+        """Make a query that gives each object found by ``visible`` the same score. It may also find other objects."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
-        """Make the query by which a caller finds the objects with a word, exact or by its stem, or with a pattern."""
+        """Make the query by which a caller finds the objects with a pattern or a word: the exact word, or its stem."""
 
         def in_field(pair: fields.WordFields) -> Query:
             field = pair.words if exact else pair.stems
@@ -206,7 +206,7 @@ class Compiler:
         return self._permitted_query(visible, visible.read_acls, visible.read)
 
     def only_browsable(self, visible: Visible) -> Query | None:
-        """Make the query for what the caller may browse and not read; None if that is nothing."""
+        """Make the query for the objects that the caller may browse but not read; None if there are none."""
         if _alike(visible):
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
@@ -215,7 +215,7 @@ class Compiler:
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
-        """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
+        """Make a query for objects with these ``keys``. Each scores the sum of 2**n over all n whose query finds it.
 
         A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
@@ -224,7 +224,7 @@ class Compiler:
         return Query.boolean_query([few, *clauses])
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
-        """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
+        """Make the query for a leaf: anywhere in objects that the caller may read, in the metadata of all others."""
         return any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
 
     def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
@@ -242,7 +242,7 @@ class Compiler:
                 assert_never(leaf)
 
     def _term_of(self, term: Term, stems: str, words: str) -> Query:
-        """Make the query for a term in any of its ways. An object that holds several of them scores the best."""
+        """Make the query for a term in any of its ways. The best way counts for the score."""
         ways = [
             self._words(stems if way.stems else words, way.words, way.counted_as)
             for way in self._analyser.ways(term.text)
@@ -265,7 +265,7 @@ class Compiler:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
-        """Override the index by what the database has decided since. The document of the position is never found."""
+        """Apply what the database has decided since the snapshot. The document of the position is never found."""
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
@@ -313,16 +313,15 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
+        """Make the query for any of some words. Objects that meet the whole question score ``LEAD`` more."""
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
         return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
-        """Make queries that add to the score of objects that hold words just as the query does.
+        """Make queries that raise the score of objects with words in the form of the query, or close together.
 
-        That is, a word in the same form, or two neighbours close to each other. Each object that these queries find has
-        one of the words.
+        Each object that these queries find has one of the words.
         """
         queries = []
         pairs = [
@@ -353,12 +352,12 @@ class Compiler:
         return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
-        """Say whether every object that a leaf finds scores 1: a single word that begins with a wildcard."""
+        """Say whether every object that a leaf finds scores 1, as for a single word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
         return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
     def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
-        """Return the first patterns that can be ranked: so many words cannot be scored for each of a thousand."""
+        """Return the first few patterns that can be ranked. To rank more would score too many words."""
         wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
@@ -386,7 +385,7 @@ class Compiler:
         return found if self._rarity is None else self._rarity.by_forms(field, pattern, found)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Make the query for words that differ in one letter from a single word."""
+        """Make the queries for words that differ in one letter from a single word; none for several words."""
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
@@ -410,7 +409,7 @@ class Compiler:
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
-    """Say whether one query finds what may be read and what may be browsed."""
+    """Say whether one query finds both the objects that the caller may read and those they may only browse."""
     return _alike(visible) or query.in_metadata is query.anywhere
 
 

@@ -21,7 +21,7 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The format and the languages of an index: a search reads it by these. ``others``: its further languages."""
+    """The format and the languages of an index, by which a search reads it. ``others`` are its further languages."""
 
     format: int
     language: str
@@ -31,8 +31,8 @@ class _About(msgspec.Struct, frozen=True):
 class TantivyIndex:
     """An index folder that is open for reading (an Index).
 
-    It reads the newest commit, also after another folder has replaced this one. Searches are in the language of the
-    index, so they find what they should until the agent has made one in another language.
+    It reads the newest commit, even after another folder has replaced this one. Searches use the language of the index,
+    so they find texts rightly until the agent has made an index in another language.
     """
 
     def __init__(self, folder: Path, stop_words: Collection[str] = ()) -> None:
@@ -101,7 +101,7 @@ class TantivyWriter:
         self._schema = fields.schema()
         with failures.as_refusals("the index could not be opened for writing"):
             _prepare(folder, self._schema, _About(fields.FORMAT, language, self._analyser.others))
-            # The writer does not keep the index: that would keep files open which merges soon replace.
+            # The writer does not keep the index open: its files would stay open after merges have replaced them.
             about = _read_about(folder, {fields.FORMAT})
             if (about.language, about.others) != (language, self._analyser.others):
                 was, now = (
@@ -162,7 +162,7 @@ class TantivyWriter:
 
 
 def _read_about(folder: Path, formats: Collection[int]) -> _About:
-    """Return what is written of an index. Raises OtherFormat if it has none of these formats, IndexUnavailable."""
+    """Read what the index says of itself. Raises OtherFormat if it has another format, and IndexUnavailable."""
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -189,6 +189,6 @@ def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """Return a pair of numbers that changes when another folder takes its place, or when a commit writes the file."""
+    """Return two numbers that change when another folder takes this place, or when a commit writes the file."""
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

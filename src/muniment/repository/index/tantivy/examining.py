@@ -1,7 +1,7 @@
-"""What does the built-in index know of one object in the light of one search? Which word weighs how much, and where?
+"""What does the built-in index know of one object in one search? What does each word weigh, and where does it stand?
 
-The engine's own explanation is not shown: it counts the documents with each word, other people's too. Here each word
-or phrase is a search of its own among this one object, so it has the weight that it has in the whole query.
+The engine's own explanation is not shown, because it counts other people's documents, too. Here each word or phrase is
+searched for in this one object, so it has the weight that it has in the whole query.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
-"""How many characters of metadata are looked through, all words and phrases together, to name their properties.
+"""The most characters of metadata that are compared, over all words and phrases, to name the properties that match.
 
-As many of the text are, to say whether what is in the metadata is in the text as well.
+As many characters of the text are compared.
 """
 
 
@@ -39,7 +39,7 @@ def examine(
 ) -> Examination | None:
     """Examine the object with this key; ``query`` finds the hits of the search. None if the index does not hold it.
 
-    ``weighing`` weighs words for the caller, and finds patterns in what the caller may see alone.
+    ``weighing`` weighs words for the caller, and looks for patterns only in what the caller may see.
     """
     document = _document(searcher, compiler, key)
     if document is None:
@@ -101,7 +101,7 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """Name, for each leaf that was found in the metadata, the properties that hold it."""
+    """For each leaf that was found in the metadata, name the properties that hold it."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]

@@ -1,7 +1,7 @@
 """Which part of a text shows best why it was found? Excerpts are found without splitting the whole text into words.
 
 In a huge text, the beginnings of the query's words are searched for. Only the text at these places is split into words
-and compared. Where several words match, the part with the most of them is shown; stop words hardly count. The excerpt
+and compared. If several words match, the part with the most of them is shown; stop words hardly count. The excerpt
 depends on the text and the query alone, never on other documents.
 """
 
@@ -51,10 +51,10 @@ class Finder:
     def excerpt(
         self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
     ) -> str | None:
-        """Cut out the part of a text where most of these leaves match; None when nothing matches.
+        """Cut out the part of a text where most of these leaves match; None if nothing matches.
 
         It is the first such part in the first piece of 64 KiB in which anything matches. ``leaves`` are places in the
-        sequence of the finder's leaves; None means all of them. Unless ``thorough``, it looks at the first piece alone.
+        sequence of the finder's leaves; None means all of them. Unless ``thorough``, only the first piece is searched.
         ``language`` is that of the text, if it is not the analyser's own.
         """
         patterns = self._patterns_of(leaves, language)
@@ -62,9 +62,9 @@ class Finder:
         return cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return where an excerpt holds any of the leaves: the first character of each match, and the one behind it.
+        """Return where an excerpt holds any of the leaves: each match's first character, and the one behind it.
 
-        The excerpt counts as a text of every language of the analyser.
+        The excerpt is looked at in every language of the analyser.
         """
         begin = len(excerpt) - len(excerpt.lstrip(_MORE))
         text = normal(excerpt.strip(_MORE))
@@ -92,9 +92,10 @@ class Finder:
         return [pattern for pattern in patterns if not pattern.stemmed or pattern.language == language]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
-        """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
+        """List the first matches of each pattern in the first piece of a text that has any.
 
-        For one pattern, the beginning of a text is a piece of its own, because it often holds the first match.
+        For a single pattern, that is its first match, and the beginning of a text is a piece of its own, because it
+        often holds it.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -154,7 +155,7 @@ def beginning(text: str) -> str:
 def cut(text: str, first: int, last: int) -> str:
     """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
-    It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
+    It begins and ends with a sentence if one begins or ends near by, otherwise with a word. White space is collapsed.
     """
     # White space is rare enough that most texts need no more than the shorter piece.
     text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
@@ -183,12 +184,12 @@ def cut(text: str, first: int, last: int) -> str:
 
 
 def _collapse(text: str) -> str:
-    """Write a blank for each run of white space; a blank within a number stays as it is."""
+    """Replace each run of white space by one blank; a blank within a number stays as it is."""
     return " ".join(text.split()) if NARROW_BLANK not in text else _WHITE.sub(" ", text).strip()
 
 
 def _ending(text: str, least: int, most: int) -> str:
-    """Cut a text at the last end of a sentence between two lengths, else at a word."""
+    """Cut a text at the last end of a sentence between two lengths; if there is none, at a word."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text, least, most + 2) if match.end() <= most]
     if ends:
         return text[: ends[-1]].rstrip()
@@ -197,7 +198,7 @@ def _ending(text: str, least: int, most: int) -> str:
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:
-    """Return the first and the last match of the window in which the most patterns match; of equal ones the first."""
+    """Return the first and the last match of the window with the most patterns; of equal windows, the first."""
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
@@ -222,7 +223,7 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
 
 
 def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Unite ranges that overlap; they are in order."""
+    """Unite ranges that overlap. The ranges are in order."""
     merged_ranges: list[tuple[int, int]] = []
     for start, end in ranges:
         if merged_ranges and start < merged_ranges[-1][1]:
@@ -241,11 +242,11 @@ class _Leaf(NamedTuple):
 
 
 class _Pattern:
-    """Words that match a leaf, one after the other, and the beginning of the first, which is searched for in the text.
+    """Words that match a leaf if they follow each other, and the beginning of the first, which is searched for.
 
-    Each word is a place with patterns, of which one is enough. They match stems if ``stemmed``, else exact words. With
-    ``inside``, they may begin inside a word of the text. A ``phrase`` is its words as they are. Stems are those of
-    ``language``, or of the analyser's own.
+    Each word is a place with patterns, of which one must match. They match stems if ``stemmed``, else exact words. With
+    ``inside``, they may begin inside a word of the text. A ``phrase`` holds its words as they are. Stems are those of
+    ``language``, or of the analyser's own language.
     """
 
     def __init__(
@@ -273,12 +274,12 @@ class _Pattern:
         return self.words[-1][0] - self.words[0][0] + 1
 
     def end(self, spans: Sequence[Span], at: int) -> int:
-        """Return the character behind the words that match from this span on."""
+        """Return the place behind the last character of the words that match from this span on."""
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
         return max(span.end for span in spans[at : at + self.places] if span.place <= last)
 
     def starts(self, spans: Sequence[Span]) -> Iterator[int]:
-        """Say from which spans on the words match, one after the other."""
+        """List the spans at which a match of the words begins."""
         literals, wild = self._literals, self._wild
         for at, span in enumerate(spans):
             begins = span.word in literals or (wild and any(pattern.matches(span.word) for pattern in wild))
@@ -363,7 +364,7 @@ _Place: TypeAlias = tuple[int, _Pattern]
 
 
 def _stands_at(phrase: Sequence[str], text: str, at: int) -> bool | None:
-    """Say whether these words stand one after the other at a place; None where a character beyond ASCII decides."""
+    """Say whether these words follow each other at a place; None if a character beyond ASCII decides."""
     for number, word in enumerate(phrase):
         if number:
             gap = _ASCII_GAP.match(text, at)

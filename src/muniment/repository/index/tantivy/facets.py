@@ -1,8 +1,8 @@
 """How does one snapshot count the hits of a search by the values of their properties? Exactly: each hit once a value.
 
-The engine counts a hit once a bucket, however many of its values fall into it. A terms aggregation counts wrongly over
-several segments unless each of them reports every term; so a facet with more values than that is refused. Only those
-values that are shown are counted within by a nested facet.
+The engine counts a hit once in each bucket, however many of its values fall into the bucket. A terms aggregation counts
+wrongly over several segments unless each segment reports every term; so a facet with more values than a segment reports
+is refused. A nested facet counts only within the values that are shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ Compile: TypeAlias = Callable[[Condition], Query]
 
 
 class _Candidate(NamedTuple):
-    """A value with hits: where it stands among the values, its name and constraint, what its hits meet, how many."""
+    """A value that has hits: its place in the order, name, constraint, the condition of its hits, and their number."""
 
     place: Place
     name: str
@@ -51,7 +51,7 @@ class FacetCounter:
         self._questions = 0
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
-        """Count a query's hits by facets, all their values at once. Raises BadQuery where it takes too long."""
+        """Count a query's hits by facets, together over all their values. Raises BadQuery if it would take too long."""
         by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
         answers = self._ask(query, by_value) if by_value else {}
         return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))

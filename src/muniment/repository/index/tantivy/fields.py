@@ -1,15 +1,15 @@
 """Which fields does the built-in index have, and how does a document fill them?
 
 All properties are in one JSON field with a sub-object for each kind, so that a new property of a type needs no new
-schema. ``s`` holds strings as they are compared, ``v`` strings as they were written, both after a marker: without it, a
-string that looks like a time would become one. ``i`` holds whole numbers and instants, ``f`` doubles as integers of the
-same order, ``b`` truth values as 0 and 1.
+schema. ``s`` holds strings as they are compared, ``v`` strings as they were written. A marker stands before both;
+without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants,
+``f`` doubles as integers of the same order, ``b`` truth values as 0 and 1.
 
-Words are in two pairs of fields. Those who may read an object search its ``anywhere``: title and name, which count as
-often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Those who may only browse it search its
-``metadata``, which is the same without the text. Of each pair, one field holds stems and the other exact words. Between
-two values there is a gap, so that no phrase reaches from one to the next. The variants of words (``variants``) are
-values of the stems, behind all others: no completion and no phrase in quotation marks meets them.
+Words are in two pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written
+as often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse it search
+``metadata``, which is the same without the text. One field of each pair holds stems, the other exact words. Between two
+values there is a gap, so that no phrase reaches from one value to the next. The variants of words (``variants``) are
+further values of the stems, behind all others, so completions and phrases in quotation marks never see them.
 """
 
 import itertools
@@ -65,14 +65,14 @@ HEADINGS = ("title", "object_name")
 """The properties that name an object to people."""
 
 HEADING_WEIGHT = 3
-"""How often a word of a heading counts. So it outranks a word of a text of the same length, or of a third of it."""
+"""How often a heading is written into the index. So its words outrank those of a text up to three times as long."""
 
 POSITION = "\0position"
 NOTHING = "\0nothing"
 MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
-"""The sub-objects of PROPERTIES of which one holds the values of a property that has any."""
+"""The sub-objects of PROPERTIES. Every property that has a value is in one of them."""
 
 
 class WordFields(NamedTuple):
@@ -113,7 +113,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FoundBy(msgspec.Struct, frozen=True):
-    """The part of a stored document that also fills fields which are not stored, and by which searches find it."""
+    """The part of a stored document by which searches find it: copies of fields that are not stored themselves."""
 
     type: str
     acl: int
@@ -147,14 +147,14 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
         builder.add_text_field(pair.words, tokenizer_name="words")
     if number >= WEIGHTED:
         builder.add_bytes_field(TEXT, stored=True)
-    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last, so that formats 1 to 3 have equal fields
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # last, so that formats 1 to 3 have equal fields
     if number >= EMBEDDED:
         builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
     return builder.build()
 
 
 def searched_fields(number: int, *, readable: bool) -> Sequence[WordFields]:
-    """Return the fields that a search looks through in objects that the caller may read, or may only browse."""
+    """Return the fields that a search looks through: in objects that the caller may read, or may only browse."""
     if not readable:
         return (METADATA,)
     return (ANYWHERE,) if number >= WEIGHTED else (CONTENT, METADATA)
@@ -169,7 +169,7 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
 def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     """Turn a document into a document of the engine, with all fields of the schema.
 
-    To add one field after the other takes a third of the time of ``from_dict``, which compares each with the schema.
+    Adding field by field takes a third of the time of ``from_dict``, which compares each field with the schema.
     """
     engine_document = tantivy.Document()
     engine_document.add_text(KEY, document.key)
@@ -198,7 +198,7 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
 def _add_words(
     engine_document: tantivy.Document, pair: WordFields, texts: Sequence[str], spellings: Sequence[Sequence[str]]
 ) -> None:
-    """Add texts to a pair of fields; of their spellings, the first ones, and behind all of these the variants."""
+    """Add texts to a pair of fields: the first spelling of each text, and behind all of them the variants."""
     for text, (stemmed, *_) in zip(texts, spellings, strict=True):
         engine_document.add_text(pair.stems, stemmed)
         engine_document.add_text(pair.words, text)
@@ -220,7 +220,7 @@ def _weighted_texts(document: Document) -> Iterator[str]:
 
 
 def source(document: Document, language: str = "") -> bytes:
-    """Write the stored parts of a document, without its text. ``language`` is that of the text, if a further one."""
+    """Write the stored parts of a document, without its text. ``language`` is the text's, if a further language."""
     return _encoder.encode(
         Source(
             document.key,
@@ -304,7 +304,7 @@ def read_document(stored: tantivy.Document) -> Document:
 
 
 def as_written(value: str) -> str:
-    """Return the unfolded text that the index holds of a string: its first ``COMPARED`` characters, as written."""
+    """Return the unfolded text that the index holds of a string: its first ``COMPARED`` characters."""
     return value[:COMPARED]
 
 

@@ -27,8 +27,9 @@ POINTER = "current"
 class FolderEngine:
     """The folder of all indexes (an Engine). It holds one folder for each repository.
 
-    ``open_writer`` opens the index in a folder for writing in a language, and makes an empty one if there is none; it
-    may raise OtherFormat. ``open_index`` opens it for reading. ``language`` is that of repositories without one.
+    ``open_writer`` opens the index in a folder for writing in a language, and makes an empty index if there is none; it
+    may raise OtherFormat. ``open_index`` opens the index for reading. ``language`` is the language of repositories that
+    have none of their own.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ def _make(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[int, int] | None:
-    """Return a pair of numbers that changes with each switch, the second one its time in nanoseconds."""
+    """Return two numbers that change with each switch. The second is the time of the switch in nanoseconds."""
     try:
         status = os.stat(folder / POINTER)
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from muniment.repository.aql.tree import Value
 from muniment.repository.refusals import IndexUnavailable
 
-if TYPE_CHECKING:  # It is an extra.
+if TYPE_CHECKING:  # The module is an extra.
     from py3langid.langid import LanguageIdentifier
 
 CODES = {
@@ -46,13 +46,13 @@ PROPERTY = "language_code"
 """The property that names the language of an object: a code such as ``de`` or ``de_DE``, or an English name."""
 
 MARKS = {language: chr(0x1681 + number) for number, language in enumerate(sorted(LANGUAGES))}
-"""The letter at the end of each stem of a further language. The letters are of Ogham, which no stemmer changes."""
+"""The mark at the end of each stem of a further language: a letter of Ogham, which no stemmer changes."""
 
 _SHORTEST, _LOOKED_AT = 40, 4000
-"""How many characters a text must have for its language to be detected, and how many of it are looked at."""
+"""The fewest characters of a text whose language is detected, and how many of a longer text are looked at."""
 
 _SURE = 0.9
-"""How probable a language must be."""
+"""The lowest probability at which a detected language counts."""
 
 _NAMES = {language.casefold(): language for language in LANGUAGES}
 
@@ -62,7 +62,7 @@ class DetectorMissing(IndexUnavailable):
 
 
 def named(text: str) -> str:
-    """Return the language that a code of RFC 5646, a locale or an English name means; empty if there is none."""
+    """Return the language that a code of RFC 5646, a locale or an English name stands for; empty if there is none."""
     code = text.strip().casefold()
     return _NAMES.get(code) or CODES.get(code.replace("_", "-").partition("-")[0], "")
 
@@ -82,7 +82,7 @@ def check_detector() -> None:
 
 
 def detect(text: str) -> str:
-    """Return the language of a text; empty if the text is too short, or in no language that is known for certain."""
+    """Return the language of a text; empty if the text is too short, or its language is uncertain or unknown here."""
     text = text[:_LOOKED_AT]
     if len(text) < _SHORTEST:
         return ""

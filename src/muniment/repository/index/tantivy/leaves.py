@@ -35,7 +35,7 @@ def leaves(
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    Where any word is enough, ``choose`` says which of them count.
+    Where any word is enough, ``choose`` says which words count.
     """
     match condition:
         case ConditionSet():

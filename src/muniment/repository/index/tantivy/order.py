@@ -1,7 +1,7 @@
 """In which order does the built-in engine return hits? By score, modification, values or counter; ties by counter.
 
-One aggregation orders hits by the values of several properties and by counter: each hit is a bucket of its own, and
-the engine keeps those of the page alone.
+To order hits by the values of several properties and by counter, one aggregation makes a bucket of each hit, and the
+engine keeps only the buckets of the page.
 """
 
 import itertools
@@ -28,13 +28,13 @@ MOST_BUCKETS = 2_000
 """The depth up to which hits are ordered by the values of properties."""
 
 _SORTED = 255
-"""The length from which on a text may differ from another one in characters that do not count."""
+"""From this length on, two texts may differ only in characters that do not count."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
-"""How far two equal scores may lie from each other: a part of the score, or of this score if it is greater."""
+"""How far apart two scores may be and count as equal: this part of the score, or of this score if that is greater."""
 
 _BESIDE = 200
-"""How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
+"""How many hits beyond a page are read at first to find all hits that score as the last hit does."""
 
 
 class Ranking:
@@ -87,8 +87,8 @@ class Ranking:
     ) -> tuple[list[Ranked], int | None]:
         """Return a page of hits by their last modification. The order is exact however deep the page is.
 
-        The engine orders by one field only, so this method orders the objects of the same instant. If the objects of an
-        instant lie on both sides of an edge of the page, a query of its own reads them by counter.
+        The engine orders by one field only, so this method orders the objects of the same instant. If an instant's
+        objects lie on both sides of an edge of the page, a further query reads them by counter.
         """
         extra = min(offset, 1)
         result = self._ordered_by(
@@ -113,8 +113,8 @@ class Ranking:
     ) -> tuple[list[int], int] | None:
         """Return the counters of a page of hits in the order of these properties, and the total.
 
-        None where the engine does not know the order: of hits deeper than ``MOST_BUCKETS``, of long texts, and of
-        dates of which the index holds milliseconds alone.
+        None if the engine cannot order them: hits deeper than ``MOST_BUCKETS``, long texts, and dates, of which the
+        index holds only milliseconds.
         """
         if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
             return None
@@ -170,7 +170,7 @@ class Ranking:
         return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
+        """Order hits of equal score by counter, except a group that crosses REACH, whose order would differ by page."""
         complete = len(ranked_hits)
         if complete > REACH:
             complete = REACH
@@ -203,7 +203,7 @@ def _tie(hit: Ranked, following: Ranked) -> bool:
 
 
 def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
-    """Return how many of the first hits there are with the ties of the last of these, hits in their order."""
+    """Return how many of the first hits there are, together with the ties of the last one. Hits are in their order."""
     while end < len(hits) and _tie(hits[end - 1], hits[end]):
         end += 1
     return end
@@ -239,7 +239,7 @@ def _path(sort: SortedBy) -> str:
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:
-    """Return the sub-object of the properties that holds values of this kind, texts folded or as they were written."""
+    """Return the sub-object of the properties for values of this kind; texts may be folded, or as written."""
     match kind:
         case "string" | "id":
             return "s" if folded else "v"
@@ -252,6 +252,6 @@ def index_kind(kind: Kind, *, folded: bool) -> str:
 
 
 def count_of(result: tantivy.SearchResult) -> int | None:
-    """Return how many hits there are in all; None where they were not counted."""
+    """Return how many hits there are in all; None if they were not counted."""
     number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
     return number

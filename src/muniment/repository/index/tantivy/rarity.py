@@ -1,13 +1,13 @@
 """How rare is a word among the objects that one caller may see? Scores count those objects alone.
 
-The engine weighs a word by how many documents of the whole index hold it, so scores would tell of other people's
+The engine weighs a word by how many documents of the whole index hold it, so its scores would tell of other people's
 documents. A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score
 by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
-which the engine lets nobody replace.
+which the engine does not let us replace.
 
-The engine gives every word that a pattern covers the score 1. So a pattern is looked up by the words that it stands
-for. All of them weigh what the pattern weighs as one word, and the word that scores best counts. Which words these are
-is decided by the objects that the caller may see.
+The engine gives the score 1 to every word that a pattern covers. So a pattern is replaced by the words that it covers.
+Each of them has the weight that the pattern has as one word, and the word that scores best counts. The objects that the
+caller may see decide which words these are.
 """
 
 import itertools
@@ -26,22 +26,22 @@ from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
 
 _WORDS, _QUERY_BYTES = 1000, 250_000
-"""How many words of one caller are remembered, and how many bytes of their queries as compiled for them."""
+"""How many words of one caller are remembered, and how many bytes of compiled queries."""
 
 MOST_FORMS = 64
 """How many words of a pattern are scored, the commonest ones."""
 
 FORM_BYTES = 200
-"""What a scored word of a pattern weighs in a query that is remembered."""
+"""How much a scored word of a pattern counts in the size of a query that is remembered."""
 
 _LOOKED_THROUGH = 10_000
 """How many words with the beginning of a pattern are compared with it, the commonest ones."""
 
 _OTHERS = 0.01
-"""What part of the pattern's weight an object scores that holds other words of the pattern alone."""
+"""What an object scores that holds only other words of the pattern: a part of the pattern's weight."""
 
 CallerKey: TypeAlias = tuple[bool, frozenset[int], frozenset[int], str]
-"""What decides what a caller may see of one snapshot: all; or the ACLs that let them browse and read, and their key."""
+"""What decides what a caller may see of a snapshot: everything; or the ACLs for browsing and reading, and their key."""
 
 
 class Forms(NamedTuple):
@@ -52,9 +52,10 @@ class Forms(NamedTuple):
 
 
 class SeenCounts:
-    """How many objects one caller finds by each word. A key of ``counts`` is whether the word is exact, and the word.
-    ``forms`` holds the words of patterns, a word weighs 1. ``compiled`` holds queries with the weights that follow from
-    these counts, by the query as bytes.
+    """How many objects one caller finds by each word.
+
+    A key of ``counts`` says whether the word is exact, and the word. ``forms`` holds the words of patterns; each word
+    counts as 1. ``compiled`` holds queries, weighted by these counts; its keys are queries as bytes.
     """
 
     def __init__(self) -> None:
@@ -64,11 +65,11 @@ class SeenCounts:
 
 
 class Rarity:
-    """The weights of words for one caller, on one searcher that holds so many ``documents`` for the engine.
+    """The weights of words for one caller. The searcher holds ``documents`` documents, as the engine counts.
 
     ``holding`` makes the query by which the caller finds objects with a word, exact or as a stem, or with a word of a
-    pattern; ``everything`` finds all that they may browse. ``beginning`` counts the objects with each word that begins
-    so, as the caller finds them. Of the patterns, those of ``ranked`` are ranked.
+    pattern; ``everything`` finds all that they may browse. ``beginning`` counts, for each word with this beginning, the
+    objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
     """
 
     def __init__(
@@ -92,10 +93,11 @@ class Rarity:
         self._seen_counts = seen_counts
 
     def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
-        """Return the factor for the engine's score of a word or phrase of a field, which consists of these words.
+        """Return the factor for the engine's score of a word or phrase of a field; ``words`` are its words.
 
         A word has one weight for a caller, whether it is found in all of an object or in its metadata. ``counted_as``
-        gives, for each word, its stems in all languages: their objects count together, because each has one language.
+        gives, for each word, its stems in all languages: their objects are counted together, because each object has
+        one language.
         """
         exact = field in fields.EXACT
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
@@ -104,8 +106,8 @@ class Rarity:
     def by_forms(self, field: str, pattern: Pattern, found: Query) -> Query:
         """Make the query that ranks what a pattern finds in a field of exact words; ``found`` finds it unranked.
 
-        A hit scores as its best word does, and every word has the weight of the pattern. A hit that holds none of the
-        commonest words comes after the others.
+        A hit scores as its best word does, and every word has the weight of the pattern. Hits that hold none of the
+        commonest words come last.
         """
         if pattern not in self._ranked:
             return found
@@ -147,7 +149,7 @@ def may_rank(pattern: Pattern) -> bool:
 
 
 def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
-    """Choose the commonest of some words that a pattern covers; words that are equally common, by the alphabet."""
+    """Choose the commonest of the words that a pattern covers; equally common words by the alphabet."""
     common = sorted(counts, key=lambda word: (-counts[word], word))
     few = common[:_LOOKED_THROUGH]
     covered = few if pattern.pieces[1:] == (Gap.RUN,) else filter(pattern.matches, few)
@@ -156,7 +158,7 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
 
 
 def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
-    """Return how many documents the engine's own weights count: those that are deleted, too, until a merge."""
+    """Return how many documents the engine's own weights count. Until a merge, that includes deleted documents."""
     position = Query.term_query(schema, fields.KEY, fields.POSITION, "basic")
     hits = searcher.search(position, 1, count=False).hits
     if not hits:

@@ -21,7 +21,7 @@ _NUMBERS = struct.Struct(">Qq")
 
 
 class Reading:
-    """Reads the documents of one searcher, whatever a caller may see."""
+    """Reads the documents of one searcher, regardless of what any caller may see."""
 
     def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
         self._searcher = searcher
@@ -102,7 +102,7 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Say which of these documents a search for their own type, ACL or owner misses, or for another's one finds."""
+        """Return the documents that a search for their own type, ACL or owner misses, or for another one finds."""
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
             term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
@@ -112,7 +112,7 @@ class Reading:
 
 
 def digest(document: Document, analyser: Analyser) -> DocumentDigest:
-    """Make the digest of a document that the index would hold, had it been written now."""
+    """Return the digest that the index would hold of a document if it were written now."""
     source = fields.source(document, analyser.language_of(document.values, document.text))
     hash_ = _hash(source, document.text, document.seq, document.modified)
     return DocumentDigest(document.seq, document.key, hash_)

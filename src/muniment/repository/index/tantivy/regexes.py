@@ -1,7 +1,7 @@
 """How are a pattern and a range of texts written as regular expressions of the built-in engine?
 
 The engine reads them over its dictionary of terms. It has no classes of characters and no anchors: an expression
-matches a whole term. Every character is written by its code, so none has a meaning of its own.
+matches a whole term. Every character is written as its code, so that none has a special meaning.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 _BYTES_ANYWHERE = 120
-"""How many bytes of alternatives the engine surely takes in one expression that matches at any place in a text."""
+"""How long the alternatives of one expression may be, in bytes, if it matches at any place in a text."""
 
 MOST_COST = 150_000
-"""What the regular expressions of one query may cost together: the engine needs a second or two to read them."""
+"""The highest cost of a query's regular expressions together. The engine reads so much in a second or two."""
 
 
 class Allowance:
@@ -26,7 +26,7 @@ class Allowance:
         self._spent = 0
 
     def spend(self, expression: str) -> str:
-        """Return a regular expression. Raises BadQuery where those of one query cost too much together."""
+        """Spend the cost of a regular expression, and return it. Raises BadQuery if nothing is left for it."""
         self._spent += cost(expression)
         if self._spent > MOST_COST:
             raise BadQuery(
@@ -36,9 +36,9 @@ class Allowance:
 
 
 def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
-    """Write regular expressions that match exactly the strings between two bounds; None: there is no bound.
+    """Write regular expressions that match exactly the strings between two bounds. None means that there is no bound.
 
-    A bound counts unless it is open. Strings are ordered by their code points.
+    A bound is part of the range unless it is open. Strings are ordered by their code points.
     """
     if low is None and high is None:
         return [".*"]
@@ -76,7 +76,7 @@ def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
 
 
 def join(expressions: Sequence[str]) -> list[str]:
-    """Join alternatives into few expressions: the engine refuses one of more than a thousand states."""
+    """Join alternatives into few expressions. The engine refuses an expression of more than a thousand states."""
     alternatives = [""]
     for part in expressions:
         if alternatives[-1] and len(alternatives[-1]) + len(part) > _LONGEST_EXPRESSION:
@@ -86,9 +86,9 @@ def join(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative.
+    """Return what it costs to read an expression: its length, and the square of the number of gaps of each alternative.
 
-    An expression that matches at any place in a text costs twice its length.
+    The length counts twice if the expression matches at any place in a text.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
@@ -134,9 +134,9 @@ def _exactly(text: str) -> str:
 
 
 def _beyond(beginning: str, low: int, high: int) -> list[str]:
-    """Write an expression for texts that go on after ``beginning`` with a character of this range.
+    """Write an expression for texts that continue ``beginning`` with a character of this range.
 
-    There is none if the range is empty without its surrogates.
+    There is none if the range holds nothing but surrogates.
     """
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high

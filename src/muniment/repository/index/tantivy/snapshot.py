@@ -44,20 +44,20 @@ from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
-"""A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
+"""The most hits that can feed the facets by number. A larger number costs as much as all hits, and means all."""
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _CALLERS, _CALLER = 500_000, 5_000
-"""What the memory of callers may weigh: an ACL weighs 1, and what is remembered of a caller as much as this."""
+"""The size of the memory of callers: an ACL counts as 1, and what is remembered of a caller as this much."""
 
 _SIZES = 10
-"""How many times the size of a query its plan may have."""
+"""How many times larger than its query a plan is assumed to be."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class _Plan(NamedTuple):
-    """What answers a query, whoever asks it: its queries of the engine, what finds excerpts, and the terms to show."""
+    """What answers a query of any caller: its queries of the engine, the finder of excerpts, and the terms to show."""
 
     compiled: CompiledQuery
     finder: excerpts.Finder
@@ -65,7 +65,7 @@ class _Plan(NamedTuple):
 
 
 class SnapshotMemory:
-    """What the snapshots of one index remember: queries as they were compiled, and the queries for what ACLs permit.
+    """What the snapshots of one index remember: compiled queries, and the queries for what ACLs permit.
 
     Neither depends on the documents.
     """
@@ -107,14 +107,14 @@ class TantivySnapshot:
 
     @property
     def numbered(self) -> bool:
-        """Whether the index knows the counters of its objects; only the former formats do not."""
+        """Whether the index holds the counters of its objects; those of formats before ``DATED`` do not."""
         return self._dated
 
     def search(self, search: Search) -> Answer:
         """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
 
         Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery for a
-        name that no property can have, IndexUnavailable when the engine fails.
+        name that no property can have, IndexUnavailable if the engine fails.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -124,7 +124,7 @@ class TantivySnapshot:
             return self._answer(compiler, plan, query, search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+        """Answer a search in the order of these properties, equal hits by counter; None if the index has no such order.
 
         One question to the engine orders and counts all hits, and another one scores those of the page.
         """
@@ -136,7 +136,7 @@ class TantivySnapshot:
             if page is None:
                 return None
             counters, total = page
-            # Who may see these hits is decided: to ask again whose ACLs they carry is most of the work.
+            # The caller may see these hits. To ask for their ACLs again would be most of the work.
             ranked_hits = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
             if not plan.compiled.leaves:
                 ranked_hits = [(0.0, address) for _, address in ranked_hits]
@@ -200,14 +200,14 @@ class TantivySnapshot:
             return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
 
     def correction(self, visible: Visible, word: str) -> str | None:
-        """Return the likeliest word in the place of one by which the caller finds nothing. Raises IndexUnavailable."""
+        """Return the likeliest correction of a word by which the caller finds nothing. Raises IndexUnavailable."""
         if self._format < fields.WEIGHTED:
             return None
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that tell most of a text, in its order. Raises IndexUnavailable."""
+        """Return the words that say most about a text, in its order. Raises IndexUnavailable."""
         with failures.as_refusals("a search failed"):
             compiler = self._compiler()
             rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
@@ -243,7 +243,7 @@ class TantivySnapshot:
             raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
-        # Numbers and truth values of one size are equal in Python, and differ as JSON.
+        # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
         query_bytes = _encoder.encode(search.query)
         compiler = self._compiler(locale=search.query.locale)
         plan = self._plan(compiler, search, query_bytes)
@@ -273,14 +273,14 @@ class TantivySnapshot:
     def _weighing(
         self, compiler: Compiler, search: Search, seen_counts: SeenCounts, ranked: Collection[Pattern]
     ) -> Compiler:
-        """Return a compiler by which words weigh what they weigh for the caller, and these patterns are ranked."""
+        """Return a compiler that weighs words for the caller of the search, and ranks these patterns."""
         return self._compiler(self._rarity(compiler, search.visible, seen_counts, ranked), search.query.locale)
 
     def _rarity(
         self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern] = ()
     ) -> Rarity:
         def holding(sought: str | Pattern, exact: bool) -> Query:
-            # A compiler of its own, because each counts what its regular expressions cost.
+            # Each compiler has its own allowance for regular expressions, so this one is separate.
             return self._compiler().holding(visible, sought, exact)
 
         beginning = self._vocabulary(compiler, visible).beginning
@@ -290,9 +290,9 @@ class TantivySnapshot:
         )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
-        """Return what is remembered of a caller, or a memory of this search alone if the snapshot has missed changes.
+        """Return what is remembered of a caller. If objects of the snapshot have changed since, return an empty memory.
 
-        Objects that it does not hold at all, such as new ones, change nothing.
+        Changed objects that the snapshot does not hold at all, such as new ones, do not count.
         """
         missed_keys = visible.hidden | visible.decided
         if missed_keys and count_of(self._searcher.search(compiler.among(Query.all_query(), missed_keys), 1)):
@@ -311,7 +311,7 @@ class TantivySnapshot:
         return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
     def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
-        """Return the hits of the page, and the total if the search wants it."""
+        """Return the hits of the page, and the total if the search asks for it."""
         has_scores = bool(compiled_query.leaves)
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
@@ -348,7 +348,7 @@ class TantivySnapshot:
         keys = [fields.read_key(document) for document in stored_documents]
         readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
         leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
-        # Where a hit has matched every leaf, and one is soon met in its text, there is no more to ask.
+        # These hits have matched every leaf, so an excerpt from the text is all that is missing.
         sure = [plan.compiled.needs_all and may_read for may_read in readable]
         texts = [
             fields.read_text(document) if may_read else ""
@@ -368,7 +368,7 @@ class TantivySnapshot:
                 leaf_matches = matches[_place(address)]
                 in_metadata = [leaf for leaf in range(len(leaves)) if leaf_matches[len(leaves) + leaf]]
                 anywhere = [leaf for leaf in range(len(leaves)) if leaf_matches[leaf]] if readable[at] else in_metadata
-                # What is not in the metadata must be in the text, so it is worth a thorough search.
+                # A leaf that is not in the metadata must be in the text, so a thorough search will find it.
                 thorough = len(anywhere) > len(in_metadata)
                 if text and anywhere:
                     excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough, language=languages[at])
@@ -390,7 +390,7 @@ class TantivySnapshot:
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each of these objects, whether each leaf is anywhere in it, then whether in its metadata."""
+        """For each of these objects, say whether each leaf is anywhere in it, and then whether in its metadata."""
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
         for start in range(0, len(queries), MATCHES):
@@ -402,14 +402,14 @@ class TantivySnapshot:
     def _facets(
         self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
-        """Count the hits by facets; with how many hits fed them, where that was not all."""
+        """Count the hits by facets. Also return how many hits the facets count, if these are not all."""
         if not search.facets:
             return (), None
         fed, query = self._feed_facets(query, search, compiled_query)
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
     def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
-        """Narrow a query to the first hits, where so few feed the facets."""
+        """Narrow a query to its first hits, if only so many feed the facets."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
             return None, query

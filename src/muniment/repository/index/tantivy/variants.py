@@ -1,11 +1,12 @@
 """In which other spellings is a text found? The index holds these variants beside the words as they are written.
 
-A number whose thousands are separated is found without separators: 1,234, 1.234 and 1'234 as 1234. A word whose
-capitals or digits show its parts is found by them: IndexSnapshot as index and snapshot, mp3 as mp and 3. Umlauts are
-found as they are written without them: ü as ue, å as aa. A variant stands beside the word as it is, never in its place.
+A number with separators between its thousands is found without them: 1,234, 1.234 and 1'234 as 1234. A word whose
+capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. Umlauts
+are found in their spelling without umlauts: ü as ue, å as aa. A variant stands beside the word as it is, never in its
+place.
 
-Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters.
-Source: docs/aql.md, "What a word is".
+Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Source: docs/aql.md, "What a
+word is".
 """
 
 import itertools
@@ -17,13 +18,13 @@ from typing import NamedTuple, TypeAlias
 from muniment.repository.index.text import BREAK, NARROW_BLANK
 
 LONGEST = 100
-"""The longest run of characters without a blank, such as an address, whose words keep their neighbours in a variant."""
+"""The longest run of characters without a blank, such as an address, whose variants keep its words side by side."""
 
 MOST_PARTS = 6
-"""How many parts a word may have to be found by them. A word of more is no word, but a key or a digest."""
+"""The most parts of a word that is found by its parts. A word of more parts is a key or a digest."""
 
 _CASED = range(0x2000)
-"""Where the letters are that have capitals, apart from full-width ones and scripts that are no longer written."""
+"""The range of letters that have capitals, without full-width ones and scripts that are no longer in use."""
 
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})
@@ -85,7 +86,7 @@ def has_bigrams(text: str) -> bool:
 
 
 def stands_alone(text: str) -> bool:
-    """Say whether a ``normal`` text holds a character without a neighbour with which it would be a bigram."""
+    """Say whether a ``normal`` text holds a character of these scripts that has no neighbour to be a bigram with."""
     return not text.isascii() and _ALONE.search(text) is not None
 
 
@@ -128,13 +129,13 @@ def variants_with_places(text: str) -> Iterator[list[VariantWord]]:
 
 
 def of_words(text: str) -> list[str]:
-    """List the variants of words that a query joins."""
+    """List the variants of the words of a query that punctuation joins, such as ``wi-fi``."""
     is_one = len(text) <= LONGEST and len(text.translate(_AS_BLANKS).split()) == 1
     return list(variants(text)) if is_one else []
 
 
 _Variant: TypeAlias = Sequence[VariantWord]
-"""A variant of some characters, counted from the first of them."""
+"""A variant of some characters. Its places are counted from the first of them."""
 
 
 def _variants(text: str) -> Iterator[tuple[_Variant, int]]:
@@ -155,14 +156,14 @@ def _variants(text: str) -> Iterator[tuple[_Variant, int]]:
 
 
 def _run_around(text: str, at: int) -> tuple[int, int]:
-    """Return where the run of characters without a blank begins and ends; where it is too long, how much of it is."""
+    """Return where the run of characters without a blank around a place begins and ends. A long run is cut."""
     before, after = text[max(0, at - LONGEST) : at], text[at : at + LONGEST + 1]
     start = at - len(before.rsplit(None, 1)[-1]) if before and not before[-1].isspace() else at
     return start, at + len(after.split(None, 1)[0])
 
 
 def _word_around(text: str, at: int) -> tuple[int, int]:
-    """Return where the word or number at a place begins and ends; where it is too long, how much of it is."""
+    """Return where the word or number around a place begins and ends. A long one is cut."""
     start = at
     while start and at - start <= LONGEST and text[start - 1].isalnum():
         start -= 1
@@ -172,7 +173,10 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=10_000)
 def _of_run(run: str) -> tuple[_Variant, ...]:
-    """List the variants of a run: with the parts of its words, without umlauts, and both; else with joined numbers."""
+    """List the variants of a run: with the parts of its words, without umlauts, and with both.
+
+    If there are none of these, its variant has numbers without separators.
+    """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]
     joined = [_SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0] for unit in units]

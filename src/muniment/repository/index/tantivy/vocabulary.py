@@ -1,7 +1,8 @@
 """Which words stand in the objects that a caller may see? Words are completed and corrected from these alone.
 
 A word of the engine's dictionary counts only with the objects in which the caller finds it. A correction is taken from
-the texts and metadata of such objects. So neither tells of a word that stands nowhere else.
+the texts and metadata of such objects. So completions and corrections never show a word that stands only in hidden
+objects.
 """
 
 import difflib
@@ -26,11 +27,11 @@ from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.index.text import BREAK, normal
 
 SHORTEST, LONGEST = 2, 60
-"""How long a beginning must be to be completed, or a word to be corrected, and how long it may be."""
+"""The fewest and the most letters of a beginning that is completed, and of a word that is corrected."""
 
 _LOOKED_THROUGH = 20
 _WEIGHED = 100
-"""How many words of a text are weighed, the most common ones: each is a question to the engine."""
+"""The most words of a text that are weighed, the most common ones. Each is a question to the engine."""
 
 _TEXT = 20_000
 _LIKE = 0.7
@@ -64,7 +65,7 @@ class Vocabulary:
         return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
-        """Count the visible objects with each word that begins with these letters, or those of them that are hits."""
+        """Count the visible objects with each word that begins with these letters; or only those of a query's hits."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
             among = permitted_query if hits is None else all_of([hits, permitted_query])
@@ -74,7 +75,7 @@ class Vocabulary:
         return counts
 
     def correction(self, word: str) -> str | None:
-        """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none."""
+        """Return the likeliest correction of a word by which the caller finds nothing; None if there is none."""
         words = self._analyser.exact(word)
         if len(words) != 1 or not SHORTEST < len(words[0][1]) <= LONGEST:
             return None
@@ -92,7 +93,7 @@ class Vocabulary:
         return max(nearest, key=rank, default=None)
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
-        """Return the words that tell most of a text, in its order, by which the caller finds objects but this one."""
+        """Return the words that say most about a text, in its order. Each also finds another object for the caller."""
         itself = all_of(
             [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
         )
@@ -112,7 +113,7 @@ class Vocabulary:
         return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
 
     def _telling_stems(self, counts: Counter[str], forms: Mapping[str, Counter[str]]) -> Iterator[tuple[str, int]]:
-        """List the stems of a text that may tell something of it with their counts, the most common first."""
+        """List the stems of a text that may say something about it, with their counts, the most common first."""
         for stem, count in counts.most_common():
             word = forms[stem].most_common(1)[0][0]
             one_letter = word.isascii() and len(word) < SHORTEST
@@ -120,11 +121,11 @@ class Vocabulary:
                 yield stem, count
 
     def _words_like(self, sought: str) -> Iterator[str]:
-        """List the words of some objects in which a word stands that differs from this one in a letter or two."""
+        """List the words of some objects that hold a word which differs from this one in a letter or two."""
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
         for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
-            # The newest, because the engine's own order depends on everybody's documents.
+            # These are the newest objects, because the engine's own order depends on everybody's documents.
             newest = self._searcher.search(
                 all_of([similar, permitted_query]), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
             )
@@ -140,7 +141,7 @@ class Vocabulary:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
-        """List the fields with the words of what may be read, and of what may only be browsed, and these objects."""
+        """List two pairs of a field and objects: what the caller may read, and what they may only browse."""
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
         return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]
