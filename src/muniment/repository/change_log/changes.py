@@ -23,7 +23,7 @@ from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.refusals import IndexBehind
 
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again"]
-"""What has happened to an object. ``again``: nothing, but the index holds something else, and has to index it again."""
+"""What has happened to an object. ``again``: it has not changed, but the index differs and must index it again."""
 
 _HIDING = "kind NOT IN ('created', 'text')"
 """The condition for kinds of change that a search must not overlook. A new object is not in the index yet, and the
@@ -127,7 +127,7 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Return the next lines after a position, oldest first, up to the place where a commit under way may still add one.
+    """Return the next lines after a position, oldest first, as far as no open transaction can still add a line before.
 
     Raises LinesGone.
     """
@@ -138,16 +138,15 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Say whether more than ``count`` lines follow the position that no later commit can precede."""
+    """Say whether more than ``count`` lines follow the position that no later commit can put a line before."""
     parameters = _after(repository_id, position) | {"passed_over": count}
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
 
 def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
-    """Find the first line after the position. Return when it was noted. A line counts only if no later commit can put
-    another line before it.
+    """Return when the first line after the position was noted; None if no line follows.
 
-    None if no line follows.
+    A line counts only if no later commit can put another line before it.
     """
     row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
     return None if row is None else row.noted
@@ -191,7 +190,7 @@ def latest(cx: Connection, repository_id: int) -> Position:
 
 
 def settled_position(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line before which no commit can still add one; START if there is none."""
+    """Return the position of the last line before which no commit can add another; START if there is none."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )
@@ -214,7 +213,7 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
     oldest = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
     lines = [(position, noted_at) for position, noted_at in oldest if position <= to]
     old_lines = list(itertools.takewhile(lambda line: line[1] < before, lines))
-    if len(old_lines) < len(lines):  # not otherwise: this reads all remaining lines
+    if len(old_lines) < len(lines):  # The condition keeps this from reading all remaining lines.
         backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
         row = cx.execute(backwards.offset(newest).limit(1)).first()
         surplus = Position(row.transaction, row.sequence) if row else START
@@ -228,7 +227,7 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
         "sequence": last_position.sequence,
     }
     cx.execute(_MARK[cx.dialect.name], mark)
-    # By their keys: with a pair of columns SQLite would read every line.
+    # By key: with a pair of columns SQLite would read every line.
     cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in old_lines])))
     return len(old_lines)
 

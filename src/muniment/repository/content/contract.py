@@ -95,9 +95,10 @@ class ContentStore(Protocol):
         """Say whether the content has this digest; False if it is missing."""
 
     def remove(self, key: str) -> bool:
-        """Remove content, and return whether removing is allowed. Without content under the key it does nothing.
+        """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
 
-        A ``keeping`` block forbids it. Content that cannot be removed now stays until a later ``older_than`` finds it.
+        If there is no content under the key, it does nothing. Content that cannot be removed now stays until a later
+        ``older_than`` yields it.
         """
 
     def keeping(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Which errors of a disk are refusals, and which are bugs?"""
+"""Which errors of a disk become refusals, and which are bugs?"""
 
 import errno
 import os
@@ -18,12 +18,12 @@ REFUSED_BY_DISK = {
     errno.EMFILE,
     errno.ENFILE,
 }
-"""The numbers of errors that a disk answers which takes no writes, or is broken."""
+"""The numbers of the errors that a disk reports if it takes no writes, or is broken."""
 
 
 @contextmanager
 def disk_refusals() -> Iterator[None]:
-    """Turn the errors of a disk that takes no writes into NotStored; other errors are bugs, and pass."""
+    """Turn the errors of a disk that takes no writes into NotStored. Other errors are bugs, and pass through."""
     try:
         yield
     except OSError as error:

@@ -1,1 +1,4 @@
-"""Which members of a list does a caller want, in which order? A small language, compiled to SQL (docs/filters.md)."""
+"""Filters and sorts of lists: which members does a caller want, in which order? A small language that becomes SQL.
+
+Source: docs/filters.md.
+"""

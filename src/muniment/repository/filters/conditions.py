@@ -81,7 +81,7 @@ def _text_test(comparison: Comparison, listed_property: ListedProperty) -> Test:
 
 
 def _date_test(comparison: Comparison) -> Test:
-    """Compare to the millisecond, as dates are shown; columns may hold microseconds."""
+    """Compare dates to the millisecond, as they are shown. Columns may hold microseconds."""
     begin = _instant(comparison)
     end = begin + _MILLISECOND
     match comparison.operator:

@@ -1,4 +1,4 @@
-"""One page of a list whose members no table holds: each is a name with its properties, all of them texts."""
+"""One page of a list whose members are in no table. Each member is a name with properties that are texts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"
 """The kinds of values. A truth value is compared as 1 or 0, a date as an Instant."""
 
 Test: TypeAlias = Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]
-"""Makes of a value's expression the condition that the value matches."""
+"""Makes the condition that a value matches, from the expression of the value."""
 
 SORTED = 255
 """How many characters of a text count when a list is sorted by it."""
@@ -23,10 +23,11 @@ SORTED = 255
 class ListedProperty:
     """A property of the members of a list.
 
-    ``value`` is the value that it is sorted by, None if it has several. ``compared`` is what comparisons look at: for
-    a text, its form that ``fold`` makes of others. ``match`` makes a condition of a test, also one that several values
-    may meet; it is never null. ``names`` is for a property whose values name something: it makes the condition that
-    the text names it, and nothing else can be asked. With ``indexed``, a database index follows ``value``.
+    ``value`` is the value that the list is sorted by; None if the property has several. ``compared`` is what
+    comparisons look at: for a text, its folded form. ``match`` makes the condition that the property meets a test, by
+    one of its values if it has several; the condition is never null. ``names`` is for a property whose values name
+    something: it makes the condition that a text names it, and other tests are refused. With ``indexed``, a database
+    index holds ``value``.
     """
 
     kind: Kind
@@ -66,7 +67,7 @@ def single(
 
 
 def exact(value: sa.ColumnElement[str]) -> ListedProperty:
-    """Make a property of a text that is compared as it is written, with its case."""
+    """Make a property of a text that is compared as it is written, case included."""
     return single("string", value, fold=str)
 
 
@@ -85,5 +86,5 @@ def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any])
 
 
 def naming(names: Callable[[str], sa.ColumnElement[bool]]) -> ListedProperty:
-    """Make a property that only names something, as ``ListedProperty`` says."""
+    """Make a property that can only be tested for what it names (``ListedProperty.names``)."""
     return ListedProperty("string", lambda test: test(sa.null()), names=names)

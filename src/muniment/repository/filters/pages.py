@@ -1,7 +1,7 @@
-"""Read one page of a list: those that a filter leaves, in the order of a sort, from any place on.
+"""Read one page of a list: the members that a filter leaves, in the order of a sort, from any place on.
 
-The place of a member is what it is sorted by and, at last, its key. The database goes on behind a place, so a page
-costs the same at any depth.
+The place of a member consists of the values that it is sorted by, and of its key at the end. The database continues
+behind a place, so a page costs the same at any depth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ class OrderKey(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The keys of an order; all of them together are never the same for two members.
+    """The keys of an order. No two members have the same values of all of them.
 
-    With ``indexed``, a database index follows the keys, and a page is found by one look-up for each of them.
+    With ``indexed``, a database index holds the keys, and a page is found by one look-up for each key.
     """
 
     keys: tuple[OrderKey, ...]
@@ -53,10 +53,10 @@ def fetch(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[Found]:
-    """Read those of the members that the selection wants, at most ``stretch.limit``.
+    """Read the members that the selection wants, at most ``stretch.limit``.
 
-    ``own_order`` is the list's own; its last key, which no two members share, ends every order.
-    Raises UnknownProperty, WrongValue, BadSort.
+    ``own_order`` is the list's own order; its last key, which no two members share, ends every order. Raises
+    UnknownProperty, WrongValue, BadSort.
     """
     order = _order(selection, properties, own_order)
     query = members.where(conditions.condition(selection.filter, properties))
@@ -77,7 +77,7 @@ def fetch(
 
 
 def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection) -> int:
-    """Count those of the members that the selection wants. Raises UnknownProperty, WrongValue."""
+    """Count the members that the selection wants. Raises UnknownProperty, WrongValue."""
     query = members.where(conditions.condition(selection.filter, properties))
     return int(cx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one())
 
@@ -88,12 +88,12 @@ def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: Order
 
 
 def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
-    """Return the first column of these members in an order, of whose last key no two have the same value."""
+    """Return the first column of these members in an order. No two of them have the same value of its last key."""
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 
 def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
-    """Say whether the selection wants a thing with these values, which is in no table. Raises as ``fetch``."""
+    """Say whether the selection wants a member with these values that is in no table. Raises as ``fetch``."""
 
     def find(name: str) -> ListedProperty:
         if name not in member:
@@ -144,7 +144,7 @@ def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
 
 
 def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
-    """Make conditions that only members behind the place meet, each at most one: the nearest first."""
+    """Make the conditions for members behind a place, the nearest members first. No member meets two of them."""
     same: list[sa.ColumnElement[bool]] = []
     conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):

@@ -1,6 +1,6 @@
 """Read `filter` and `sort` as callers write them. Source: docs/filters.md, the grammar.
 
-Every refusal names the place, as the number of a character. Text, nesting and number of comparisons are bounded.
+Every refusal names the place as the number of a character. Length, nesting and the number of comparisons are limited.
 """
 
 import re
@@ -21,10 +21,10 @@ from muniment.repository.filters.tree import (
 from muniment.repository.refusals import BadFilter, BadSort
 
 MAX_CHARACTERS = 4000
-"""The longest filter, and the longest sort."""
+"""The most characters of a filter, and of a sort."""
 
 MAX_DEPTH = 20
-"""How deep parentheses nest, those of ``not`` included."""
+"""The deepest nesting of parentheses, with those of ``not``."""
 
 MAX_COMPARISONS = 100
 """The most comparisons in one filter."""
@@ -57,7 +57,7 @@ class _Piece(NamedTuple):
 
 
 def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Selection:
-    """Read both; an empty text stands for none. ``neutral`` translates names of properties.
+    """Read a filter and a sort. An empty text means none. ``neutral`` translates names of properties.
 
     Raises BadFilter, BadSort.
     """
@@ -68,7 +68,7 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
 
 
 def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
-    """Read a sort; an empty text stands for none. ``neutral`` translates names of properties. Raises BadSort."""
+    """Read a sort. An empty text means none. ``neutral`` translates names of properties. Raises BadSort."""
     return () if not text.strip() else tuple(_sort_keys(text, neutral))
 
 
@@ -176,7 +176,7 @@ class _Reader:
         if here.kind == "number":
             return Literally("number", here.text)
         if here.says("true", "false"):
-            if self._current_piece.says("("):  # as XPath writes them
+            if self._current_piece.says("("):  # Quotes are doubled, as in XPath.
                 self._mark("(")
                 self._mark(")")
             return Literally("truth", here.text.lower())

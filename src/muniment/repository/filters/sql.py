@@ -1,7 +1,7 @@
 """The few expressions that SQLite and PostgreSQL spell differently, so that both compare and order alike.
 
-Values of properties are stored as JSON: an object of lists, in a column of text. PostgreSQL decides itself in which
-order it looks at rows and conditions, so no expression here may fail on any row, whatever its repository.
+Values of properties are stored as JSON: an object of lists, in a column of text. PostgreSQL chooses the order in which
+it looks at rows and conditions, so no expression here may fail on any row, even a row of another repository.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class first_value(FunctionElement[Any]):  # noqa: N801 - SQL functions are writt
 
 
 class values_of(FunctionElement[Any]):  # noqa: N801
-    """All values of a property, as rows: ``values_of(column, other column, name)``. The first column goes before."""
+    """All values of a property, as rows: ``values_of(column, other column, name)``. The first column has precedence."""
 
     inherit_cache = True
 
@@ -64,7 +64,7 @@ class by_code_point(FunctionElement[str]):  # noqa: N801
 
 
 class position_of(FunctionElement[int]):  # noqa: N801
-    """Where in a text a part begins, counted from 1: ``position_of(text, part)``. 0 if it is not there."""
+    """The place in a text at which a part begins, counted from 1: ``position_of(text, part)``. 0 if it is not there."""
 
     inherit_cache = True
     type = sa.Integer()
@@ -102,7 +102,7 @@ def plain_folded(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
 
 
 def double(number: float) -> sa.ColumnElement[float]:
-    """Make a parameter of a number that reads it as the database reads numbers in JSON."""
+    """Make a parameter of a number that is read as the database reads numbers in JSON."""
     return sa.cast(sa.literal(repr(number), sa.Text()), sa.Double())
 
 
@@ -166,7 +166,7 @@ def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> s
 
 @compiles(as_whole, "postgresql")
 def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
-    # As NUMERIC, which holds every number of JSON: in another repository it may be too large for a whole number.
+    # NUMERIC holds every number of JSON. A number of another repository may be too large for other types.
     (value,) = _parts(element, compiler, options)
     return f"CAST(CASE WHEN jsonb_typeof({value}) = 'number' THEN {value} END AS NUMERIC)"
 

@@ -1,7 +1,7 @@
-"""A filter and a sort as they were read: which members of a list, in which order.
+"""A filter and a sort as they were read: which members of a list are wanted, and in which order.
 
-Names of properties are our neutral ones. ``place`` is the number of the character at which a part begins, for the
-sentence of a refusal.
+Names of properties are our neutral ones. ``place`` is the number of the character at which a part begins; refusals name
+it.
 """
 
 from typing import Literal, TypeAlias

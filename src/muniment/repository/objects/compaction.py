@@ -1,8 +1,8 @@
-"""Which packs hold mostly what no object names any more? Move the rest to other packs, and drop them.
+"""Which packs hold mostly content that no object names any more? Move the other contents, and drop these packs.
 
-The objects' rows are the only record of what a pack holds (decision 0040). A pack is dropped when no row names a
-content of it. One whose contents are moved now is dropped the next time, so that whoever has read a row before can
-still read the content. A kill at any place leaves copies that no row names, or a pack that is dropped later.
+The objects' rows are the only record of what a pack holds (decision 0040). A pack is dropped if no row names a content
+of it. A pack whose contents are moved now is dropped at the next compaction, so that a process that has read a row
+before can still read the content. A kill at any point leaves copies that no row names, or a pack that is dropped later.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ _AT_A_TIME = 200
 
 
 def steps(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Move what is left in packs that are more than half dead, and drop packs without any content.
+    """Move the living contents of packs that are more than half dead, and drop packs without any.
 
     Only packs are taken to which nobody has written since ``before``. Each step moves a few contents in a transaction
-    of its own, and yields how many; a pack that is only looked at or dropped counts 0. Whoever iterates may stop
-    anywhere. Raises NotStored, Busy, OSError.
+    of its own, and yields their number; a pack that is only looked at or dropped counts as 0. The caller may stop
+    iterating after any step. Raises NotStored, Busy, OSError.
     """
     for pack in store.packs(before):
         with database.read() as cx:
@@ -51,12 +51,12 @@ def _move(database: Database, store: ContentStore, pack: Pack) -> Iterator[int]:
         for object_id, content in portion:
             try:
                 contents.append(b"".join(store.read(content)))
-            except ContentDamaged as damaged:  # or removed meanwhile; then the pack goes another time
+            except ContentDamaged as damaged:  # or the object is gone; then the pack is dropped later
                 log.warning("a content stays in its pack", object=object_id, reason=damaged.sentence)
             else:
                 intact.append((object_id, content))
         if intact:
-            # If the commit fails, nobody knows whether the rows name the copies: they stay, and count as dead.
+            # If the commit fails, the rows may name the copies or not. So the copies stay, and count as dead.
             copies = store.put_all(contents)
             with database.begin() as cx:
                 for (object_id, content), copy in zip(intact, copies, strict=True):

@@ -1,6 +1,6 @@
 """May this caller make new objects there, and which properties do they get?
 
-Making many objects takes as few statements as making one: an import makes a hundred at a time.
+Making many objects takes as few statements as making one. An import makes a hundred at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def create_all(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Make objects as ``create`` does, in as few statements as for one object; if it raises, it makes none."""
+    """Make objects as ``create`` does, with as few statements as for one object. If it raises, it has made none."""
     repository, principals = view.repository, view.principals
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}

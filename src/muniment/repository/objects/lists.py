@@ -1,6 +1,6 @@
-"""Which objects does a caller see in a folder, of those that a filter leaves, in which order?
+"""Which objects does a caller see in a folder, which of them does a filter leave, and in which order?
 
-What the caller may not browse is left out by the database, before anything is said of it. Source: docs/filters.md.
+The database leaves out what the caller may not browse, before anything else is looked at. Source: docs/filters.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class ContentDigest(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """What is listed, for whom: the objects of a type, and of those below it, in a folder (unfiled without one)."""
+    """What is listed, and for whom: the objects of a type and its sub-types in a folder, or unfiled objects."""
 
     view: RepositoryView
     folder_id: str | None
@@ -56,10 +56,10 @@ class Folder(NamedTuple):
 def page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List what the caller may browse and the selection wants, by name unless it is sorted.
+    """List what the caller may browse and the selection asks for, by name unless it sorts.
 
-    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown.
-    Raises UnknownProperty, WrongValue, BadSort.
+    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown. Raises
+    UnknownProperty, WrongValue, BadSort.
     """
     properties = _properties(cx, folder.view, type_prefix)
     page_rows = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
@@ -82,9 +82,9 @@ def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey],
 def sort(
     cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
 ) -> list[int]:
-    """Return the counters of those of these objects that exist, in an order.
+    """Sort the counters of those of these objects that exist.
 
-    It asks for no right. It is one statement, however many they are.
+    It checks no right. It takes one statement, however many objects there are.
     """
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
@@ -95,7 +95,7 @@ def sort(
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
     """Return the digests of the contents of those of these objects that have content, in any order.
 
-    It asks for no right. It is one statement, however many they are.
+    It checks no right. It takes one statement, however many objects there are.
     """
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
@@ -115,9 +115,9 @@ def places(
     *,
     type_prefix: str = "",
 ) -> dict[str, Place]:
-    """Return by id the places of at most a page of objects in the order of a sort; each ends with the counter.
+    """Return, by id, the places of some objects in the order of a sort. Each place ends with the counter.
 
-    It asks for no right. Raises as ``order_of``.
+    There are at most as many objects as a page has. It checks no right. Raises as ``order_of``.
     """
     members = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
@@ -129,7 +129,7 @@ def places(
 
 
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
-    """List those of these objects that are there and that the caller may browse, in this order.
+    """List those of these objects that exist and that the caller may browse, in this order.
 
     ``object_ids`` is a JSON list of ids, each at most once.
     """
@@ -215,7 +215,7 @@ def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, i
 
 
 def _stored_property(definition: PropertyDefinition) -> ListedProperty:
-    """Make the property of values that are stored as JSON."""
+    """Make the property of values that are stored as JSON, for comparisons in the database."""
     name = sa.literal(definition.name, sa.Text())
     is_text = definition.kind == "string"
     if definition.repeating:

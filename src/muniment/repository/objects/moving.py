@@ -50,7 +50,7 @@ def move(
 def unlink(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str, now: Instant
 ) -> StoredObject:
-    """Take an object out of its folder; it takes Write on both.
+    """Take an object out of its folder. The caller needs Write on both.
 
     Raises UnknownObject (also if the object is not in that folder), NotPermitted, WrongValue (for a folder, which must
     lie in another).

@@ -1,6 +1,6 @@
-"""Which id does a new object get, and which kind of object does an id tell?
+"""Which id does a new object get, and of which kind is the object that has an id?
 
-An id has 16 hexadecimal digits. Two tell the kind, and 14 stand for the object's counter (``keys.scramble``), so ids
+An id has 16 hexadecimal digits. Two stand for the kind, and 14 for the object's counter (``keys.scramble``), so ids
 reveal neither a count nor an order. Ids of earlier releases consist of the repository's number and the counter itself.
 They stay valid, and no new id equals one of them. Source: docs/interface.md, ours 2.
 """

@@ -378,7 +378,7 @@ def add_property(
 
 
 def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
-    """Lock a custom type, and read all types: until the commit nobody keeps an object of it, or of one below it.
+    """Lock a custom type, and read all types. Until the commit nobody keeps an object of it or of a type below it.
 
     Raises UnknownType, WrongValue for a built-in type.
     """
@@ -390,7 +390,7 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
 
 
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
-    """Lock these types, so that nobody changes them before a transaction commits that writes objects of them.
+    """Lock these types until a transaction commits that writes objects of them, so that nobody changes them before.
 
     ``read`` is the catalogue by which the objects were checked. Built-in types need no lock and no statement. Raises
     VersionConflict if one of the types has changed since the catalogue was read.

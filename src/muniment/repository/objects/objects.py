@@ -39,26 +39,26 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import InUse, NotPermitted, UnknownObject, VersionConflict, WrongValue
 from muniment.repository.repositories import Repository
 
-# The repository is compared afterwards: with it in the query, SQLite reads all objects of the repository.
+# The repository is compared afterwards. If the query named it, SQLite would read all objects of the repository.
 _IDS = objects.c.id.in_(sa.bindparam("ids", expanding=True))
 _BY_IDS = PreparedStatement(sa.select(objects).where(_IDS))
 _SUMMARY = sa.select(objects.c.repository_id, *(objects.c[name] for name in ObjectSummary.__struct_fields__))
 _SUMMARIES = PreparedStatement(_SUMMARY.where(_IDS))
 _SUMMARIES_BY_COUNTER = PreparedStatement(_SUMMARY.where(objects.c.seq.in_(sa.bindparam("counters", expanding=True))))
 
-# The database leaves out what the caller may not browse: a hidden object takes as many statements and rows as none.
+# The database leaves out what the caller may not browse. So a hidden object costs as much as no object.
 _HIGHEST = acl_entries.highest(objects.c.acl_id, objects.c.owner_key)
 _MAY_BROWSE = sa.or_(objects.c.owner_key == sa.bindparam("caller_key"), int(Permission.BROWSE) <= _HIGHEST)
 _BY_ID = sa.and_(objects.c.id == sa.bindparam("id"), objects.c.repository_id == sa.bindparam("repository"))
 _FOR_CALLER = sa.select(objects, _HIGHEST).where(_BY_ID, _MAY_BROWSE)
 _FOR_ADMINISTRATOR = sa.select(objects, sa.literal_column(str(int(Permission.DELETE)))).where(_BY_ID)
 _LOOK_UPS = [(query, query.with_for_update()) for query in (_FOR_CALLER, _FOR_ADMINISTRATOR)]
-"""The query for an object by its id: first by whether an administrator asks, then by whether the row is locked."""
+"""The queries for an object by its id. A key says whether an administrator asks, and whether the row is locked."""
 
 _AT_A_TIME = 500
 
 NOT_EMPTY = "The folder is not empty."
-"""Why a folder is not deleted. It tells nothing about objects that the caller may not see."""
+"""Why a folder is not deleted. The sentence says nothing about objects that the caller may not see."""
 
 _INSERT = PreparedStatement(objects.insert())
 _NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
@@ -322,7 +322,7 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
 
 
 def summaries(cx: Connection, repository_id: int, ids: Sequence[str]) -> dict[str, ObjectSummary]:
-    """Return the summaries of at most a page of objects by id, as ``rows`` does: a third of its time."""
+    """Return the summaries of at most a page of objects by id. It takes a third of the time of ``rows``."""
     portion = _SUMMARIES.all(cx, ids=ids)
     return {row[2]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
 
@@ -340,7 +340,7 @@ def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> lis
 
 
 def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
-    """Count the objects that carry an ACL, and return the first of them too, whatever the caller's rights."""
+    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first of them."""
     count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
     first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
     return count, [read_row(row) for row in cx.execute(first)]
@@ -404,7 +404,7 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
 
 
 def contents(cx: Connection) -> Amount:
-    """Count the objects that have content, and the bytes of it, in all repositories: one statement, one row."""
+    """Count the objects that have content in all repositories, and their bytes, in one statement that reads one row."""
     query = sa.select(sa.func.count(objects.c.content_key), sa.func.sum(objects.c.content_size))
     count, size = cx.execute(query).one()
     return Amount(count, int(size or 0))

@@ -1,7 +1,7 @@
-"""The table of objects, and what a row of it says. Only modules of this room use the table.
+"""The table of objects, and what its rows hold. Only modules of this room use the table.
 
-``properties`` and ``folded`` are JSON, an object of lists. ``folded`` holds the folded forms of texts that a database
-cannot fold itself (``folding.is_plain``), by property. It is null for most objects.
+``properties`` and ``folded`` are JSON, an object of lists. ``folded`` holds, by property, the folded forms of texts
+that a database cannot fold itself (``folding.is_plain``). It is null for most objects.
 """
 
 from collections.abc import Sequence

@@ -88,7 +88,7 @@ def every(cx: Connection) -> dict[str, Amount]:
 
 
 def too_much(quota: StorageQuota) -> QuotaExceeded:
-    """Return the refusal of content that exceeds the quota."""
+    """Return the refusal of content that would exceed the quota."""
     return QuotaExceeded(f"That is more content than one user may own: {quota.bytes} bytes.")
 
 

@@ -1,4 +1,4 @@
-"""How is a feed written as Atom XML (RFC 4287) with the elements of given 2.9, and how as JSON?
+"""Write feeds: as Atom XML (RFC 4287) with the elements of given 2.9, and as JSON.
 
 Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever the properties hold.
 """
@@ -21,12 +21,11 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
-    """One entry of a feed. Only search feeds have ``score`` and ``terms``. ``address`` is the address of the object.
+    """One entry of a feed. Only search feeds have ``score`` and ``terms``.
 
-    ``marks`` are the places of the summary that match, and ``copies`` the number of hits with the same content that
-    were left out; None: the caller does not want them.
-
-    ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML; None: its address alone.
+    ``address`` is the address of the object. ``marks`` are the places of the summary that match, and ``copies`` is the
+    number of hits with the same content that were left out. Each is None unless the caller asks for it. ``inlined`` is
+    the object itself: a value for JSON, or the text of an element for XML. It is None if only the address is shown.
     ``author_address`` is the address of a user who is the author.
     """
 
@@ -44,14 +43,14 @@ class FeedEntry(msgspec.Struct, frozen=True):
     copies: int | None = None
 
     def written_marks(self) -> Iterator[tuple[int, int]]:
-        """List the marks as places of the summary that is written, which lacks what XML forbids."""
+        """List the marks as places of the summary as it is written, without the characters that XML forbids."""
         for mark in self.marks or ():
             start, end = (len(_clean(self.summary[:at])) for at in mark)
             yield start, end
 
 
 class FeedFacetValue(msgspec.Struct, frozen=True):
-    """A value of a facet: its name, its number of hits, and the constraint and the link that narrow to them."""
+    """A value of a facet: its name, its number of hits, and the constraint and the link that narrow a search to it."""
 
     name: str
     count: int
@@ -61,7 +60,7 @@ class FeedFacetValue(msgspec.Struct, frozen=True):
 
 
 class FeedFacet(msgspec.Struct, frozen=True):
-    """A facet of a search. ``hits`` is how many hits fed it, where not all did; ``partial``: it lacks values."""
+    """A facet of a search. ``hits`` is how many hits it counts, if these are not all. ``partial``: it lacks values."""
 
     id: str
     label: str
@@ -71,10 +70,10 @@ class FeedFacet(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """A feed's header and entries. ``total`` is None unless the caller wants it.
+    """A feed's header and entries. ``total`` is None unless the caller asks for it.
 
     ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without
-    any. ``partial``: a repository that was searched did not answer.
+    facets. ``partial``: a repository that was searched did not answer.
     """
 
     id: str
@@ -234,7 +233,7 @@ def _score(score: float) -> str:
 
 
 def _clean(text: str) -> str:
-    # A printable text holds no forbidden character, and this check takes a tenth of the time.
+    # A printable text holds no forbidden character. This check takes a tenth of the time of the search for one.
     return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 

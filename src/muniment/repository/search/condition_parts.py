@@ -1,4 +1,4 @@
-"""Which parts of a condition does one object meet? The tree of a query as it was written, with an outcome at each part.
+"""Which parts of a condition does one object meet? The answer is the tree of the query, with an outcome at each part.
 
 The index says which words and phrases match; this module decides comparisons of properties. An outcome is unknown if
 the comparison would take too long, or if the index does not hold the object as it is now.
@@ -43,7 +43,7 @@ from muniment.repository.index.contract import Leaf, LeafWeight
 Outcome: TypeAlias = Literal["met", "not-met", "unknown"]
 
 MOST_COMPARISONS = 200_000
-"""How many values of the object are compared with values of the query; what is left then is unknown."""
+"""The most comparisons of the object's values with the query's values. Outcomes beyond that are unknown."""
 
 _SHOWN_VALUES = 20
 _LEAVES = {"word", "wildcards", "phrase"}
@@ -52,8 +52,8 @@ _LEAVES = {"word", "wildcards", "phrase"}
 class ConditionPart(msgspec.Struct, frozen=True):
     """A part of a condition: an expression of the query, or a part of its keywords.
 
-    ``kind`` is the expression's element, or ``all``, ``any``, ``not``, ``word``, ``wildcards`` or ``phrase`` for
-    keywords. ``name`` is a property by its neutral name; ``values`` are those of the query, not all of a long list.
+    ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
+    ``phrase``. ``name`` is a property by its neutral name. ``values`` are those of the query; a long list is cut.
     ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in`` says where it
     was looked for.
     """
@@ -69,11 +69,11 @@ class ConditionPart(msgspec.Struct, frozen=True):
     parts: tuple["ConditionPart", ...] = ()
 
     def has_keywords(self) -> bool:
-        """Say whether words or phrases are part of it."""
+        """Say whether this part contains words or phrases."""
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
-        """List why the part is not met: sentences, each with its place in the document."""
+        """List the sentences that say why the part is not met, each with its place in the document."""
         if self.kind in ("expression-set", "all", "any", "fulltext") and self.parts:
             failing_parts = [part for part in self.parts if part.outcome == "not-met"]
             return [failure for part in failing_parts for failure in part.failures()]
@@ -96,8 +96,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
 class Examiner:
     """Decides the parts of a condition for one object.
 
-    ``leaves`` are what the index says of the query's words and phrases, None if it does not know the object as it is.
-    Without ``may_read``, the text does not count.
+    ``leaves`` are what the index says of the query's words and phrases, or None if the index does not hold the object
+    as it is now. Without ``may_read``, matches in the text do not count.
     """
 
     def __init__(
@@ -132,9 +132,10 @@ class Examiner:
         )
 
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
-        """List the words and phrases that match, with where they do and what they add to the score.
+        """List the words and phrases that match, with the places of the match and what they add to the score.
 
-        Words behind a NOT are none of them. One that matches where the rest of its part does not adds nothing.
+        Words behind a NOT are left out. So is a word whose match adds nothing, because the rest of its part does not
+        match.
         """
         leaves = self._leaves or {}
         return [(leaves[leaf], self._found_in(leaves[leaf]), weight) for leaf, weight in self._weights.items()]
@@ -205,7 +206,7 @@ class Examiner:
 
 
 _Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
-"""A part, and the words and phrases that add to the score by it, each as often as it does."""
+"""A part, and the words and phrases by which it adds to the score, each as often as it adds."""
 
 _KINDS = {
     Property: "property",
@@ -218,7 +219,7 @@ _OPPOSITES: Mapping[Outcome, Outcome] = {"met": "not-met", "not-met": "met", "un
 
 
 def outcome_of(met: bool) -> Outcome:
-    """Return the outcome of what is known."""
+    """Turn a truth value into an outcome. None is unknown."""
     return "met" if met else "not-met"
 
 

@@ -1,9 +1,9 @@
-"""A search whose copies are collapsed: of several hits with the same content, the first one stands for all.
+"""A search whose copies are collapsed: of several hits with the same content, only the first one is shown.
 
 Contents are the same if they are equal byte by byte. Only objects whose content the caller may read are copies or have
-copies, because whoever may only browse an object learns nothing of its content. The first hits are compared with each
-other, and a page behind these is refused. Total and facets count copies as well.
-Source: docs/aql.md, "Copies"; docs/decisions/0060.
+copies, because a caller who may only browse an object learns nothing of its content. Only the first hits are compared
+with each other, and a page beyond them is refused. Total and facets count copies as well. Source: docs/aql.md,
+"Copies"; docs/decisions/0060.
 """
 
 import itertools
@@ -28,11 +28,11 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Cursor, Walk
 
 _COPY = 1
-"""The bit of a hit in a walk that says that it is a copy; the others are its counter."""
+"""In a walk, the bit of a hit that says that it is a copy. The other bits are its counter."""
 
 
 class CollapsedSearch(msgspec.Struct, frozen=True):
-    """A question whose copies are collapsed, and who asks it, as of which read.
+    """A question whose copies are collapsed, who asks it, and the read of the database that answers it.
 
     ``cx`` must be a read that began after the snapshot was taken. Relative dates count from ``now``.
     """
@@ -79,9 +79,10 @@ def page(asked: CollapsedSearch) -> HitPage:
 
 
 def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
-    """Make the walk that goes on after a first page, which shows the hits ``after``, without these and their copies.
+    """Make the walk that follows a first page. It leaves out that page's hits, ``after``, and their copies.
 
-    Its copies stand behind their originals: a copy takes the place of an original that goes during the walk.
+    In the walk, copies stand behind their originals. So if an original is removed during the walk, a copy takes its
+    place.
     """
     question, most = asked.question, asked.options.walk_hits
     search, standing = _standing(asked)
@@ -105,7 +106,7 @@ def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> W
 def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _PageOfWalk:
     """Return the page of a walk that starts at this place. ``walk`` is all of what ``make_walk`` has made.
 
-    What a hit is, and who may read it, is asked anew. A group of copies that are copies no more is shown one by one.
+    It asks again which objects are hits, and who may read them. Copies whose content has changed are shown one by one.
     Raises as ``results.page_of_counters``.
     """
     size = asked.question.items_per_page
@@ -115,7 +116,7 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
         asked.memory,
     )
     begin = start
-    while 0 < begin < len(walk) and walk[begin] & _COPY:  # Some of this group was on the page before.
+    while 0 < begin < len(walk) and walk[begin] & _COPY:  # The page before has shown some of this group.
         begin -= 1
     begins = [place for place in range(begin, len(walk)) if not walk[place] & _COPY]
     end = begins[size] if len(begins) > size else len(walk)
@@ -141,7 +142,7 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
 
 
 def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
-    """Return the search, and the counters of its hits with their copies, at most one more than are compared."""
+    """Return the search and the counters of its hits, copies included: one more than are compared, at most."""
     options = asked.options
     search = results.prepare(
         *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
@@ -158,7 +159,7 @@ def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
 
 
 def _contents(asked: CollapsedSearch, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
-    """Return by counter the content of those of these objects whose content the caller may read now."""
+    """Return, by counter, the digests of those of these objects whose content the caller may read now."""
     return _readable(asked, visible, lists.content_digests(asked.cx, asked.repository.id, counters))
 
 
@@ -179,7 +180,7 @@ def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[Cont
 
 
 def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -> dict[int, int]:
-    """Return for each hit, in the same order, the first one with its content: itself if it is no copy."""
+    """Return, for each hit in the same order, the first hit with its content: the hit itself unless it is a copy."""
     first_of: dict[bytes, int] = {}
     return {
         counter: first_of.setdefault(contents[counter].sha256, counter) if counter in contents else counter

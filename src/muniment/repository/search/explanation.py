@@ -1,10 +1,12 @@
-"""Why is this object a hit of a search, or why is it none? An answer that tells no more than the search itself.
+"""Why is this object a hit of a search, or why not? The answer tells no more than the search itself.
 
-Whoever may not browse the object gets the answer of an unknown one. What the text says is told to those who may read
-it. An administrator may ask for another user: then that user's rights decide, and the answer names them. The index
-decides whether the object is a hit, and what words and phrases match. Comparisons are decided by the values that the
-index has of the object; if it has missed a change of it, by those of the database.
-Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+A caller who may not browse the object gets the answer of an unknown object. What the text says is told only to those
+who may read it. An administrator may ask for another user: then that user's rights decide, and the answer names the
+user.
+
+The index decides whether the object is a hit, and which words and phrases match. Comparisons are decided by the values
+that the index holds of the object; if the index has missed a change of the object, by those of the database. Source:
+docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,22 +38,22 @@ from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import SearchQuestion
 
 MOST_REASONS = 20
-"""How many reasons an explanation names."""
+"""How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""The least that words together add; what is less comes of rounding."""
+"""The least that words together add. Anything less comes from rounding."""
 
 _UNITS = 10_000
-"""How finely a feed shows scores: in ten-thousandths."""
+"""The precision in which a feed shows scores: ten-thousandths."""
 
 
 class TermMatch(msgspec.Struct, frozen=True):
-    """A word or phrase that matches, in the ``text``, the ``metadata`` or both, and what it adds to the score.
+    """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    Where any word is enough, one match is ``together``: what it adds that words stand in the same form as in the query
-    or near each other, and that all words match. A match is ``by_meaning``: what nearness in meaning adds. The weights
-    add up to the score as it is shown. ``properties`` are those of the metadata that hold it, and None if they were not
-    looked through.
+    If any word is enough, one match is ``together``: what objects gain because words stand in the form of the query or
+    near each other, and because all words match. One match may be ``by_meaning``: what nearness in meaning adds. The
+    weights add up to the score as it is shown. ``properties`` are the properties that hold the word; None if they were
+    not looked through.
     """
 
     term: str
@@ -63,7 +65,7 @@ class TermMatch(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why an object is no hit: the part of the answer that says so, its place in the query, and a sentence."""
+    """Why an object is no hit: the part of the answer that decides it, the place in the query, and a sentence."""
 
     part: str
     message: str
@@ -71,7 +73,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class UserRight(msgspec.Struct, frozen=True):
-    """What the user may do with the object, and the entries of its ACL by which they may."""
+    """What the user may do with the object, and the entries of its ACL that allow it."""
 
     outcome: Outcome
     permission: Permission
@@ -92,8 +94,9 @@ class IndexState(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True):
     """Whether an object is a hit of a search for a user, and why.
 
-    ``condition``, ``in_location`` and ``in_facets`` are None where the search asks for nothing of the kind. ``text`` is
-    None for whoever may not read the object's text. ``type_name`` and ``types`` have neutral names.
+    ``condition``, ``in_location`` and ``in_facets`` are None if the search has no condition, location or facet
+    constraint. ``text`` is None for a user who may not read the object's text. ``type_name`` and ``types`` have neutral
+    names.
     """
 
     stored: StoredObject
@@ -128,11 +131,12 @@ def explain(
     user: Callable[[], Principals] | None = None,
     reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
-    """Explain what one object is to a search of the asker, or of another ``user`` for whom an administrator asks.
+    """Explain how a search judges one object, for the caller or for another ``user`` of whom an administrator asks.
 
-    ``cx`` must be a read that began after the snapshot was taken. The ``question`` is asked for once the asker is known
-    to see the object, and so is the ``user``. ``reason_not_indexed`` returns why an object could not be indexed. Raises
-    NotPermitted if anybody else asks for a user, UnknownObject, what these functions raise, and as ``results.search``.
+    ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
+    only once it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
+    indexed. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, what these
+    functions raise, and as ``results.search``.
     """
     if user is not None and not asker.administrator:
         raise NotPermitted("Only an administrator may ask what another user finds.")
@@ -153,7 +157,7 @@ def explain(
 
 
 class _Explainer:
-    """One question about one object. ``may_tell``: whoever asks may read the object's text."""
+    """One question about one object. ``may_tell``: the caller may read the object's text."""
 
     def __init__(
         self,
@@ -309,7 +313,7 @@ class _Explainer:
         return tuple(reasons[:MOST_REASONS])
 
     def _standing_reasons(self, answer: Explanation, who: str) -> Iterator[Reason]:
-        """Say why the object is out of the search whatever it asks."""
+        """Say why the object cannot be a hit, whatever the search asks for."""
         if self._permission < Permission.BROWSE:
             level = self._permission.name.capitalize()
             yield Reason("right", f"{who} may not browse the object: its ACL gives them {level}.")
@@ -333,7 +337,7 @@ class _Explainer:
 
 
 def shares(total: str, weights: Sequence[float]) -> list[str]:
-    """Round weights to the digits of their total, so that they add up to it exactly."""
+    """Round the weights to the digits of their total, so that they add up to it exactly."""
     units = round(float(total) * _UNITS)
     exact = [weight * _UNITS for weight in weights]
     parts = [int(weight) for weight in exact]

@@ -1,8 +1,9 @@
-"""The facets of several repositories: what each of them is asked, and the sums of what they tell.
+"""The facets of several repositories: which values each repository has to return, and how these are added up.
 
-Where values are shown by value, the first values of all repositories are among the first ones of each, so each tells as
-many as are shown. Where they are shown by frequency, a value that is rare in each repository may be frequent in all of
-them: each tells every value for which there is room. Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
+If values are ordered by value, the first values of all repositories are among the first values of each. So each returns
+as many as are shown. If they are ordered by frequency, a value that is rare in each repository may be frequent in all
+of them. So each returns as many values as there is room for. Source: docs/aql.md, "Several repositories";
+docs/decisions/0063.
 """
 
 import bisect
@@ -20,7 +21,7 @@ from muniment.repository.refusals import BadQuery, WrongValue
 
 _TIMES = 10
 _QUESTIONS_OF_PERIODS = 16
-"""How many times a facet by periods asks an engine at most."""
+"""How many questions a facet by periods may put to an engine."""
 
 
 class _Group(NamedTuple):
@@ -33,9 +34,10 @@ class _Group(NamedTuple):
 
 
 def room(most_values: int, repositories: int) -> int:
-    """Return how many values a repository tells at most, if a search shows ``most_values``.
+    """Return how many values a repository returns at most, if a search shows ``most_values``.
 
-    All repositories together tell ten times as many, or each as many as are shown if there are more than ten of them.
+    All repositories together return ten times as many. If there are more than ten repositories, each returns as many as
+    are shown.
     """
     return max(most_values, _TIMES * most_values // max(repositories, 1))
 
@@ -43,9 +45,9 @@ def room(most_values: int, repositories: int) -> int:
 def questions(
     definitions: Sequence[FacetDefinition], facets: Sequence[BoundFacet], room: int
 ) -> tuple[FacetDefinition, ...]:
-    """Return what one repository is asked, so that ``add_up`` can add up what it tells.
+    """Return the facets that one repository must count, so that ``add_up`` can add up the results.
 
-    ``facets`` are the definitions, checked. Periods without a hit are not asked for.
+    ``facets`` are the definitions, checked. Periods without a hit are left out.
     """
     widths = _widths(facets, room)
     return tuple(map(_question, definitions, facets, widths))
@@ -70,10 +72,10 @@ def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
 def add_up(
     facets: Sequence[BoundFacet], room: int, counts_of_each: Sequence[Sequence[FacetCounts]]
 ) -> tuple[FacetCounts, ...]:
-    """Add up what each repository has told of these facets.
+    """Add up the results of these facets from all repositories.
 
-    A facet is ``partial`` also where its counts may be too low, because a repository had no room to tell all values.
-    Raises BadQuery where periods without a hit are shown and are too many.
+    A facet is also ``partial`` if its counts may be too low because a repository had no room for all its values. Raises
+    BadQuery if periods without a hit are shown, and there are too many.
     """
     return tuple(
         _sum(facet, width, told, lacking=False)
@@ -82,9 +84,9 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return for each facet how many values a repository tells at each of its levels in the order of frequency.
+    """Return, for each facet, how many values a repository returns at each level of nesting in the order of frequency.
 
-    It is 0 where there is room for what is shown alone.
+    It is 0 where there is room only for the values that are shown.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [
@@ -98,12 +100,12 @@ def _fits(facet: BoundFacet, width: int, values: int, asked: int) -> bool:
 
 
 def _values(facet: BoundFacet, width: int) -> int:
-    """Return how many values a facet may have, nested ones included."""
+    """Return how many values a facet may have, with those of its nested facets."""
     return _wanted(facet, width) * (1 + (_values(facet.nested, width) if facet.nested else 0))
 
 
 def _asked(facet: BoundFacet, width: int) -> int:
-    """Return how many times a facet may ask an engine."""
+    """Return how many questions a facet may put to an engine."""
     own = len(facet.buckets) or (1 if facet.unit is None else _QUESTIONS_OF_PERIODS)
     return own + facet.with_null + (_wanted(facet, width) * _asked(facet.nested, width) if facet.nested else 0)
 
@@ -114,7 +116,7 @@ def _told(facet: BoundFacet, width: int) -> int:
 
 
 def _wanted(facet: BoundFacet, width: int) -> int:
-    """Return how many values of a facet a repository is asked for: one more, which shows that there are more.
+    """Return how many values of a facet a repository must return: one more than needed, to show that there are more.
 
     With a width of 0 there is no room for that one.
     """
@@ -123,7 +125,7 @@ def _wanted(facet: BoundFacet, width: int) -> int:
 
 
 def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
-    """Say whether a repository may have more values than it has told."""
+    """Say whether a repository may have more values than it has returned."""
     return len(counts.values) >= _told(facet, width) + (width > 0)
 
 
@@ -139,7 +141,7 @@ def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> Fac
 
 
 def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
-    """Add up one facet; ``lacking``: a repository that did not tell of it at all may have hits, too."""
+    """Add up one facet. ``lacking``: a repository that returned nothing for it may have hits, too."""
     values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
     for number, counts in enumerate(several):
         for value in counts.values:
@@ -172,7 +174,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
 
 
 def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
-    """Add the periods without a hit between the first and the last one that have hits."""
+    """Add the periods that have no hit but lie between the first and the last one that has hits."""
     unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
     if unit is None or not with_hits:
         return dict(groups)

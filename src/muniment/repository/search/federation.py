@@ -1,4 +1,4 @@
-"""One search of several repositories: what each of them is asked, and in which order their hits stand together.
+"""One search of several repositories: the question for each of them, and the order of their hits.
 
 Source: docs/aql.md, "Several repositories"; docs/decisions/0046; docs/decisions/0063.
 """
@@ -18,14 +18,14 @@ from muniment.repository.search.results import Hit, HitPage
 
 
 class SortedHits(NamedTuple):
-    """Hits of one repository in their order there; with sorts, by id where each stands in the order of these."""
+    """Hits of one repository in their order there. With sorts, also each hit's place in the order of the sorts."""
 
     hits: Sequence[Hit]
     places: Mapping[str, Place] = {}
 
 
 class HitOfSeveral(NamedTuple):
-    """A hit, and which of the repositories it is of, by its number."""
+    """A hit, and the number of the repository that it comes from."""
 
     repository: int
     hit: Hit
@@ -54,10 +54,10 @@ def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequ
 
 
 def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
-    """Put the hits of several repositories in one order, that of one repository.
+    """Merge the hits of several repositories into the order that they would have in one repository.
 
-    It is the order of the query's sorts, equal hits as they were made; else by score, and then the newest first. The
-    hits of one repository keep the order in which they come.
+    That is the order of the query's sorts, with equal hits in the order in which they were made. Without sorts, it is
+    the order of scores, with equal hits from the newest to the oldest. The hits of one repository keep their order.
     """
     runs = list(hits_of_each)
 
@@ -84,7 +84,7 @@ def fed(pages: Sequence[HitPage]) -> int | None:
 
 
 def _compare(one: Place, other: Place, descending: Sequence[bool]) -> int:
-    """Say which place comes first, as the database orders them: what has no value comes last in either direction."""
+    """Say which place comes first, as the database orders them. What has no value comes last in both directions."""
     for mine, theirs, is_descending in zip(one, other, descending, strict=True):
         if mine == theirs:
             continue

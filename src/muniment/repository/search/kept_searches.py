@@ -1,12 +1,11 @@
 """Searches that callers posted as a document, kept for the caller who follows the feed's `next`.
 
 The `next` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
-kept in our neutral names, so a link stays valid when an operator changes the names on the wire. Each caller has a
-quota of queries and of bytes, in which their walks count as well. Beyond it, their oldest searches and walks are
-dropped, so that a search is always answered.
+kept in our neutral names, so a link stays valid when an operator changes the names on the wire.
 
-Each row names the format of its query. A query of another format, or with damaged bytes, counts as expired: its caller
-sends the search again.
+Each caller has a quota of queries and of bytes, in which their walks count as well. When a caller exceeds it, their
+oldest searches and walks are dropped, so that a search is always answered. Each row names the format of its query. A
+query of another format, or with damaged bytes, counts as expired: its caller sends the search again.
 """
 
 import hashlib
@@ -41,7 +40,7 @@ links = sa.Table(
 
 
 class SearchQuota(msgspec.Struct, frozen=True):
-    """How many searches and walks are kept for one caller, over all repositories, and how many bytes they may have."""
+    """The most searches and walks that are kept for one caller, over all repositories, and their most bytes."""
 
     queries: int
     bytes: int
@@ -72,9 +71,9 @@ def decode(document: bytes) -> Query:
 
 
 def name(repository_id: int, caller: str, document: bytes) -> str:
-    """Return the link of this caller to this document: 32 hex digits, the same each time, another for each caller.
+    """Return the link of this caller to this document: 32 hex digits.
 
-    ``caller`` is the caller's key.
+    It is the same each time, and different for each caller. ``caller`` is the caller's key.
     """
     return _digest(repository_id, caller, document)[:16].hex()
 
@@ -108,7 +107,7 @@ def keep(
 def keep_walk(
     cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, quota: SearchQuota, now: Instant
 ) -> bool:
-    """Keep a walk for this caller until it expires; return False if one of its name is kept already.
+    """Keep a walk for this caller until it expires; return False if a walk of its name is kept already.
 
     If the caller exceeds the quota, their oldest searches and walks are dropped.
     """

@@ -16,19 +16,19 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, WrongValue
 
 MOST_FOLDERS = 10_000
-"""How many folders the locations of one query may name together with their descendants."""
+"""The most folders that the locations of one query may name, descendants included."""
 
 MOST_LOCATIONS = 100
-"""How many locations one query may have."""
+"""The most locations of one query."""
 
 MOST_STEPS = 500
-"""How many names of folders the paths of one query may have together: each is one statement."""
+"""The most names of folders in the paths of one query together. Each name takes one statement."""
 
 _FOLDER = "i_folder_id"
 
 
 def condition(cx: Connection, view: RepositoryView, locations: Collection[Location]) -> Condition | None:
-    """Return the condition that an object lies in one of these folders; None where they name the whole repository.
+    """Return the condition that an object lies in one of these folders; None if they mean the whole repository.
 
     Raises BadQuery for more or longer locations than a query may have, WrongValue for a folder that the caller cannot
     see, and for too many folders.
@@ -46,7 +46,7 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
             else:
                 roots = True
             _check_number(folder_ids | with_descendants)
-    # One descent for all, so that a folder that several locations name is read once.
+    # One descent reads the descendants of all locations, so that a folder in several of them is read once.
     folder_ids |= folders.descendants(cx, view, with_descendants, MOST_FOLDERS)
     _check_number(folder_ids)
     in_folders = OneOf(_FOLDER, tuple(sorted(folder_ids)))
@@ -66,9 +66,9 @@ def _check_number(folder_ids: Collection[str]) -> None:
 
 
 def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the folders that a location names: none without all folders on the way to them."""
+    """Return the folders that a location names. There are none unless the caller sees every folder on the path."""
     text = location.path or location.folder_id
-    # What a database cannot store names no folder.
+    # A name that a database cannot store is the name of no folder.
     if not is_storable(text):
         folder_ids: set[str] = set()
     elif location.folder_id:

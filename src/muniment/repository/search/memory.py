@@ -1,6 +1,6 @@
-"""What does a process remember from one search for the next? Queries, types, and what ACLs grant.
+"""What does a process remember from one search to the next? Queries, types, and what ACLs grant.
 
-What the database says is remembered under the marks of the search's own snapshot (``marks``). So the very next search
+Answers of the database are remembered under the marks of the search's own snapshot (``marks``). So the very next search
 after a commit obeys it, in every process (docs/decisions/0039).
 """
 
@@ -43,8 +43,8 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 class SearchMemory:
     """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot.
 
-    Queries that it binds find the ``synonyms`` of their words, too. ``meaning`` finds what is near in meaning;
-    None where nothing is embedded.
+    Queries that it binds also find the ``synonyms`` of their words. ``meaning`` finds objects near in meaning; None if
+    nothing is embedded.
     """
 
     def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
@@ -66,7 +66,7 @@ class SearchMemory:
 
         Raises as ``bind.bind`` does.
         """
-        # Numbers and truth values of one size are equal in Python, and differ as JSON.
+        # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
         query_bytes = _encoder.encode(query)
         of_types = repository_id, marks.read(cx).types
         question = (*of_types, query_bytes, tuple(sorted(acl_ids.items())))

@@ -1,4 +1,4 @@
-"""From page to page of a search: by number, or along a walk that its cursors follow (``walks``)."""
+"""Turn the pages of a search: by number, or along a walk that its cursors follow (``walks``)."""
 
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 
 
 class TurnedPage(NamedTuple):
-    """A page, and how it goes on: by a cursor, or without one by the number of the next page.
+    """A page, and where the next page is: behind a cursor, or without one, at the next number.
 
-    ``unkept`` must be kept until ``expires``, or the cursor leads nowhere.
+    ``unkept`` is what must be kept until ``expires``, or the cursor leads nowhere.
     """
 
     page: HitPage
@@ -58,9 +58,9 @@ def by_number(
 
 
 def begin(cx: Connection, page: HitPage, following: Binding, now: Instant, options: RepositoryOptions) -> TurnedPage:
-    """Say how a page that was turned to by its number goes on. ``following`` is the next page.
+    """Return a page that was asked for by number, with what leads to the ``following`` page.
 
-    Pages that lie deeper than a walk reaches go on by number.
+    Beyond the depth that a walk reaches, pages go on by number.
     """
     if not page.has_more or not page.counters or following.page * page.items_per_page > options.walk_hits:
         return TurnedPage(page)
@@ -136,7 +136,7 @@ def _follow_collapsed(asked: CollapsedSearch, cursor: Cursor, selection: str, no
 
 
 def _check_edition(cursor: Cursor, part: Slice | None) -> None:
-    """Raise UnknownLink for a cursor into a walk that is not kept, or not that one."""
+    """Raise UnknownLink for a cursor into a walk that is not kept, or that another walk has replaced."""
     if cursor.edition and (part is None or part.edition != cursor.edition):
         raise walks.unknown_link()
 

@@ -1,8 +1,8 @@
 """A page of a search: hits of the index that the database confirms.
 
 First a snapshot of the index is taken. Then one read of the database says what the caller may see, which changes the
-snapshot has missed, and which properties the hits have now. So a page obeys every change that was answered before it,
-however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
+snapshot has missed, and which properties the hits have now. So a page obeys every change that was answered before the
+read began, however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,10 @@ from muniment.repository.search.memory import SearchMemory
 log = structlog.get_logger("muniment.repository.search.results")
 
 WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
-"""How many of its question's words an object needs: all; any; or ``auto``, which is any if fewer than a page have all.
+"""How many of the question's words an object needs: all of them, or any.
 
-In a search with an order of its own, ``auto`` is all.
+``auto`` means any if fewer than a page of objects have all words. In a search with an order of its own, ``auto`` means
+all.
 """
 
 
@@ -43,9 +44,10 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
-    ``collapse`` is for ``copies`` alone: copies of hits are left out. ``meaning`` says whether what is near in meaning
-    is found, too; None: where any of the words is enough. ``locale`` names the language of the keywords, if known.
+    nor terms. ``marks``: the hits say where their excerpts match. The first page begins behind the first ``start``
+    hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether what is near in
+    meaning is found, too; None means: if any of the words is enough. ``locale`` names the language of the keywords, if
+    it is known.
     """
 
     query: Query
@@ -66,8 +68,9 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now.
 
-    ``marks`` are the places of the summary that match: the first character, and the one behind the last. They are None
-    unless the caller wants them. ``copies`` is how many hits with the same content were left out, None if none were.
+    ``marks`` are the places of the summary that match: the first character of each match, and the character behind it.
+    They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out, None
+    if none were.
     """
 
     object_id: str
@@ -82,11 +85,11 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """One page of hits, as of ``position`` in the change log.
+    """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
 
-    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
-    many hits fed the facets, where that was not all of them. ``counters`` are those of the hits, empty where the index
-    does not know them. ``relaxed``: any of the words was enough.
+    ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count, if these are not
+    all. ``counters`` are those of the hits; there are none if the index does not hold counters. ``relaxed``: any of the
+    words was enough.
     """
 
     hits: tuple[Hit, ...]
@@ -116,10 +119,10 @@ def search(
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
-    Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is
-    how many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's, for those who
-    search again. ``max_sorted`` and ``type_prefix`` are those of ``sorting.counters``.
-    Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
+    Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how
+    many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's own. ``max_sorted``
+    and ``type_prefix`` are those of ``sorting.counters``. Raises BadQuery, BadSort, UnknownType, UnknownProperty,
+    WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
@@ -176,9 +179,9 @@ def search(
 def relaxed_if_few(
     answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion, memory: SearchMemory
 ) -> HitPage:
-    """Answer with the hits that have all words, or with those that have any if the former do not fill one page.
+    """Answer with the hits that have all words. If these do not fill a page, answer with the hits that have any.
 
-    The question's ``words`` are ``auto``; ``answer`` is asked with others.
+    The question's ``words`` are ``auto``; ``answer`` gets a question with ``all``, and then with ``any``.
     """
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)
@@ -191,7 +194,7 @@ def relaxed_if_few(
 
 
 def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
-    """Say whether a search that finds too little can find more: by any of its words, or by what it means.
+    """Say whether a search that finds too little can find more: by any of its words, or by its meaning.
 
     A search with an order of its own cannot. ``meaning`` says whether what is near in meaning is wanted.
     """
@@ -207,7 +210,7 @@ def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
 
 
 def _relaxed_query(question: SearchQuestion) -> Query | None:
-    """Return the relaxed query of a question for which any word is enough; None for any other."""
+    """Return the relaxed query of a question for which any word is enough; None for another question."""
     return relaxation.relax(question.query) if question.words == "any" else None
 
 
@@ -224,9 +227,9 @@ def standing(
     max_sorted: int = sorting.MOST_SORTED,
     type_prefix: str = "",
 ) -> Sequence[int]:
-    """Return the counters of at most ``limit`` hits of all pages, in the order in which they stand.
+    """Return the counters of at most ``limit`` hits of all pages, in their order.
 
-    The rest is as for ``search``, which also says what it raises.
+    For the other arguments and for what it raises, see ``search``.
     """
     memory = memory or SearchMemory()
     index_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
@@ -244,7 +247,7 @@ def in_order(
     max_sorted: int,
     type_prefix: str,
 ) -> Sequence[int]:
-    """Return the counters of the hits of a question's prepared search in the order in which they stand."""
+    """Return the counters of the hits of a question's prepared search, in their order."""
     if not question.query.sorts:
         return snapshot.counters(index_search, "relevance")
     view = RepositoryView.read(cx, repository, principals)
@@ -262,11 +265,11 @@ def page_of_counters(
     max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
 ) -> HitPage:
-    """Return a page of those of the objects with these counters that are still hits, in this order.
+    """Return a page of those objects with these counters that are still hits, in this order.
 
-    Total and facets are those of the whole query as it stands now. Whether the objects lie in the query's locations is
-    not checked again, because the search that found them did so. If a location does not exist any more, total and
-    facets are left out. Raises as ``search``.
+    Total and facets are those of the whole query at present. Whether the objects lie in the query's locations is not
+    checked again, because the search that found them did so. If a location does not exist any more, total and facets
+    are left out. Raises as ``search``.
     """
     searches = searches_of_counters(
         *(cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory())
@@ -284,7 +287,7 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare the search for objects that a question has found, without its locations, and that for what it counts."""
+    """Prepare two searches: for objects that a question has found, without its locations, and for what it counts."""
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
@@ -308,7 +311,7 @@ def show(
     counters: Sequence[int],
     count_search: Search,
 ) -> HitPage:
-    """Show those hits of a search that have these counters, in this order. Another search says what is counted."""
+    """Show the hits of a search that have these counters, in this order. Another search gives total and facets."""
     summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
     browsable = [
         summary
@@ -344,7 +347,7 @@ def prepare(
     max_pending: int,
     memory: SearchMemory,
 ) -> Search:
-    """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
+    """Make the search of a question, for what the caller may see of the snapshot. The caller sets its limit later."""
     query_to_bind = _relaxed_query(question) or question.query
     bound_query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     query = msgspec.structs.replace(bound_query, locale=question.locale)
@@ -375,7 +378,7 @@ def _near(
     now: Instant,
     memory: SearchMemory,
 ) -> Near | None:
-    """Return what is near a question in meaning; None if that is not asked for, or cannot be said."""
+    """Return what is near a question in meaning; None if nobody asks for it, or the model cannot say it."""
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if memory.meaning is None or not wanted or question.query.sorts:
         return None
@@ -397,7 +400,7 @@ def _with_facets(
     query: BoundQuery,
     now: Instant,
 ) -> tuple[tuple[BoundFacet, ...], BoundQuery]:
-    """Return the facets of a question, checked, and the query narrowed to their values."""
+    """Return the facets of a question, checked, and the query narrowed to the values that the question asks for."""
     if not question.query.facets and not question.narrowings:
         return (), query
     binder = FacetBinder(memory.catalogue(cx, repository.id), now, question.facet_limits)

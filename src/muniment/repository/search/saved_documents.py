@@ -1,7 +1,7 @@
-"""The documents of saved searches: received in either spelling, kept as received, shown in the spelling of the answer.
+"""The documents of saved searches. They are kept as received, and shown in the spelling of the answer.
 
-A document is read with the names of the wire that it was written in, so it keeps its meaning when an operator changes
-the names. Source: docs/interface.md, ours 12.
+A document is read with the names of the wire with which it was written, so it keeps its meaning when an operator
+changes the names. Source: docs/interface.md, ours 12.
 """
 
 import msgspec
@@ -21,14 +21,14 @@ from muniment.web.xml import Element
 
 
 def from_body(body: bytes, names: RepositoryNames) -> SavedDocument:
-    """Take a document as its text came. One that begins with ``<`` is XML, any other is JSON."""
+    """Take a document as it was received. A text that begins with ``<`` is XML, any other is JSON."""
     spelling: Spelling = "xml" if body.lstrip()[:1] == b"<" else "json"
     return SavedDocument(spelling, _written_in(names), body)
 
 
 def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> SavedDocument:
-    """Take a document that came as an element within other XML. Raises what ``documents.read`` raises."""
-    # Writing keeps one namespace only, so what has another is refused before.
+    """Take a document that was received as an element within other XML. Raises what ``documents.read`` raises."""
+    # A written element keeps only one namespace, so an element with others is refused before.
     documents.read(element, names, limits)
     return SavedDocument("xml", _written_in(names), as_xml.write(element).encode())
 
@@ -47,8 +47,8 @@ def check(
 ) -> None:
     """Check a document against the types, as far as that is possible before it is executed.
 
-    Whether its folders are there depends on who executes it. What stands in the variables of a template need not fit.
-    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    Whether its folders exist depends on the caller who executes it. The values in the variables of a template need not
+    fit. Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
     """
     root = elements(document, limits)
     plain_query = query(document, limits)
@@ -60,12 +60,12 @@ def check(
 
 
 def query(document: SavedDocument, limits: QueryLimits) -> Query:
-    """Read the query of a document; open values are ordinary ones. Raises BadQuery, UnknownType."""
+    """Read the query of a document. The values of variables count as ordinary values. Raises BadQuery, UnknownType."""
     return documents.read(elements(document, limits), names_of(document), limits)
 
 
 def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
-    """Write a document in a spelling. In its own it is as it was received, so is one that cannot be read any more."""
+    """Write a document in a spelling. In its own spelling it stays as received, even if it cannot be read any more."""
     if document.spelling != spelling:
         try:
             element = elements(document, limits)
@@ -76,7 +76,7 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names of the wire that the document was written in."""
+    """Return the names of the wire with which the document was written."""
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 
 

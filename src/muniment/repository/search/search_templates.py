@@ -1,4 +1,4 @@
-"""Search templates: which values of a query are open, and what does the query ask for with other values in them?
+"""Search templates: queries with variables. Which values are variable, and what is the query with other values?
 
 An expression with ``template="true"`` is a variable. Values are put into the elements of the document, never into its
 text, and are not read as a language: the words of a full-text variable are words, and ``*`` in a property's value is a
@@ -21,7 +21,7 @@ from muniment.web.xml import Element
 DataType = Literal["string", "integer", "double", "boolean", "date"]
 
 SINGLE, SEVERAL, BOUNDS = "variable-value", "variable-values", ("from", "to")
-"""What the values of a variable are called: one, a list, or the two of a range."""
+"""The names of a variable's values: of one value, of a list, and of the two values of a range."""
 
 _KINDS: Mapping[str, str] = {
     kind: f"{kind}-variable" for kind in ("fulltext", "property", "relative-date", "property-list", "property-range")
@@ -30,7 +30,7 @@ _TEXTLESS = ("IS_NULL", "IS_NOT_NULL")
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """An open value of a template: its id, which expression it belongs to, and the values that stand there.
+    """A variable of a template: its id, its expression, and the values that stand there.
 
     ``property_name`` is as the document spells it, and empty for a full-text expression.
     """
@@ -56,12 +56,12 @@ class VariableValue(msgspec.Struct, frozen=True):
 
 
 def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> list[Variable]:
-    """List the variables of a document, in its order. ``names`` are those that it was written in."""
+    """List the variables of a document, in its order. ``names`` are the names with which it was written."""
     return [_variable(f"v{number}", element, names, catalogue) for number, element in enumerate(_open(root), 1)]
 
 
 def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
-    """Check what can be open in a document: values of a known property, and at least one.
+    """Check the variables of a document: there is one at least, and each has values of a known property.
 
     Raises BadQuery, UnknownProperty.
     """
@@ -78,7 +78,7 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
 
 
 def without_variables(query: Query, root: Element) -> Query:
-    """Return the query without the expressions that are variables: what of it can be checked before it is executed."""
+    """Return the query without the expressions that are variables. That part can be checked before it is executed."""
     places = {element.place for element in _open(root)}
     return msgspec.structs.replace(query, condition=_without_open(query.condition, places))
 

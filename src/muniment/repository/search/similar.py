@@ -1,7 +1,7 @@
-"""Which documents are like this one? Those that hold the words which tell most of its text, the likest first.
+"""Which documents are like this one? Those that hold the words which say most about its text, the most similar first.
 
-A word tells much if it stands in the text several times, and in few of the objects that the caller may see. So what is
-hidden from them changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
+A word says much if it stands in the text several times, and in few of the objects that the caller may see. So what is
+hidden from the caller changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
 docs/decisions/0061.
 """
 
@@ -21,10 +21,10 @@ from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import HitPage, SearchQuestion
 
 MOST_WORDS = 12
-"""How many words of a text are searched."""
+"""The most words of a text that are searched for."""
 
 _READ = 64_000
-"""How many characters of a text are looked through."""
+"""How many characters of a text are looked at."""
 
 
 def find(

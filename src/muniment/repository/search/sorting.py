@@ -1,8 +1,8 @@
-"""Hits in the order of a query's sorts: by the index where it knows that order exactly, else by the database.
+"""Hits in the order of a query's sorts: by the index if it knows that order exactly, otherwise by the database.
 
 The index knows the order by values that it holds as the database does, as long as it has missed no change of them. For
-any other order, and for pages far down, all hits' counters are taken from the index, and one statement of the database
-orders them as lists are ordered. Source: docs/aql.md, "Order"; docs/decisions/0053.
+any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
+database orders them as lists are ordered. Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, BadSort, UnknownProperty
 
 MOST_SORTED = 100_000
-"""How many hits a search may have that is sorted by properties."""
+"""The most hits of a search that is sorted by properties."""
 
 _MODIFICATION = "r_modify_date"
 
 _SORTABLE = frozenset(
     {"r_object_id", "r_object_type", "r_creator_name", _MODIFICATION, "r_modifier", "r_full_content_size"}
 )
-"""The properties which only the repository writes and by whose values the index can order."""
+"""The properties that only the repository writes, and by which the index can order."""
 
 
 def answer(
@@ -39,7 +39,7 @@ def answer(
     most: int = MOST_SORTED,
     type_prefix: str = "",
 ) -> Answer | None:
-    """Answer a search in the order of these sorts by the index alone; None where ``counters`` must be asked.
+    """Answer a search in the order of these sorts by the index alone; None if ``counters`` must be used instead.
 
     It is as of the search's read of the database: ``search`` names the hits with values that the index may have missed.
     Raises BadQuery as ``counters``.
@@ -57,7 +57,7 @@ def answer(
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Return what the index orders by for a sort; None for what it does not hold as lists compare it."""
+    """Return what the index orders by for a sort; None if it does not hold the values as lists compare them."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:
@@ -101,9 +101,9 @@ def counters(
 def places(
     cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], object_ids: Sequence[str], type_prefix: str
 ) -> dict[str, Place]:
-    """Return by id where each of at most a page of hits stands in the order of these sorts; each ends with the counter.
+    """Return, by id, the places of some objects in the order of these sorts. Each place ends with the counter.
 
-    A place has a value for each sort. Raises UnknownProperty, BadSort.
+    There are at most as many objects as a page has. A place has a value for each sort. Raises UnknownProperty, BadSort.
     """
     return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
 

@@ -1,8 +1,7 @@
-"""What might somebody mean who is typing a question? Its last word is completed, or the words that find nothing are
-corrected.
+"""Suggestions for a caller who types a question: its last word is completed, or words that find nothing are corrected.
 
-Words come from what the caller may see; counts are those of the search that they suggest.
-Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
+Words come from what the caller may see. Each suggestion counts the hits of the search that it suggests. Source:
+docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from muniment.repository.search.results import SearchQuestion
 from muniment.repository.search.visibility import MAX_PENDING
 
 MOST_WORDS = 16
-"""How many words a question may have to be completed or corrected."""
+"""The most words of a question that is completed or corrected."""
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ class Suggestions(msgspec.Struct, frozen=True):
 
 
 class Typist(msgspec.Struct, frozen=True):
-    """Who is typing, and where: what every search of one request needs.
+    """Who types, and in which repository: what every search of one request needs.
 
     ``cx`` must be a read that began after the snapshot was taken.
     """
@@ -81,7 +80,7 @@ def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
 
 
 def correct(typist: Typist, text: str) -> Suggestion | None:
-    """Correct a question in plain words, where a word finds nothing; None if that does not help.
+    """Correct a question in plain words in which a word finds nothing; None if no correction helps.
 
     Raises BadQuery, IndexBehind, IndexUnavailable.
     """

@@ -1,4 +1,4 @@
-"""What may a caller see of a snapshot of the index? The database says so, after the snapshot was taken.
+"""What may a caller see of a snapshot of the index? The database decides, after the snapshot was taken.
 
 Source: docs/decisions/0004.
 """
@@ -18,10 +18,10 @@ from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
 
 MAX_PENDING = 2000
-"""How many missed changes a search takes into account; if the index is further behind, the search is refused."""
+"""The most missed changes that a search takes into account. If the index has missed more, the search is refused."""
 
 _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
-"""The properties that a new ACL changes: a query for one of them would match the old value in the index."""
+"""The properties that a new ACL changes. A query for one of them would match the old value in the index."""
 
 
 def visible(

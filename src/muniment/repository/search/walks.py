@@ -1,9 +1,9 @@
-"""A walk: what is left to show of a search, kept in its order while its caller turns the pages.
+"""A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
 
 The first page keeps nothing: its cursor says which hits it shows. When that cursor is followed, the counters of all
-further hits are kept, in the order that they have then and without those that were shown. Each later page reads its
-slice. So an object that does not change is shown once, whatever else is written. Rights are asked anew for each page.
-Source: docs/aql.md, "Paging"; docs/decisions/0044.
+further hits are kept, in the order that they have then, without those that were shown. Each later page reads its slice.
+So an object that does not change is shown once, whatever else is written. Rights are asked again for each page. Source:
+docs/aql.md, "Paging"; docs/decisions/0044.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.
@@ -28,10 +28,10 @@ FORMAT = 1
 """The format of the walks and cursors that this release writes and reads."""
 
 SHOWN_AT_MOST = 200
-"""How many counters a cursor holds at most. Those of a larger page are kept as a walk of their own."""
+"""The most counters that a cursor holds. Those of a larger page are kept as a walk of their own."""
 
 WHOLE = 1_000_000
-"""More hits than any walk has."""
+"""A number of hits that no walk reaches."""
 
 _walks = sa.Table(
     "walks",
@@ -54,13 +54,13 @@ _walks = sa.Table(
 _PURPOSE = "walk"
 _WIDTHS = {2: "H", 4: "I", 8: "Q"}
 _ROW_BYTES = 200
-"""What a row takes beside its counters, for the quota."""
+"""The bytes of a row beside its counters, as the quota counts them."""
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. A walk of ``copies`` says more of each hit.
+    """A walk as it is kept: the counters of its hits in their order. A walk of ``copies`` holds more about each hit.
 
-    ``edition`` tells a walk from an earlier one of the same name that was dropped. ``cut`` says that the search has
+    ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
     """
 
@@ -71,7 +71,7 @@ class Walk(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: bytes, counters: Sequence[int], *, cut: bool = False) -> Self:
-        """Make a walk with an edition that no other walk has."""
+        """Make a walk with a new edition."""
         return cls(name, secrets.token_bytes(8), counters, cut)
 
     def part(self, offset: int, limit: int) -> "Slice":
@@ -99,8 +99,9 @@ class QuotaShare(NamedTuple):
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
     """Where a walk goes on. ``began`` is when its first page was made.
 
-    After the first page ``edition`` is empty, and ``shown`` holds the packed counters of its hits; if that is empty
-    too, they are kept under ``shown_name``. After a later page ``offset`` says where in the walk the next page begins.
+    After the first page ``edition`` is empty, and ``shown`` holds the packed counters of its hits. If ``shown`` is
+    empty, too, these are kept under ``shown_name``. After a later page ``offset`` says where in the walk the next page
+    begins.
     """
 
     name: bytes
@@ -121,9 +122,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """The page that a cursor leads to: of which search of which caller, with how many hits.
+    """What a cursor is bound to: the caller, the search, and the page with its number of hits.
 
-    ``selection`` stands for the search: its parameters as the caller wrote them, or the link of a kept one.
+    ``selection`` stands for the search: its parameters as the caller wrote them, or the link of a kept search.
     """
 
     repository_id: int
@@ -152,9 +153,9 @@ def write(cx: Connection, cursor: Cursor, binding: Binding) -> str:
 
 
 def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant) -> Cursor:
-    """Read a cursor that a caller sends. Raises UnknownLink if it does not lead to this page, or the walk expired.
+    """Read a cursor that a caller sends. Raises UnknownLink if it does not lead to this page, or the walk has expired.
 
-    A walk lasts so many seconds from its first page on.
+    A walk lasts this many seconds from its first page on.
     """
     try:
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
@@ -171,7 +172,7 @@ def expiry(cursor: Cursor, seconds: int) -> Instant:
 
 
 def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
-    """Return the counters of the first page's hits. Raises UnknownLink if they are not kept any more."""
+    """Return the counters of the first page's hits. Raises UnknownLink if they were kept and are not any more."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
     part = fetch(cx, cursor.shown_name, repository_id, caller, 0, WHOLE, now)
@@ -181,7 +182,7 @@ def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: s
 
 
 def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, now: Instant) -> bool:
-    """Keep a walk until it expires; return False if one of its name is kept already."""
+    """Keep a walk until it expires; return False if a walk of its name is kept already."""
     width, packed_counters = _pack(walk.counters)
     row = {
         "name": walk.name,
@@ -233,11 +234,12 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
 def make(
     cursor: Cursor, standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int, most: int
 ) -> Walk:
-    """Make the walk that goes on after a first page: without the hits ``after`` that the page shows.
+    """Make the walk that follows a first page. It leaves out the hits ``after`` that the page shows.
 
-    ``standing`` are all hits as they stand now, at most one more than the ``most`` that a walk may have. A walk that is
-    cut ends with a whole page. What stands before a first page further down is passed over: as many hits as the middle
-    one of its own hits says, so that hits that moved or came since do not count.
+    ``standing`` are all hits in their present order, at most one more than the ``most`` that a walk may have. A walk
+    that is cut ends with a whole page. If the first page lay further down, the hits before it are left out, too. Their
+    number is taken from the present place of the page's middle hit, so that hits that have moved or are new do not
+    count.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)
@@ -248,7 +250,7 @@ def make(
 
 
 def count_passed(standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int) -> int:
-    """Count the hits that stand before a first page. ``make`` says how, and what the arguments are."""
+    """Count the hits that stand before a first page, as ``make`` does. The arguments are the same."""
     if first_page == 1:
         return 0
     places = {counter: at for at, counter in enumerate(standing)}
@@ -264,7 +266,7 @@ def unknown_link() -> UnknownLink:
 
 
 def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
-    """Pack whole numbers, each in the same few bytes, so that a slice of them is a slice of the bytes."""
+    """Pack whole numbers into the same few bytes each, so that a slice of the numbers is a slice of the bytes."""
     width = next(width for width in _WIDTHS if max(counters, default=0) < 1 << 8 * width)
     return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
 
