@@ -1,1 +1,1 @@
-"""The structured query language (AQL): one query tree, and a reader for each way of writing it."""
+"""The structured query language (AQL): a query tree, and a reader for each spelling of a query."""

@@ -116,7 +116,7 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
 
 
 def has_ages(expression: Expression | None) -> bool:
-    """Say whether an expression depends on the moment of the search."""
+    """Say whether an expression depends on the time of the search."""
     match expression:
         case ExpressionSet():
             return any(map(has_ages, expression.expressions))
@@ -255,7 +255,7 @@ def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
 
 
 def _inequality(kind: values.Kind, name: str, operator: PropertyOperator, text: str) -> Condition:
-    # What is later than a day begins after its last moment.
+    # A moment is later than a day if it is later than the day's last moment.
     value = values.read(kind, name, text, end=operator in ("GREATER_THAN", "LESS_EQUAL"))
     _check_bound(name, value)
     match operator:

@@ -1,8 +1,8 @@
-"""What must an object meet? A query that ``bind`` has checked against a repository's types and read by their kinds.
+"""What must an object meet? These conditions are what ``bind`` makes of a query, once it fits a repository's types.
 
-Engines and the oracle know these conditions only, however a query was written. Names are neutral; strings compare by
-their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does; a property
-without a value matches nothing but the negation of a comparison.
+Engines and the oracle know only these conditions, however a query was written. Names are neutral; strings compare by
+their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does. A property without
+a value matches only the negation of a comparison.
 """
 
 from typing import Literal, TypeAlias
@@ -32,7 +32,7 @@ class Between(msgspec.Struct, frozen=True, tag=True):
 
 
 class Like(msgspec.Struct, frozen=True, tag=True):
-    """A property with a string whose folded form matches one of these patterns, which are folded, too."""
+    """A property with a string whose folded form matches one of these folded patterns."""
 
     name: str
     patterns: tuple[Pattern, ...]

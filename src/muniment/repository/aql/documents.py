@@ -1,7 +1,7 @@
 """What does a query document ask for? XML and JSON are two spellings of the same elements (given 2.8).
 
-A document without an expression-set asks for every object of its types. A flag that is ``false``, an empty list and an
-attribute that asks for what is done anyway change nothing.
+A document without an expression-set asks for every object of its types. A flag that is ``false``, an empty list, and an
+attribute with its default value change nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ LISTS = {
     "columns": "column",
     "collections": "collection",
 }
-"""The elements that hold a list of texts, with the name of an item."""
+"""The elements that hold a list of texts, with the name of one item of the list."""
 
 EXPRESSION_FLAGS = ("repeating", "case-sensitive", "exact-match", "fuzzy", "template")
 
@@ -64,8 +64,8 @@ Word = TypeVar("Word", bound=str)
 def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal: Sequence[Element] = ()) -> Query:
     """Read the elements of a search document into a query with neutral names.
 
-    An expression-set without expressions is no condition. The text of the ``literal`` expressions, which are elements
-    of the document, is no language: keywords are words that must all match, and a value has no wildcards.
+    An expression-set without expressions is no condition. The texts of ``literal`` expressions, which are elements of
+    the document, are not read as a language: keywords are words that must all match, and a value has no wildcards.
     Raises BadQuery with the place in the document, UnknownType for a built-in type without its prefix.
     """
     return _Reader(names, limits, literal).query(root)
@@ -395,7 +395,7 @@ class _Reader:
 
 
 def _word(element: Element, text: str, words: tuple[Word, ...], what: str) -> Word:
-    """Return the one of these words that a text spells, in any case. Raises BadQuery."""
+    """Return the one of these words that a text spells, regardless of case. Raises BadQuery."""
     upper_case = text.strip().upper()
     for word in words:
         if word == upper_case:

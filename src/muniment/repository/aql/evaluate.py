@@ -1,6 +1,6 @@
 """Does one object meet a query? This oracle answers slowly and simply; tests compare every index engine with it.
 
-What a condition says of properties alone, ``compares`` decides for explanations, too.
+Explanations use ``compares`` for the conditions that concern properties alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -57,7 +57,7 @@ class Analyser(Protocol):
         """Split text into words without case and accents, not reduced to stems."""
 
     def asking(self, locale: str) -> "Analyser":
-        """Return the analyser of keywords in a language; this one where that makes no difference."""
+        """Return the analyser for keywords in a language, or this one if the language makes no difference."""
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
         """Return the language of an object with these values and this text, if it is not the index's own."""
@@ -66,13 +66,13 @@ class Analyser(Protocol):
         """Split text in a language into stems, and each of its variants: other spellings by which it is found."""
 
     def ways(self, text: str) -> Sequence[Way]:
-        """Say by which words a term is found: any of these ways is enough."""
+        """List the ways in which a term is found. Any of them is enough."""
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of words, with their places."""
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if they are nothing else; of two forms of a word, the first."""
+        """Return the words without stop words, or all if all are stop words; of several forms of a word, the first."""
 
 
 def evaluate(

@@ -1,7 +1,7 @@
-"""Does a facet definition fit a repository's types, and which hits does each of its values stand for?
+"""Does a facet definition fit a repository's types, and for which hits does each value of the facet stand?
 
 ``bind`` reads definitions by the kinds of their properties. A value of a facet stands for the hits that meet a
-condition, so a search is narrowed to just those that were counted. Source: docs/aql.md, "Facets".
+condition. So a search can be narrowed to exactly the hits that were counted. Source: docs/aql.md, "Facets".
 """
 
 import math
@@ -25,10 +25,10 @@ NOT_FACETS = frozenset({ACL_NAME, "r_index_status"})
 """The properties that cannot be facets: an ACL's name means another one to each caller, and the other is only shown."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
-"""How values make groups, as it is written, without case."""
+"""How values are grouped, as documents write it, in lower case."""
 
 Place: TypeAlias = tuple[int, int | float | str, str]
-"""Where a group stands among the groups of its facet by value."""
+"""The place of a group among the groups of its facet, in the order by value."""
 
 _NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -44,14 +44,14 @@ _KNOWN = frozenset().union(*_READ.values())
 
 
 class FacetLimits(msgspec.Struct, frozen=True):
-    """How many definitions a search may have, nested ones included, and how many values all of them together."""
+    """The most definitions of a search, nested ones included, and the most values of all of them together."""
 
     definitions: int = 20
     values: int = 2000
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """One group of values that is known before hits are counted: its name, and what a hit of it meets."""
+    """A group of values that is known before hits are counted: its name, and the condition that its hits meet."""
 
     name: str
     condition: Condition
@@ -62,27 +62,27 @@ class CountedGroup(Protocol):
 
     @property
     def place(self) -> Place:
-        """Where it stands among the groups by value."""
+        """The group's place in the order by value."""
 
     @property
     def constraint(self) -> str:
-        """What narrows a search to its hits."""
+        """The constraint that narrows a search to the group's hits."""
 
     @property
     def hits(self) -> int:
-        """How many hits it has."""
+        """The number of the group's hits."""
 
 
 _Group = TypeVar("_Group", bound=CountedGroup)
 
 
 class BoundFacet(msgspec.Struct, frozen=True):
-    """A facet definition, checked. ``name`` is the property whose values make groups, of this kind.
+    """A facet definition, checked. ``name`` is the property by whose values hits are grouped, and ``kind`` its kind.
 
     ``buckets`` are the groups of ranges and relative dates. At most ``limit`` values are shown; ``capped`` says that
-    the server and not the caller has chosen this. ``with_null`` counts hits without a value as well. ``folded`` strings
+    the server has chosen this limit, not the caller. ``with_null`` also counts hits without a value. ``folded`` strings
     are compared without case. ``zone`` is where days begin; with ``in_utc`` a period is named by its first moment.
-    ``all_periods`` shows those without a hit, too.
+    ``all_periods`` also shows periods without a hit.
     """
 
     id: str
@@ -107,11 +107,11 @@ class BoundFacet(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> Unit | None:
-        """The calendar period that makes groups; None if another thing does."""
+        """The calendar period by which dates are grouped; None if they are grouped otherwise."""
         return next((unit for unit in _UNITS if unit == self.group_by), None)
 
     def name_of(self, value: Value) -> str:
-        """Name the group of one value, where each value makes one."""
+        """Name the group of one value, if each value is a group."""
         if isinstance(value, bool):
             return "true" if value else "false"
         return timestamp(value) if self.kind == "date" and isinstance(value, int) else str(value)
@@ -121,7 +121,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return timestamp(period.low) if self.in_utc else period.name
 
     def place(self, constraint: str) -> Place:
-        """Return where the group with this constraint stands by value. Raises BadQuery, WrongValue."""
+        """Return the place, in the order by value, of the group with this constraint. Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return _NO_VALUE_PLACE
@@ -132,7 +132,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return self.place_of_value(values.read(self.kind, self.name, name))
 
     def place_of_value(self, value: Value) -> Place:
-        """Return where the group of one value stands by value, where each value makes one."""
+        """Return the place, in the order by value, of the group of one value, if each value is a group."""
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
     def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
@@ -156,7 +156,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return Unless(HasValue(self.name))
 
     def meaning(self, constraint: str) -> Condition:
-        """Return the condition of a group by its constraint. Raises BadQuery, WrongValue."""
+        """Return the condition for which a constraint stands. Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return self.of_none()
@@ -249,7 +249,7 @@ class FacetBinder:
 
 
 def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
-    """Return what a hit meets to which these narrowings lead; None without any. Raises BadQuery, WrongValue."""
+    """Return the condition of hits that match these narrowings; None if there are none. Raises BadQuery, WrongValue."""
     by_id: dict[str, BoundFacet] = {}
     for facet in facets:
         level: BoundFacet | None = facet
@@ -276,7 +276,7 @@ def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
 
 
 class _Number(msgspec.Struct, frozen=True):
-    """How many levels a definition has, how many values at most, and whether a level has no limit of its own."""
+    """The levels of a definition, its most values, and whether a level has no limit of its own."""
 
     levels: int
     values: int
@@ -364,7 +364,7 @@ def _end(name: str, kind: values.Kind, text: str) -> float | None:
         assert isinstance(number, int)  # noqa: S101 - what the kind says
         return number
     number = values.read("double", name, text)
-    # A whole number lies below 2.5 just if it lies below 3.
+    # A whole number is below 2.5 exactly if it is below 3.
     return float(number) if kind == "double" else math.ceil(float(number))
 
 
@@ -383,7 +383,7 @@ def _letters(name: str, kind: values.Kind, text: str) -> tuple[Bucket, ...]:
 
 
 def _letter_after(letter: str) -> str | None:
-    """Return the least letter that folded strings may have and that is greater; None if there is none."""
+    """Return the next greater letter that folded strings can have; None if there is none."""
     for code in range(ord(letter) + 1, 0x110000):
         if not 0xD800 <= code <= 0xDFFF and fold(chr(code)) == chr(code):
             return chr(code)

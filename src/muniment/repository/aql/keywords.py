@@ -70,7 +70,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
 
 
 def count(keywords: Keywords | None) -> int:
-    """Count the words, including those in phrases."""
+    """Count the words, with those in phrases."""
     match keywords:
         case None:
             return 0
@@ -123,7 +123,7 @@ class _Reader:
             part = self._or_parts()
             if part is not None:
                 parts.append(part)
-            self._at += 1  # past a bracket that closes nothing
+            self._at += 1  # Skip a bracket that closes nothing.
         return _both(parts, loose=True)
 
     def _or_parts(self) -> Keywords | None:
@@ -161,7 +161,7 @@ class _Reader:
             raise BadQuery(f"The query's parentheses are nested deeper than {self._max_depth}.")
         self._at += 1
         part = self._or_parts()
-        self._at += 1  # past the closing bracket, or the end
+        self._at += 1  # Skip the closing bracket, or stand at the end.
         self._depth -= 1
         return part
 
@@ -179,7 +179,7 @@ class _Reader:
         if not patterns.has_gaps(wild):
             return Term(piece.text[:end])
         if "*" not in wild and (wild == f"{word}?" or not _PLAIN.fullmatch(wild)):
-            # It may be the end of a question, or a part of an address.
+            # A question mark may end a question, or be part of an address.
             return Either((Term(word), Wild(wild)))
         return Wild(wild)
 
@@ -199,7 +199,7 @@ class _Reader:
         return self._capitals or not self._pieces[self._at].text.isupper()
 
     def _operator(self, word: str) -> bool:
-        """Say whether the next piece is this operator and a term follows. The term before it was read already."""
+        """Say whether the next piece is this operator and a term follows it. The term before it has been read."""
         return self._spells(word) and self._begins(self._at + 1)
 
 

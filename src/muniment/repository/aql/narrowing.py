@@ -1,9 +1,9 @@
-"""To which values of its facets is a search narrowed? The constraints of an address say so, and links carry them.
+"""To which values of its facets is a search narrowed? Parameters of an address say so, and links carry them.
 
 ``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
 ``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
-takes the meaning from the sign after it, so ``read`` finds exactly what ``write`` was told.
-Source: docs/aql.md, "Facets".
+takes the special meaning from the sign after it, so ``read`` returns exactly what ``write`` was given. Source:
+docs/aql.md, "Facets".
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ import msgspec
 from muniment.repository.refusals import BadQuery
 
 NO_VALUE, EMPTY = "\\N", "\\E"
-"""How the absence of a value and the empty text are written."""
+"""How a missing value and an empty text are written."""
 
 Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
-"""Constraints as they are written, each a bucket of a facet: at least one group must be met, all of its members."""
+"""Constraints as they are written. A hit must meet at least one of the groups, and every constraint of that group."""
 
 _SIGNS = frozenset("\\+|,;=")
 
@@ -30,7 +30,7 @@ class Narrowing(msgspec.Struct, frozen=True):
 
 
 def write(value: str | None) -> str:
-    """Write the constraint to one value, or to the hits without any."""
+    """Write the constraint to one value, or to the hits without a value."""
     if value is None:
         return NO_VALUE
     if _SIGNS.isdisjoint(value):
@@ -39,7 +39,7 @@ def write(value: str | None) -> str:
 
 
 def read(constraint: str) -> str | None:
-    """Read a constraint that ``write`` wrote: the value; None for hits without any. Raises BadQuery."""
+    """Read a constraint that ``write`` wrote, and return the value; None for hits without a value. Raises BadQuery."""
     if constraint in (NO_VALUE, EMPTY):
         return None if constraint == NO_VALUE else ""
     signs = iter(constraint)
@@ -82,7 +82,7 @@ def write_pairs(narrowings: Sequence[Narrowing]) -> str:
 
 
 def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
-    """Return the values with one more, which every hit must have."""
+    """Return the values with one more that every hit must have."""
     return tuple(
         group if constraint in group else (*group, constraint) for group in dict.fromkeys(alternatives or ((),))
     )

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 import msgspec
 
 SIMILAR_FROM = 4
-"""How many letters a word has at least, for ``fuzzy`` to find words that differ in one letter."""
+"""The fewest letters of a word that ``fuzzy`` also finds with a letter changed."""
 
 LONGEST_SIMILAR = 40
-"""The longest word, in characters, of which ``fuzzy`` finds words that differ in one letter."""
+"""The longest word, in characters, that ``fuzzy`` also finds with a letter changed."""
 
 OPEN_CLAUSES = 32
-"""How many clauses a text counts that begins with a wildcard: an engine reads every word or value to match it."""
+"""How many clauses a text counts that begins with a wildcard. An engine must compare it with every word or value."""
 
 
 class Gap(enum.IntEnum):
-    """A wildcard. It is a number, so that no text can be taken for it."""
+    """A wildcard. It is a number, so that no text can equal it."""
 
     RUN = 1
     ONE_OR_NONE = 2
@@ -40,7 +40,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     def matches(self, text: str) -> bool:
-        """Say whether the whole text matches, in a time that grows as the text does, whatever the pattern."""
+        """Say whether the whole text matches. The time grows in proportion to the text, whatever the pattern."""
         if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try the gaps in all combinations. Here bit n says that the text may go on at n.
@@ -74,8 +74,8 @@ def has_gaps(text: str) -> bool:
 def similar(text: str) -> tuple[Pattern, ...]:
     """List patterns that together match the text and every text that differs from it in one letter.
 
-    The difference is one letter more, one less, another one, or two neighbours in the other order. A text that is
-    shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches itself alone.
+    The difference is one letter more, one letter less, another letter, or two neighbours in the other order. A text
+    shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches only itself.
     """
     if not SIMILAR_FROM <= len(text) <= LONGEST_SIMILAR:
         return (Pattern((text,)),)

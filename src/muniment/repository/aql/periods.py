@@ -15,7 +15,7 @@ Unit: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 DAY: Instant = 86_400_000_000
 
 MOST = 20_000
-"""How many periods a facet may look at."""
+"""The most periods of one facet."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
@@ -64,7 +64,7 @@ def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
 
 
 def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]:
-    """List the periods from one name to another, in order. Raises ValueError if a name is none."""
+    """List the periods from one name to another, in order. Raises ValueError if a name is not that of a period."""
     day, last_day = _first_of(unit, first), _first_of(unit, last)
     while day <= last_day:
         yield at(unit, day, zone)
@@ -147,7 +147,7 @@ def _first_of(unit: Unit, name: str) -> date:
 
 
 def _start(day: date, zone: tzinfo) -> Instant:
-    # Where clocks skip midnight, the day begins when they do; where they repeat it, with the first one.
+    # If clocks skip midnight, the day begins when they skip it. If they repeat it, the day begins with the first one.
     return (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 

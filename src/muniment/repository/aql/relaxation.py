@@ -1,8 +1,8 @@
-"""Which searches may be relaxed? Those of several words, as a question is typed.
+"""Which searches may be relaxed? Those of several words, as people type questions.
 
-A search for all of its words that finds too little is asked again for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords that have one are never relaxed. If they are in lower case, or all
-keywords are in capitals, "and", "or" and "not" may be words of a sentence: such keywords are relaxed, but hits still
+If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
+wildcards say exactly what is wanted, so keywords with one of these are never relaxed. If they are in lower case, or all
+keywords are in capitals, "and", "or" and "not" may be words of a sentence. Such keywords are relaxed, but hits still
 may not hold what follows "not". The rest of a query stays as it is. Source: docs/aql.md, "When not all words are
 found".
 """
@@ -31,7 +31,7 @@ from muniment.repository.aql.tree import (
 )
 
 MOST_WORDS = 64
-"""How many words keywords may have to be relaxed."""
+"""The most words of keywords that are relaxed."""
 
 
 def relax(query: Query) -> Query | None:
@@ -59,7 +59,7 @@ def _relax(expression: Expression) -> Expression:
 
 
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords that hold nothing else, each once; none of any other keywords."""
+    """Return the words of keywords that are words alone, each once; no words for other keywords."""
     plain = _plain(keywords)
     return () if plain is None or plain.unwanted else tuple(plain.words)
 
@@ -109,7 +109,7 @@ def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression
 
 
 def _joined(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords that are words joined by OR; none of any other keywords."""
+    """Return the words of keywords that are words joined by OR; no words for other keywords."""
     if not isinstance(keywords, Either) or len(keywords.parts) > MOST_WORDS:
         return ()
     words = [word for part in keywords.parts if (word := _word(part)) is not None]
@@ -124,7 +124,7 @@ class _Plain(NamedTuple):
 
 
 def _plain(keywords: Keywords) -> _Plain | None:
-    """Return what plain keywords hold; None for any other."""
+    """Return the words of plain keywords, and what must not match; None for other keywords."""
     word = _word(keywords)
     if word is not None:
         return _Plain({word: None})
@@ -146,13 +146,13 @@ def _plain(keywords: Keywords) -> _Plain | None:
 
 
 def _word(keywords: Keywords) -> Term | None:
-    """Return the word that keywords consist of, with or without marks around it; else None."""
+    """Return the word of which keywords consist, without punctuation around it; None for other keywords."""
     match keywords:
         case Term():
             return keywords
         case Either(parts=(Term() as word, Wild(text))) if text == f"{word.text}?":
-            return word  # It ends a question.
+            return word  # A question mark ends a question.
         case Wild(text) if not patterns.has_gaps(text.strip("?")):
-            return Term(text.strip("?"))  # As where quotation marks were lost.
+            return Term(text.strip("?"))  # A mark stands alone where quotation marks were lost.
         case _:
             return None

@@ -30,7 +30,7 @@ from muniment.repository.aql.tree import (
 )
 
 MOST_ADDED = 200
-"""How many synonyms a query may get; the words behind them get none."""
+"""The most synonyms that a query gets. Further words get none."""
 
 Stem: TypeAlias = Callable[[str], Sequence[str]]
 """Returns the stems of a text, one for each of its words."""
@@ -39,7 +39,8 @@ Stem: TypeAlias = Callable[[str], Sequence[str]]
 class Synonyms:
     """Groups of words with one meaning. ``groups`` are texts with ``=`` between the words or phrases.
 
-    Words are alike if ``stem`` gives the same for them. A phrase is found for a word, and no word for a phrase.
+    Words are alike if ``stem`` returns the same for them. A word also finds the phrases of its group, but a phrase
+    finds no words.
     """
 
     def __init__(self, groups: Iterable[str] = (), stem: Stem = lambda text: [text.lower()]) -> None:

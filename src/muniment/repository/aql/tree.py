@@ -1,7 +1,7 @@
-"""What does a query mean, however it was written? The query tree says so, in our neutral names.
+"""The query tree: what a query means, however it was written, in our neutral names.
 
 Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywords. ``place`` is the place of an
-expression in its document, for the sentence of a refusal.
+expression in its document; refusals name it.
 """
 
 from typing import Literal, TypeAlias
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Value: TypeAlias = str | int | float | bool
-"""A value of a property. It is the text of the query; after ``bind``, it has the property's kind."""
+"""A value of a property. In a query it is a text; after ``bind``, it has the property's kind."""
 
 PropertyOperator = Literal[
     "EQUAL",
@@ -25,10 +25,10 @@ PropertyOperator = Literal[
     "IS_NULL",
     "IS_NOT_NULL",
 ]
-"""What a ``property`` expression may ask of a property."""
+"""The comparisons of a ``property`` expression."""
 
 AgeOperator = Literal["EQUAL", "GREATER_THAN", "LESS_THAN", "GREATER_EQUAL", "LESS_EQUAL"]
-"""What a ``relative-date`` expression may ask of a date."""
+"""The comparisons of a ``relative-date`` expression."""
 
 TimeUnit = Literal["MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"]
 
@@ -189,9 +189,10 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class FacetDefinition(msgspec.Struct, frozen=True):
-    """How hits are counted by their values: the definition's id, the properties, the grouping and what it reads.
+    """How hits are counted by their values: the definition's id, the properties, and the grouping.
 
-    ``sort`` is None where the definition names none. ``max_values`` is -1 for all. ``nested`` counts within each value.
+    ``sort`` is None if the definition names none. ``max_values`` is -1 for all. ``nested`` counts again within each
+    value.
     """
 
     id: str
@@ -205,7 +206,7 @@ class FacetDefinition(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):
-    """The objects of these types and their sub-types, in one of these locations, that meet the condition.
+    """A query for the objects of these types and their sub-types, in one of these locations, that meet the condition.
 
     Without types, it asks for objects of any type; without a condition, for all of them; without locations, wherever
     they lie. ``columns`` are the properties that inlined objects show. Only the address of all repositories reads

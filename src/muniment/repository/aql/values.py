@@ -14,7 +14,7 @@ Kind: TypeAlias = properties.PropertyKind
 """The kinds of properties; dates are instants, to the millisecond."""
 
 LONGEST_BOUND = 100
-"""The longest bound of a range of strings, in characters."""
+"""The most characters of a bound of a range of strings."""
 
 _NOT_KEYWORDS = frozenset({"owner_name", "acl_name", "language_code"})
 _SYSTEM = ("r_", "i_", "a_")
@@ -42,7 +42,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
 
 
 def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
-    """Read a value by the property's kind. ``end``: it is the upper end of a range, so a bare date includes that day.
+    """Read a value by the property's kind. ``end``: it ends a range, so a date without a time includes the whole day.
 
     Raises WrongValue.
     """

@@ -31,7 +31,7 @@ _ABBREVIATIONS: Mapping[str, str] = {
     **dict.fromkeys(("nzst", "nzdt"), "Pacific/Auckland"),
     **dict.fromkeys(("gmt", "z"), "UTC"),
 }
-"""Abbreviations that the database of zones does not have, with the region whose clock they name."""
+"""Abbreviations that the database of zones lacks, with the region whose clock they name."""
 
 
 @lru_cache(maxsize=256)
@@ -44,7 +44,7 @@ def read(text: str) -> tzinfo:
         region = _regions().get(_ABBREVIATIONS.get(folded_text, folded_text).lower())
         if region is not None:
             return zoneinfo.ZoneInfo(region)
-        # A bare plus of an address arrives as a blank.
+        # A plus that an address does not encode arrives as a blank.
         if (offset_match := _OFFSET.fullmatch(folded_text)) and int(offset_match[2]) <= 14:
             offset = timedelta(hours=int(offset_match[2]), minutes=int(offset_match[3] or 0))
             return timezone(-offset if offset_match[1] == "-" else offset)
