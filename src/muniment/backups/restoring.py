@@ -1,4 +1,4 @@
-"""Restore a backup into a data folder. A server can use the folder only when all of it was restored.
+"""Restore a backup into a data folder. A server can use the folder only after the whole backup is restored.
 
 A file marks the data folder from the first step to the last. Only another restore opens a folder with that mark, and
 that restore starts again from the beginning.
@@ -29,10 +29,10 @@ from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent, reports
 
 _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
-"""What the names of files may begin with that the target of a restore holds already."""
+"""The target of a restore may already hold files whose names begin with one of these."""
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
-"""What the name of a mark begins with while the mark is written."""
+"""The beginning of the mark's file name while the mark is being written."""
 
 
 class Backup(NamedTuple):
@@ -74,7 +74,7 @@ def inspect(folder: Path) -> Backup:
 
 
 def check_target(data: Path) -> None:
-    """Raise BackupRefused unless the folder is empty, holds settings alone, or holds an unfinished restore."""
+    """Raise BackupRefused unless the folder is empty, holds permitted files only, or holds an unfinished restore."""
     if not data.exists() or _mark_file(data).exists():
         return
     if not data.is_dir():

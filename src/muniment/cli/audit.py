@@ -28,8 +28,10 @@ _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "ran
 
 
 def audit_commands(group: typer.Typer, name: str = "") -> None:
-    """Make each command of a group that may change something record an event. Without ``name``, the group is the whole
-    program."""
+    """Make each command of a group record an event, except the commands in ``READING``.
+
+    Without ``name``, the group is the whole program.
+    """
     for command in group.registered_commands:
         assert command.callback is not None  # noqa: S101 - typer registers functions
         path = f"{name} {command.name}".strip()

@@ -1,6 +1,6 @@
 """Every command by its name, the options that come before it, and how an error becomes a message and an exit code.
 
-Only the module of the command that is run is loaded: to load all takes longer than most commands.
+Only the module of the command that is run is loaded, because loading all modules takes longer than most commands run.
 """
 
 import gc
@@ -43,14 +43,14 @@ _MODULES = {
 
 _HIDDEN = {"demo", "walk"}
 _OF_ALL_COMMANDS = {"completion"}
-"""Commands that tell of all the others."""
+"""Commands that need all other commands, too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit with its code. An error is one sentence on standard error, never a trace."""
+    """Run one command and exit with its code. A known failure prints one sentence; only a bug prints a traceback."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     program(_command(given))
-    gc.freeze()  # all that is loaded, of which nothing becomes garbage
+    gc.freeze()  # what is loaded by now never becomes garbage
     gc.enable()
     sys.exit(run(given))
 
@@ -78,7 +78,10 @@ def run(arguments: list[str]) -> int:
 
 
 def program(word: str = "") -> typer.Typer:
-    """Make the program with the commands of the module that has this command or group; with all if none has it."""
+    """Make the program with the commands of the module that has the command or group ``word``.
+
+    If no module has it, or if the command needs all others, the program has all commands.
+    """
     module = next((module for module, names in _MODULES.items() if word in names and word not in _OF_ALL_COMMANDS), "")
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_start)
@@ -140,7 +143,7 @@ def _command(arguments: list[str]) -> str:
 
 
 def _global_options_first(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Take --data, --config and --set, which a caller may write anywhere, out of the other arguments."""
+    """Separate --data, --config and --set, which may stand anywhere, from the other arguments."""
     leading: list[str] = []
     following: list[str] = []
     remaining = iter(arguments)

@@ -1,6 +1,6 @@
 """Write what a shell needs to complete commands and options: a script that is made from the commands themselves.
 
-The script holds every word, so that completing starts no program. A new release prints a new script.
+The script holds every word, so that completing starts no program. Print it again after an upgrade.
 """
 
 import re

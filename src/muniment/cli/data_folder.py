@@ -53,7 +53,7 @@ def serve_command(
 
 
 def agent_command(context: typer.Context) -> int:
-    """Run the index agent, text extraction and the embedder alone, beside servers started with --no-agent."""
+    """Run the index agent, text extraction and the embedder without a server. Start the servers with --no-agent."""
     data: DataFolder = context.obj
     logs.start(data.settings)
     with data.database("repository"):

@@ -44,14 +44,14 @@ def line(text: str = "") -> None:
 
 
 def harmless(text: str) -> str:
-    """Replace the characters of a stranger's text that would break its line or command the terminal."""
+    """Replace the characters of an untrusted text that would break its line or control the terminal."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False, header: bool | None = None
 ) -> None:
-    """Print a table on a terminal; elsewhere one line a row, with tabs between the cells.
+    """Print a table on a terminal; elsewhere print one line for each row, with tabs between the cells.
 
     JSON is a list with an object for each row. Its names are the headings in lower case, with _ for each blank.
     """
@@ -72,7 +72,7 @@ def table(
 
 
 def record(values: Mapping[str, object], *, as_json: bool = False, header: bool | None = None) -> None:
-    """Print one thing: a row for each attribute, for each value of a list. JSON is an object with a list as a list."""
+    """Print the attributes of one thing, with a row for each value. As JSON, print one object; its lists stay lists."""
     if as_json:
         print_json(values)
         return
@@ -86,7 +86,7 @@ def record(values: Mapping[str, object], *, as_json: bool = False, header: bool 
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON in characters that no terminal obeys."""
+    """Print a value as JSON in ASCII, with escapes for the characters that control a terminal."""
     line(json.dumps(value, indent=2, default=str))
 
 
@@ -99,7 +99,7 @@ def _cell(value: object) -> str:
 
 
 def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
-    """Read a new password, or generate one; the flag says that it was generated and must be shown once."""
+    """Read or generate a new password. The flag is true if it was generated and must be shown once. Raises Failure."""
     if random:
         return secrets.token_urlsafe(12), True
     if from_stdin:
@@ -142,7 +142,7 @@ class Counting:
         self._bar.stop()
 
     def reach(self, count: int, total: int | None = None) -> None:
-        """Show how far the work is and, once that is known, out of how many."""
+        """Show how many items are done and, once ``total`` is known, how many there are."""
         self._count = count
         self._total = self._total if total is None else total
         self._bar.update(self._task, completed=count, total=self._total)

@@ -92,7 +92,7 @@ def demo_command(
         data.override("log_level", "warning")
     values = data.path / "demo.json"
     passwords = _passwords(data)
-    with data.lock():  # a running server keeps its file
+    with data.lock():  # raises while a server runs, so that its file stays
         values.unlink(missing_ok=True)
     terminal.line(f"Starting on {data.installation.base} with the data folder {data.path} (Ctrl-C stops it).")
     data.override("repository.basic_client", initialise.BASIC_CLIENT)
@@ -253,7 +253,7 @@ def _import(
     machine = folder == _MACHINE
 
     def acl_for(path: str) -> str | None:
-        # One document in ten is for its owner alone: always the same ones.
+        # One document in ten is for its owner alone; every run chooses the same ones.
         return "closed" if zlib.crc32(os.fsencode(path)) % 10 == 0 else None
 
     work = Import(

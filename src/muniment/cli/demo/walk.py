@@ -30,7 +30,7 @@ _ENTRIES = 5
 _RARE = "muniments"
 
 Facts = Mapping[str, Any]
-"""What demo.json holds."""
+"""The values in demo.json."""
 
 
 def walk_command(
@@ -94,7 +94,7 @@ Ctrl-C stops it; started again it goes on with the same data."""
 
 
 def _content(facts: Facts) -> str:
-    """Write the text of the document that the walk keeps: it holds a rare word, and the one that it searches for."""
+    """Write the text of the walk's own document: it holds a rare word, and the word that the walk searches for."""
     return f"Muniments are documents that prove a right, and {facts['word']} is one of their words."
 
 
@@ -105,7 +105,7 @@ def scope(facts: Facts) -> str:
 
 
 def document(facts: Facts) -> str:
-    """Write a search document (given 2.8) that finds the document of the walk first, then many of the demo's own."""
+    """Write a search document (given 2.8) that finds the walk's own document first, then many others of the demo."""
     names = facts["names"]
     size = names["repository"]["system_property_prefix"] + "full_content_size"
     return (
@@ -118,7 +118,7 @@ def document(facts: Facts) -> str:
 
 
 def check_answers(facts: Facts) -> None:
-    """Sign in and search once. Raises Failure when either does not answer as it should."""
+    """Sign in, search once and sign out. Raises Failure if an answer is wrong, or if the search finds nothing."""
     with _client(facts) as http:
         walk = _Walk(facts, http, quiet=True)
         token = walk.sign_in()

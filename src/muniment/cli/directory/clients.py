@@ -62,7 +62,7 @@ def list_clients(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 @client.command("rename")
 def rename_client(context: typer.Context, name: ClientName, new_name: NewName) -> None:
-    """Rename a client to which no living grant was issued: its installations send its name as client_id."""
+    """Rename a client. It must have no living grants, because its installations send its name as client_id."""
     rename_entry(context.obj, partial(entries.find_client, name=name), new_name)
 
 

@@ -101,7 +101,7 @@ def move_entry(data: DataFolder, find: Find, target: str) -> None:
 
 
 def describe_entry(data: DataFolder, find: Find, description: str) -> None:
-    """Describe an entry in free text."""
+    """Set the description of an entry."""
     with data.database("directory") as database, database.begin() as cx:
         editing.set_description(cx, find(cx), description, data.now)
 
@@ -116,7 +116,7 @@ def remove_entry(data: DataFolder, find: Find) -> None:
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
     """Remove a user or a group from both halves, and print what became of them.
 
-    ``remove`` is one of ``departures``, with all that the command line says. ``give_to`` gets what they own.
+    ``remove`` is a function of ``departures``, with the command line's arguments bound. ``give_to`` gets what they own.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
@@ -128,7 +128,7 @@ def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure]
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
-    """Return what opens a snapshot of the repository's database; None where the repository runs apart."""
+    """Return a function that opens a snapshot of the repository's database; None where the repository runs apart."""
 
     @contextmanager
     def open_snapshot() -> Iterator[Connection]:

@@ -65,7 +65,7 @@ def list_members(context: typer.Context, group_id: EntryId, as_json: AsJson = Fa
 
 @group.command("add-member")
 def add_members(context: typer.Context, group_id: EntryId, members: Members) -> None:
-    """Add users and groups to a group. It says so when groups then contain each other."""
+    """Add users and groups to a group, and warn if groups then contain each other."""
     data: DataFolder = context.obj
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
@@ -105,7 +105,7 @@ def set_group(context: typer.Context, group_id: EntryId, description: NewDescrip
 
 @group.command("rename")
 def rename_group(context: typer.Context, group_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a group. This is refused if a repository knows it: its ACLs show under its name what it may do."""
+    """Rename a group. This is refused if a repository knows it, because ACLs there show this name."""
     rename_person(context.obj, _by_id(context.obj, group_id), new_name, force=force)
 
 
@@ -117,7 +117,7 @@ def move_group(context: typer.Context, group_id: EntryId, target: Target) -> Non
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: EntryId) -> None:
-    """Delete a group; its members stay. What ACLs permitted to it, they now permit to nobody."""
+    """Delete a group; its members stay. Its entries are removed from all ACLs."""
     data: DataFolder = context.obj
     remove_person(data, _by_id(data, group_id), partial(departures.remove_group, group_id=group_id))
 

@@ -53,7 +53,7 @@ def list_partitions(context: typer.Context, as_json: AsJson = False, header: Wit
 
 @partition.command("set")
 def set_partition(context: typer.Context, name: PartitionName, description: NewDescription = None) -> None:
-    """Describe a partition."""
+    """Set the description of a partition."""
     data: DataFolder = context.obj
     if description is not None:
         describe_entry(data, _by_name(data, name), description)
@@ -106,7 +106,7 @@ def list_content(
 
 @unit.command("set")
 def set_unit(context: typer.Context, location: Location, description: NewDescription = None) -> None:
-    """Describe a unit."""
+    """Set the description of a unit."""
     data: DataFolder = context.obj
     if description is not None:
         describe_entry(data, _by_location(data, location), description)

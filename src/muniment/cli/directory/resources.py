@@ -70,7 +70,7 @@ def list_resources(context: typer.Context, as_json: AsJson = False, header: With
 
 @resource.command("set")
 def set_resource(context: typer.Context, name: ResourceName, description: NewDescription = None) -> None:
-    """Describe a resource."""
+    """Set the description of a resource."""
     data: DataFolder = context.obj
     if description is not None:
         with data.database("directory") as database, database.begin() as cx:
@@ -79,7 +79,7 @@ def set_resource(context: typer.Context, name: ResourceName, description: NewDes
 
 @resource.command("rename")
 def rename_resource(context: typer.Context, name: ResourceName, new_name: NewName) -> None:
-    """Rename a resource for which no grant lives: its name is the scope that clients ask for. Its identifier stays."""
+    """Rename a resource. It must have no living grants, because clients ask for its name as scope; its id stays."""
     data: DataFolder = context.obj
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
@@ -107,7 +107,7 @@ def add_to_role(context: typer.Context, name: ResourceName, members: Members) ->
 
 @resource.command("remove-member")
 def remove_from_role(context: typer.Context, name: ResourceName, members: Members) -> None:
-    """Remove entries from a resource's access role; tokens that rest on them give no access from then on."""
+    """Remove entries from a resource's access role. Tokens of users who thereby leave it give no access any more."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         target = _resource(data, cx, name)

@@ -162,7 +162,7 @@ def set_user(
 
 @user.command("rename")
 def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a user. This is refused if a repository knows them: it shows under their name what they own and may do."""
+    """Rename a user. This is refused if a repository knows them, because objects and ACLs there show this name."""
     rename_person(context.obj, _by_id(context.obj, user_id), new_name, force=force)
 
 
@@ -197,7 +197,7 @@ def set_attribute(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as mail, sn, displayName, or one of your own.")],
     values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="No value unsets it.")] = None,
 ) -> None:
-    """Set a directory attribute of a user. APIs that verify their tokens are shown it."""
+    """Set a directory attribute of a user. APIs that verify the user's tokens see it."""
     data: DataFolder = context.obj
     directory_names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:

@@ -47,7 +47,7 @@ def list_acls(
     as_json: AsJson = False,
     header: WithHeader = None,
 ) -> None:
-    """List the ACLs, each as --acl takes it, and by its id."""
+    """List the ACLs, each with the name that --acl takes, its id, its owner and its entries."""
     data: DataFolder = context.obj
     principals, rows = initialise.administrator(data), list[tuple[str, str, str, list[str]]]()
     with data.database("repository") as database, database.read() as cx:
@@ -130,7 +130,7 @@ def remove_acl(
 
 
 def callable_name(summary: AclSummary) -> str:
-    """Write the name by which an administrator may call an ACL."""
+    """Return the name by which an administrator may call an ACL, or its id if no name will do."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
 
@@ -171,7 +171,7 @@ def _read_entries(texts: list[str]) -> dict[str, Permission]:
 
 
 def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: bool) -> list[str]:
-    """Return the accessors whom the directory in this folder does not know; ``strict`` raises Failure for them."""
+    """Return the accessors whom the directory in this folder does not know. With ``strict``, raises Failure instead."""
     if not data.together:
         return []
     names = {fold_name(accessor): accessor for accessor in entries if fold_name(accessor) not in (OWNER, WORLD)}

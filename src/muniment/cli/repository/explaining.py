@@ -1,4 +1,4 @@
-"""Why is an object a hit of a search, or why is it none? Printed as a tree, for the data folder's administrator."""
+"""Why is an object a hit of a search, or why not? The answer is printed for the data folder's administrator."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _WITHIN = "  "
 def explain(
     data: DataFolder, query: Query, repository_name: str, object_id: str, user_id: str, *, as_json: bool
 ) -> int:
-    """Print what the object is to a search of the administrator, or of a user; exit code 1 if it is no hit."""
+    """Print why the object is a hit of the administrator's or a user's search, or why not; exit code 1 if it is not."""
     options = data.settings.repository
     with data.database("repository") as database:
         with database.read() as cx:

@@ -1,5 +1,8 @@
-"""What does a user own, and who gets it? The command that gives a user's belongings to another user, and what is
-printed after a user or group is removed."""
+"""What does a user own, and who gets it?
+
+The command here gives a user's belongings to another user. The functions beside it also print what became of a removed
+user or group.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +22,7 @@ from muniment.repository.giving import GiftCount, Receiver
 
 @contextmanager
 def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
-    """Open what a removal needs of the repositories in this data folder; None where they run apart."""
+    """Open the holdings that a removal needs; yield None where the repositories run apart from the directory."""
     if not data.together:
         yield None
         return
@@ -61,7 +64,7 @@ class Progress:
 
 
 def print_departure(data: DataFolder, name: str, departure: Departure, given_to: str, removal: str) -> None:
-    """Print what became of a removed user or group: ``removal`` says what depended on it."""
+    """Print what became of a removed user or group. The text ``removal`` says what depended on the entry."""
     if given_to:
         terminal.line(f"Given to {given_to}: {spell(departure.gifts)}.")
     terminal.line(removal)

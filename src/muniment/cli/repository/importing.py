@@ -71,7 +71,7 @@ def import_command(
 ) -> int:
     """Import a folder: the folder as a cabinet, its folders as folders, its files as documents.
 
-    Run again, it goes on where it stopped and replaces what has changed. It works while the server runs.
+    Run the command again, and it goes on where it stopped and replaces what has changed. The server may run meanwhile.
     """
     data: DataFolder = context.obj
     if not folder.is_dir():
@@ -125,7 +125,10 @@ def import_command(
 
 
 def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Principals:
-    """Return who owns the new objects: the owner named, the owner of the cabinet imported before, the administrator."""
+    """Return who owns the new objects: ``owner``, else the owner of the earlier cabinet, else the administrator.
+
+    Raises Failure if ``owner`` does not own the earlier cabinet.
+    """
     if earlier is None:
         return data.acting_as(owner) if owner else initialise.administrator(data)
     principals = data.acting_as(owner or earlier.owner)
@@ -141,7 +144,10 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 
 
 def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
-    """Import the folder whenever it changes, until Ctrl-C or SIGTERM. No error of a file or a pass ends it."""
+    """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
+
+    A pass that fails is tried again, except after WrongValue and UnknownAcl. Raises Failure if the folder is gone.
+    """
     due = threading.Event()
     last_facts: tuple[object, ...] = ()
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -187,7 +193,7 @@ def _say_that_it_polls() -> None:
 def until_searchable(
     data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Wait until every file's text is extracted and the index has followed the whole log; False when nothing moves."""
+    """Wait until all text is extracted and the index has followed the whole change log; False if both stand still."""
     reader = stores.reader(data.installation, repository)
     last_state: object = None
     moved_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""Commands about the index of a repository, and about the bytes of its documents."""
+"""Commands about the index of a repository, and about the content of its objects."""
 
 from collections.abc import Iterator
 from contextlib import closing

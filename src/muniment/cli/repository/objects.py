@@ -1,7 +1,7 @@
 """Commands about single objects: show, list, fetch, put, move and remove them.
 
 They act on the data folder as its administrator, as ``search`` and ``import`` do, because whoever can open the data
-folder can read and change everything in it anyway. What another user may see, that user asks the server.
+folder can read and change everything in it anyway. A user who wants to know what they may see asks the server.
 """
 
 import os
@@ -152,7 +152,7 @@ def put_object(
     ] = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Make an object of a file and print its id; or replace an object's content, and the properties that are given."""
+    """Make an object from a file and print its id; or replace an object's content and the given properties."""
     data: DataFolder = context.obj
     if replace and (folder_id or owner or type_name != "document"):
         raise Failure("--in, --owner and --type are for a new object: 'object move' moves one.", Exit.USAGE)
@@ -262,7 +262,7 @@ def _date(instant: int) -> str:
 
 
 def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
-    """Read ``NAME=VALUE`` texts; several values of one name make a list, and no value unsets the property."""
+    """Read ``NAME=VALUE`` texts; several values of one name make a list, and ``NAME=`` unsets the property."""
     several: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

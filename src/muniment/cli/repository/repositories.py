@@ -81,7 +81,7 @@ def set_language(
         str, typer.Argument(metavar="[LANGUAGE]", help="Such as German. Without it: the installation's.")
     ] = "",
 ) -> None:
-    """Say in which language the texts of a repository are. The index agent makes its index anew, and searches go on."""
+    """Set the language of a repository's texts. The index agent makes a new index, and searches go on meanwhile."""
     data: DataFolder = context.obj
     language = _known_language(data, language)
     with data.database("repository") as database, database.begin() as cx:
@@ -121,7 +121,7 @@ def remove_repository(
                         store.remove(key)
                 count += len(keys)
                 progress.reach(count)
-        # Before the row: a command stopped in between still finds the repository, and can begin again.
+        # The index goes before the row: if the command stops in between, the next run still finds the repository.
         stores.engine(data.installation).index(target).remove()
         with database.begin() as cx:
             removal.finish(cx, target)
@@ -159,7 +159,7 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
 
 
 def _known_language(data: DataFolder, text: str) -> str:
-    """Return a language as its name is written. Raises Failure if the index engine has no stems of it."""
+    """Return a language as the index engine spells it; empty for an empty text. Raises Failure for an unknown one."""
     languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
     if text and text.casefold() not in languages:
         raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
@@ -168,7 +168,7 @@ def _known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def _both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on both halves, the directory's first; without ``own_directory`` on the repository."""
+    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory."""
     with data.database("repository") as database:
         if not own_directory:
             with database.begin() as cx:

@@ -93,7 +93,7 @@ def search_command(
     ] = "",
     as_json: terminal.AsJson = False,
 ) -> int:
-    """Search and print the hits, or explain what one object is to the search; exit code 1 if it is no hit.
+    """Search and print the hits; or explain why one object is a hit or not, with exit code 1 if it is not.
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """
