@@ -41,7 +41,7 @@ ROWS = ("meaning",)
 MADE_UP_ROWS = ("meaning-growth",)
 
 _BY_MEANING = ("repository.meaning=true", "repository.meaning_vectors=2000000")
-_VECTORS_OF_EACH = 10
+_VECTORS_OF_EACH = 20
 
 
 def meaning(run: Run) -> Iterator[Line]:
@@ -62,7 +62,7 @@ def meaning(run: Run) -> Iterator[Line]:
 
 def growth(run: Run) -> Iterator[Line]:
     """The row over made-up vectors, so many that a search takes its time to compare them."""
-    texts, data = _filled(run, "meaning-growth", run.size(100_000, 300))
+    texts, data = _filled(run, "meaning-growth", run.size(50_000, 300))
     random = np.random.default_rng(1)
     with data.opened().database("repository") as database:
         with database.read() as cx:
