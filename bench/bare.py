@@ -1,20 +1,25 @@
 """Bare ASGI endpoints beside which ours are measured: they decide nothing.
 
 ``application`` reads the JSON of a tokeninfo request and writes the same bytes as ours. ``stored`` does so after one
-prepared statement on PostgreSQL that finds the token. ``files`` writes a request's
-body to a file, and gives a file out, in the pieces our content store uses.
+prepared statement on PostgreSQL that finds the token. ``replayed`` runs the statements that ours ran for such a
+request. ``files`` writes a request's body to a file, and gives a file out, in the pieces our content store uses.
 """
 
 import asyncio
 import os
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
 
+from bench.recordings import Replay
+
 REPLY = os.environ.get("BENCH_REPLY", "{}").encode()
 FILE = os.environ.get("BENCH_FILE", "")
 DATABASE = os.environ.get("BENCH_DATABASE", "")
+STATEMENTS = os.environ.get("BENCH_STATEMENTS", "")
 PIECE = 262_144
 
 _FIND = "SELECT expires FROM bench_tokens WHERE token = %s"
@@ -40,12 +45,17 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 async def _read(scope: dict[str, Any], receive: Any) -> Asked | None:
+    body = await _received(scope, receive)
+    return _asked.decode(body) if body else None
+
+
+async def _received(scope: dict[str, Any], receive: Any) -> bytes:
     body, more = b"", True
     while more and scope["method"] == "POST":
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    return _asked.decode(body) if body else None
+    return body
 
 
 async def _write(status: int, body: bytes, send: Any) -> None:
@@ -75,8 +85,28 @@ async def stored(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await _write(404 if found is None else 200, REPLY, send)
 
 
+@cache
+def _replay() -> Replay:
+    return Replay(Path(STATEMENTS), Path(DATABASE))
+
+
+async def replayed(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Read the JSON, run the statements recorded under the request's method, and write the same bytes as ours (ASGI).
+
+    The statements run in the event loop, each request's in a transaction of its own.
+    """
+    if scope["type"] != "http":
+        return
+    if scope["path"] == "/":  # asks whether the server is ready
+        await _write(200, b"{}", send)
+        return
+    if body := await _received(scope, receive):
+        msgspec.json.decode(body)
+    await _write(*_replay().run(scope["method"]), send)
+
+
 async def files(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """POST: the body becomes a file; GET /file: the file (ASGI). It writes and reads in the event loop, unverified."""
+    """POST: the body becomes a file; GET /file: the file (ASGI). It works in the event loop, and verifies nothing."""
     if scope["type"] != "http":
         return
     if scope["method"] == "POST":

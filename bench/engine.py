@@ -1,4 +1,4 @@
-"""The engine alone, in a process of its own: it keeps the texts and answers the same questions, and does nothing else.
+"""The engine alone, in a process of its own. It holds the texts that Muniment holds, and answers the same questions.
 
 python -m bench.engine build TEXTS FOLDER PROPERTIES
 python -m bench.engine search FOLDER KIND QUERIES THREADS SECONDS EXCERPTS
@@ -48,13 +48,13 @@ def build(texts: Path, folder: Path, *, properties: bool = False) -> tuple[float
 
 
 def search(folder: Path, kind: str, queries: Path, threads: int, seconds: float, *, excerpts: bool) -> Searched:
-    """Ask the queries of a kind in turn on so many threads of a fresh process, which makes the excerpts or not."""
+    """Ask the queries of a kind in turn, on so many threads of a fresh process, with or without excerpts."""
     (said,) = _said("search", folder, kind, queries, threads, seconds, int(excerpts))
     return Searched(**json.loads(said))
 
 
 def complete(folder: Path, beginnings: Path, seconds: float) -> Searched:
-    """Complete the beginnings of words in turn in a fresh process; a total is how many words begin so."""
+    """Complete the beginnings of words in turn, in a fresh process. A total is the number of words that begin so."""
     (said,) = _said("complete", folder, beginnings, seconds)
     return Searched(**json.loads(said))
 

@@ -5,7 +5,6 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import httpx
@@ -75,25 +74,23 @@ def _compared(
     )
     lines = []
     for work, must, what, (before, after), wanted in questions:
-        times: tuple[list[Figures], list[Figures]] = ([], [])
 
-        def ask(site: Site, requests: list[Request], into: list[Figures], text: str = wanted) -> None:
-            into.append(load.run(requests, [text], [site.program], seconds=run.seconds, connections=1))
+        def ask(side: tuple[Site, list[Request]], text: str = wanted) -> Figures:
+            site, requests = side
+            return load.run(requests, [text], [site.program], seconds=run.seconds, connections=1)
 
-        for site, requests in ((small, before), (large, after)):
-            ask(site, requests, [])
-        run.interleaved(partial(ask, large, after, times[1]), partial(ask, small, before, times[0]))
+        after_times, before_times = run.measure_in_turn(ask, (large, after), (small, before))
         lines.append(
             page.compared(
                 "growth",
                 work,
                 f"itself, {what}",
-                [one.p50 for one in times[1]],
-                [one.p50 for one in times[0]],
+                [one.p50 for one in after_times],
+                [one.p50 for one in before_times],
                 unit=" ms",
                 target=at_most(must),
-                our_cpu=page.cpu(one.cpu for one in times[1]),
-                their_cpu=page.cpu(one.cpu for one in times[0]),
+                our_cpu=page.cpu(one.cpu for one in after_times),
+                their_cpu=page.cpu(one.cpu for one in before_times),
             )
         )
     return lines

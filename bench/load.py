@@ -80,7 +80,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one round saw: answers a second, the middle and 99th hundredth of their times in ms, CPU ms a request."""
+    """What one round saw: answers a second, the median and 99th percentile of their times in ms, CPU ms a request."""
 
     rate: float
     p50: float
@@ -105,12 +105,12 @@ def run(
     tolerated: float = 0.0,
     most: int = 0,
 ) -> Figures:
-    """Send the requests in turn for so long; each answer must be 2xx and hold one of the texts ``wanted``.
+    """Send the requests in turn for ``seconds``. Each answer must be 2xx and hold one of the texts ``wanted``.
 
     With ``chains`` there is one request whose body has ``%s`` for a token: each connection begins with one of the
     chains and goes on with the ``refresh_token`` of each answer, if it gives one. ``core`` binds the generator. After
-    ``most`` answers, if a number is given, it sends no more. CPU is that of ``programs`` over the answers. Raises
-    WrongAnswers when more than the share ``tolerated`` is wrong, and RuntimeError when wrk fails.
+    ``most`` answers, if a number is given, it sends no more. The CPU time for each answer is that of ``programs``.
+    Raises WrongAnswers if more than the share ``tolerated`` is wrong, and RuntimeError if wrk fails.
     """
     threads = connections if chains else min(connections, 2)
     if core is not None and not chains:

@@ -31,7 +31,7 @@ from muniment.repository.meaning.embedder import Embedder
 from muniment.repository.meaning.embeddings import DIMENSIONS
 from muniment.repository.meaning.passages import digest, heading
 from muniment.repository.meaning.process import EmbeddingProcess
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import results
 from muniment.repository.search.memory import SearchMemory
@@ -70,7 +70,7 @@ def growth(run: Run) -> Iterator[Line]:
         after = 0
         while True:
             with database.begin() as cx:
-                some = objects.every(cx, held.id, after, 5_000)
+                some = inventory.every(cx, held.id, after, 5_000)
                 if not some:
                     break
                 after = some[-1].seq

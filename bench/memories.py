@@ -15,9 +15,11 @@ from muniment import db
 from muniment.directory.context import Directory
 from muniment.directory.sign_in import line
 from muniment.repository.callers import tokeninfo
-from muniment.repository.index.tantivy import analysis, engine, excerpts, rarity, snapshot
+from muniment.repository.exports import destination
+from muniment.repository.index.tantivy import analysis, compounds, engine, excerpts, rarity, snapshot
 from muniment.repository.meaning import nearness
-from muniment.repository.permissions import bearers
+from muniment.repository.objects import object_types
+from muniment.repository.permissions import acl_look_up, bearers
 from muniment.repository.search import memory
 
 SOURCES = Path(db.__file__).parent
@@ -32,11 +34,15 @@ MODULES = (
     "memories.py",
     "repository/callers/pairs.py",
     "repository/callers/tokeninfo.py",
+    "repository/exports/destination.py",
     "repository/index/tantivy/analysis.py",
+    "repository/index/tantivy/compounds.py",
     "repository/index/tantivy/excerpts.py",
     "repository/index/tantivy/rarity.py",
     "repository/index/tantivy/snapshot.py",
     "repository/meaning/nearness.py",
+    "repository/objects/object_types.py",
+    "repository/permissions/acl_look_up.py",
     "repository/permissions/bearers.py",
     "repository/search/memory.py",
 )
@@ -61,6 +67,7 @@ def caps(data: Data) -> list[Cap]:
         Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
         Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
         Cap("types of repositories", f"{memory._CATALOGUES:,}"),
+        Cap("types of repositories, for all but searches", f"{object_types._CATALOGUES:,}"),
         Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
         Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
         Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
@@ -68,10 +75,14 @@ def caps(data: Data) -> list[Cap]:
         Cap("words of such a caller", f"{rarity._WORDS:,}"),
         Cap("words of patterns of such a caller", f"{rarity._WORDS:,}"),
         Cap("queries as weighed for such a caller", f"{rarity._QUERY_BYTES / 1e3:g} kB"),
+        Cap("completions for such a caller", f"{rarity._COMPLETIONS:,}"),
+        Cap("words of a text whose compounds are known", f"{compounds._REMEMBERED:,} a language"),
         Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
         Cap("questions as vectors, by meaning", f"{nearness._QUESTIONS:,}"),
         Cap("vectors of passages, by meaning", f"{settings.repository.meaning_vectors:,}"),
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
+        Cap("names of ACLs, each with its caller's accessors", f"{acl_look_up._REMEMBERED:,} names and accessors"),
+        Cap("contents that an import has brought in", f"{destination._REMEMBERED:,}"),
         Cap("keys of identities", f"{bearers._REMEMBERED:,}"),
         Cap("addresses and accounts with wrong passwords", f"{line._REMEMBERED:,}"),
         Cap("waiting password checks", f"{settings.directory.hash_queue:,}"),

@@ -1,4 +1,4 @@
-"""Our own server: data folders filled through the nouns in big transactions, and served as an operator would."""
+"""Our own server: fill its data folders through the nouns in big transactions, and serve them as an operator would."""
 
 import json
 import secrets
@@ -93,7 +93,7 @@ def prepare(folder: Path, *overrides: str) -> Data:
 
 
 def join_many(data: Data, groups: int) -> None:
-    """Add ben, who is in so many groups; by those of ana he may read what she may read."""
+    """Add the user ben, who is in so many groups. The groups of ana are among them, so ben reads what ana reads."""
     data_folder = data.opened()
     names, now = data_folder.settings.directory.names, data_folder.now
     hashed = hash_new(data.secret, data_folder.settings.directory)
@@ -109,9 +109,9 @@ def join_many(data: Data, groups: int) -> None:
 def fill(data: Data, texts: Iterable[str]) -> None:
     """Keep the texts as documents whose files have been read, and make the index of them.
 
-    They lie in one cabinet. A document of each ACL is made as anybody makes one; the others are copies of its rows with
-    another number, name, size and text, many in one transaction. Their bytes are not in the content store, which no
-    search and no list reads. The ACL of document n is ``acl-(n mod 40)``, its name ``passage-n.txt``.
+    They lie in one cabinet. The first document of each ACL is made as a caller makes one. The others are copies of its
+    rows with another number, name, size and text, many in one transaction. Their bytes are not in the content store,
+    which no search and no list reads. The ACL of document n is ``acl-(n mod 40)``, its name ``passage-n.txt``.
     """
     data_folder = data.opened()
     with data_folder.database("repository") as database:
@@ -171,7 +171,7 @@ class Site:
 
     @property
     def repository(self) -> str:
-        """What every address of the repository begins with."""
+        """The beginning of every address of the repository."""
         return f"{self.base}/rest/repositories/{initialise.REPOSITORY}"
 
     def sign_in_form(self, person: str = PERSON) -> str:

@@ -1,4 +1,4 @@
-"""What was measured, a line a comparison: kept from run to run, and written into docs/benchmarks.md."""
+"""Keep the measured figures from run to run, a line for each comparison, and write them into docs/benchmarks.md."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ class Target(msgspec.Struct, frozen=True):
         return ratio <= wanted if self.at_most else ratio >= wanted
 
     def spelled(self, wanted: float | None) -> str:
-        """Spell one of the two."""
+        """Spell one of the two ratios."""
         return "" if wanted is None else f"{'<=' if self.at_most else '>='} {wanted:g}x"
 
 
@@ -169,7 +169,7 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
 
 
 def between(page: str, marks: tuple[str, str], lines: Sequence[str]) -> str:
-    """Write lines into a page, in place of what stands between the first mark and the next second one.
+    """Replace the lines of a page between the first mark and the second mark that comes next.
 
     Raises ValueError for a page without them.
     """

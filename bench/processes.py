@@ -22,9 +22,10 @@ _END_WITH_US = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") els
 
 @dataclass(frozen=True)
 class Held:
-    """Memory of processes in bytes: private pages, without mapped files of data; those files' pages; all by share.
+    """The memory of processes in bytes. ``private`` counts private pages, but no pages of mapped data files.
 
-    ``mapped`` and ``pss`` are proportional set sizes: a page that several processes share is counted once.
+    ``mapped`` counts the pages of these files, ``pss`` all pages. Both are proportional set sizes: a page that several
+    processes share is counted once.
     """
 
     private: int
@@ -116,8 +117,8 @@ def started(
 ) -> Iterator[Program]:
     """Start a server, wait until the address ``ready`` answers 200, and end it with the block.
 
-    ``core`` binds it and all it starts to one core; ``user`` is the uid it runs as. Raises RuntimeError with the end of
-    its log when it ends before it is ready or takes longer than ``within`` seconds.
+    ``core`` binds it and its child processes to one core. ``user`` is the uid with which it runs. Raises RuntimeError
+    with the end of its log if it ends before it is ready, or takes longer than ``within`` seconds.
     """
     binding = ["taskset", "-c", str(core)] if core is not None else []
     with log.open("ab") as out:

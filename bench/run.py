@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+Side = TypeVar("Side")
+Measured = TypeVar("Measured")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the bench. ``rounds`` of ``seconds`` each for every side in turn; the median counts.
+    """One run of the bench. Every side runs in turn, for ``rounds`` of ``seconds`` each, and the median counts.
 
     ``rows`` are the names of the rows that are wanted.
     """
@@ -34,3 +38,13 @@ class Run:
         for _ in range(self.rounds):
             for side in sides:
                 side()
+
+    def measure_in_turn(
+        self, measure: Callable[[Side], Measured], mine: Side, theirs: Side
+    ) -> tuple[list[Measured], list[Measured]]:
+        """Measure both sides once, which does not count, and then in turn. Return what each side gave."""
+        measure(mine)
+        measure(theirs)
+        found: tuple[list[Measured], list[Measured]] = ([], [])
+        self.interleaved(lambda: found[0].append(measure(mine)), lambda: found[1].append(measure(theirs)))
+        return found

@@ -1,4 +1,4 @@
-"""What does an ordinary user learn of hidden documents from a shared index? Ours, the bare engine and OpenSearch.
+"""What does an ordinary user learn of hidden documents from a shared index of ours, the bare engine or OpenSearch?
 
 The attack is that of Wang and others, "Side-Channel Attacks on Shared Search Indexes" (IEEE Symposium on Security and
 Privacy 2017). The attacker puts a document of their own into the shared index for each word of a list, searches for the
@@ -92,7 +92,7 @@ def write(folder: Path, shared: SharedIndex) -> None:
 
 
 def attack_ours(folder: Path, own: Sequence[Document]) -> Observed:
-    """Search as the attacker by our engine, which counts what its caller may see."""
+    """Search our engine as the attacker. It counts only what its caller may see."""
     snapshot, observed = TantivyIndex(folder).snapshot(), dict[str, list[Hashable]]()
     for number in range(WORDS):
         condition = Fulltext(Either((Term(word(number)), Term("own"))))
@@ -133,7 +133,7 @@ def attack_engine(folder: Path) -> Observed:
 
 
 def attack_opensearch(base: str, shared: SharedIndex) -> Observed:
-    """Search as the attacker by OpenSearch: a filter lets only their own documents through."""
+    """Search OpenSearch as the attacker. A filter lets only the attacker's own documents through."""
     with httpx.Client(base_url=base, timeout=60) as http:
         kinds = {"text": {"type": "text"}, "acl": {"type": "keyword"}, "subject": {"type": "keyword"}}
         settings = {"number_of_shards": 1, "number_of_replicas": 0}

@@ -28,8 +28,8 @@ class Kind:
 
     ``ours`` writes the words as an expression of AQL, ``engine`` as a query of tantivy, ``theirs`` as one of
     OpenSearch. ``p50`` are the targets beside the bare engine, ``throughput`` those beside OpenSearch, by clients.
-    ``facets`` are the properties that each side counts its hits by, ``sorts`` those that it orders them by: the engine
-    alone by the first of them. ``person`` is who asks us, and ``needed`` how many of the words we are told to need.
+    Each side counts its hits by the properties ``facets``, and orders them by ``sorts``; the engine alone uses only the
+    first of these. ``person`` asks our server. ``needed`` tells our server how many of the words a hit needs.
     """
 
     row: str
@@ -81,7 +81,7 @@ def gaps(texts: Sequence[str]) -> list[list[str]]:
 
 
 def questions(texts: Sequence[str]) -> list[list[str]]:
-    """Choose eight words that follow each other in a text, as somebody types them who remembers a sentence."""
+    """Choose eight words that follow each other in a text, as somebody who remembers a sentence types them."""
     found = []
     for text in texts[:: max(1, len(texts) // 200)]:
         words = re.findall(r"[A-Za-z]+", text)[4:12]

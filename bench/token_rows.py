@@ -70,16 +70,12 @@ Side = tuple[Request, list[Program]]
 def verified(run: Run, reply: str, mine: Side, theirs: Side) -> tuple[list[Figures], list[Figures]]:
     """Verify one token at both sides in turn, over eight connections, with the load on the second core."""
     wanted = [json.loads(reply)["token_id"]]
-    found: tuple[list[Figures], list[Figures]] = ([], [])
 
-    def ask(side: Side, into: list[Figures]) -> None:
+    def ask(side: Side) -> Figures:
         request, programs = side
-        into.append(load.run([request], wanted, programs, seconds=run.seconds, connections=8, core=1))
+        return load.run([request], wanted, programs, seconds=run.seconds, connections=8, core=1)
 
-    ask(mine, [])
-    ask(theirs, [])
-    run.interleaved(partial(ask, mine, found[0]), partial(ask, theirs, found[1]))
-    return found
+    return run.measure_in_turn(ask, mine, theirs)
 
 
 def peers(run: Run) -> Iterator[Line]:
@@ -100,7 +96,7 @@ def _target(row: str, server: str) -> Target:
 
 
 def password(run: Run) -> list[Line]:
-    """The password grant beside bare threads of the same hash, and what tokeninfo's tail does meanwhile."""
+    """The password grant beside bare threads of the same hash, and the slowest answers of tokeninfo meanwhile."""
     data = ours.prepare(run.folder("password") / "data")
     options = data.opened().settings.directory
     threads = options.hash_slots or max(1, (os.cpu_count() or 2) - 1)

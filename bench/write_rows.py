@@ -30,6 +30,7 @@ _QUIET_SECONDS = 120.0
 _CALLERS = 8
 
 IMPORT, IMPORT_ENGINE = at_least(0.30, 0.40), at_least(0.14, 0.18)
+CHECK_IN = 2.0
 POSTS = at_least(0.15, 0.5)  # what must be reached is twice the ratio of 2026-11-22
 
 
@@ -171,7 +172,7 @@ def _post(site: Site, token: str, number: int, text: str) -> Request:
 
 
 def lag(run: Run) -> list[Line]:
-    """How long after a caller sends a document a search finds it, on an idle server and while an import runs."""
+    """How soon a search finds a document that a caller has sent, on an idle server and while an import runs."""
     data = ours.prepare(run.folder("lag") / "data")
     texts = _small_texts(run.size(20_000, 1_000))
     files = run.folder("lag-files") / "files"
@@ -208,6 +209,60 @@ def lag(run: Run) -> list[Line]:
             )
             print(f"    {lines[-1].work}: {lines[-1].ours}", flush=True)
     return lines
+
+
+def versions(run: Run) -> list[Line]:
+    """A check-in beside a create: by one caller, in turns, each durable before its answer."""
+    data, texts = ours.prepare(run.folder("versions") / "data"), _small_texts(200)
+    with ours.serving(data) as site:
+        created, checked_in, copied = _version_times(site, texts, run.size(60, 5))
+    lines = []
+    for what, times in (("with new content", checked_in), ("of a comment alone, its content copied", copied)):
+        mine, theirs = statistics.median(times), statistics.median(created)
+        lines.append(
+            Line(
+                row="versions",
+                work=f"a check-in {what}, text of about 1 kB",
+                beside="a create with content on the same server",
+                must=f"<= {CHECK_IN:g}x its time",
+                ratio=mine / theirs,
+                met=mine <= CHECK_IN * theirs,
+                ours=f"{mine:.2f} ms",
+                theirs=f"{theirs:.2f} ms",
+                remark=f"Medians of {len(times)} requests of each kind, in turns; no tree gets more than 60 versions.",
+            )
+        )
+        print(f"    {lines[-1].work}: {lines[-1].ours} beside {lines[-1].theirs}", flush=True)
+    return lines
+
+
+def _version_times(site: Site, texts: Sequence[str], rounds: int) -> tuple[list[float], list[float], list[float]]:
+    """Create, check in with content, and check in without, in turns; the ms of each."""
+    headers = {"Authorization": f"Bearer {site.signed_in()['access_token']}", "Content-Type": "text/plain"}
+    times: tuple[list[float], list[float], list[float]] = ([], [], [])
+    with httpx.Client(verify=site.ca_file, timeout=60) as http:
+
+        def timed(place: int, address: str, text: str) -> str:
+            began = time.perf_counter()
+            sent = headers if text else {"Authorization": headers["Authorization"]}
+            answer = http.post(address, content=text, headers=sent).raise_for_status()
+            times[place].append(1000 * (time.perf_counter() - began))
+            return str(answer.json()["properties"]["r_object_id"])
+
+        def create(text: str) -> str:
+            return timed(0, f"{site.repository}/objects?object-name=text.txt&object-type=document", text)
+
+        trees = [create(text) for text in texts[:10]]
+        for each in trees:
+            http.put(f"{site.repository}/objects/{each}/lock", headers=headers).raise_for_status()
+        for number in range(rounds):
+            for at, each in enumerate(trees):
+                text = texts[(number * 10 + at) % len(texts)]
+                create(text)
+                address = f"{site.repository}/objects/{each}/versions?retain-lock=true&comment=next"
+                place, text = (1, text) if number % 2 else (2, "")
+                trees[at] = timed(place, address, text)
+    return times
 
 
 def _small_texts(count: int) -> list[str]:

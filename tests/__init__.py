@@ -20,5 +20,5 @@ Tests of commands begin with the data folder that ``muniment init`` makes: the r
 ``unit/cli/test_commands.py``'s ``Muniment``, that in a process is ``e2e/processes.py``'s ``muniment``.
 
 ``e2e/pages.py`` runs the commands that a page of the docs prints. ``environments.py`` installs programs of others that
-cannot live in our environment.
+cannot live in our environment. ``s3.py`` builds a store that speaks S3 with Go, and starts it; fixture ``s3``.
 """

@@ -1,6 +1,7 @@
 """What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
 
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from muniment.db import Database, Half
 from tests.clock import NOON, Clock
 from tests.office import Office
 from tests.properties.lengths import CAMPAIGN, SHARE
+from tests.s3 import BUILD_SECONDS, NoS3, S3Server, running_s3
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
 from tests.shelf import Shelf
@@ -44,7 +46,15 @@ def _no_log_of_a_server() -> Iterator[None]:
         _write_lines_as_text()
 
 
-_LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
+_PAIRS = (("sqlite", "neutral"), ("postgresql", "field"))
+"""Databases and names by turns: ``make test`` runs a test of ``_BY_TURNS`` on one pair, the campaign on all others."""
+
+_TESTS = Path(__file__).parent
+_BY_TURNS = (_TESTS / "interface", _TESTS / "console")
+_ON_SQLITE = (_TESTS / "unit", _TESTS / "e2e")
+"""What ``make test`` runs on SQLite, and the campaign on PostgreSQL."""
+
+_LONGER = (_TESTS / "properties", _TESTS / "campaign")
 """What ``make test`` runs for a moment, on SQLite, and the campaign for long, on each database."""
 
 
@@ -59,11 +69,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in others]
     in_campaign = settings.get_current_profile_name() == CAMPAIGN
     for item in items:
-        is_longer = any(item.path.is_relative_to(folder) for folder in _LONGER)
-        mark = item.get_closest_marker("campaign_on")
-        database = mark.args[0] if mark else "postgresql" if is_longer else None
-        if (is_longer and in_campaign) or (database and _database(item) == database):
+        if isinstance(item, pytest.Function) and _may_use_s3(item):
+            item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
+        if (in_campaign and _lies_in(item, _LONGER)) or _waits_for_campaign(item):
             item.add_marker("campaign")
+
+
+def _waits_for_campaign(item: pytest.Item) -> bool:
+    """Say whether ``make test`` leaves a test to the campaign because it runs that test on the other database."""
+    database, names = _database(item), _parameter(item, "site")
+    only = item.get_closest_marker("only")
+    if mark := item.get_closest_marker("campaign_on"):
+        return database is not None and database == str(mark.args[0])
+    if _lies_in(item, _ON_SQLITE + _LONGER):
+        return database == "postgresql" and only is None
+    if _lies_in(item, _BY_TURNS):
+        turn = zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(_PAIRS)
+        pair = next(each for each in _PAIRS if each[0] == only.args[0]) if only else _PAIRS[turn]
+        return database not in (None, pair[0]) or names not in (None, pair[1])
+    return False
+
+
+def _lies_in(item: pytest.Item, folders: Collection[Path]) -> bool:
+    return any(item.path.is_relative_to(folder) for folder in folders)
+
+
+def _may_use_s3(item: pytest.Function) -> bool:
+    return "s3" in item.fixturenames or (hasattr(item, "callspec") and "s3" in item.callspec.params.values())
 
 
 def _is_of_other_database(item: pytest.Item) -> bool:
@@ -73,8 +105,12 @@ def _is_of_other_database(item: pytest.Item) -> bool:
 
 def _database(item: pytest.Item) -> str | None:
     """Say on which database a test runs, if it runs on each."""
+    return _parameter(item, "engine")
+
+
+def _parameter(item: pytest.Item, name: str) -> str | None:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return str(parameters["engine"]) if "engine" in parameters else None
+    return str(parameters[name]) if name in parameters else None
 
 
 Fresh = Callable[..., str]
@@ -100,6 +136,16 @@ def postgres() -> Iterator[Postgres]:
         with running_postgres() as server:
             yield server
     except NoPostgres as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One S3 store for all tests of this process; where it cannot be built, its tests are skipped."""
+    try:
+        with running_s3(tmp_path_factory.mktemp("s3")) as server:
+            yield server
+    except NoS3 as missing:
         pytest.skip(str(missing))
 
 

@@ -21,7 +21,7 @@ from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects import creation, inventory, object_types, objects
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -207,7 +207,7 @@ class Shelf:
         """Bring ids, each once, into the order in which their objects were made."""
         wanted = list(object_ids)
         with self.database.read() as cx:
-            rows = objects.rows(cx, self.repository.id, wanted)
+            rows = inventory.rows(cx, self.repository.id, wanted)
         return sorted(wanted, key=lambda object_id: rows[object_id].seq)
 
     # Addresses

@@ -15,11 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from muniment import certificates, directory_callers, stores
 from muniment.clock import Instant, now
 from muniment.db import Database
-from muniment.directory import system
+from muniment.departures import Holdings
+from muniment.directory import administration, system
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
+from muniment.directory.names import user_id
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory_people import DirectoryPeople
 from muniment.events import Recorder
@@ -27,16 +29,19 @@ from muniment.front import pages
 from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.installation import Installation
+from muniment.people_changes import DirectoryPeopleChanges
 from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.callers import credentials
 from muniment.repository.callers.callers import Callers
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
+from muniment.repository.content.deferring import DeferringStore
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.parameters import exposed_headers
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.people import People
+from muniment.repository.people import People, PeopleChanges
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search_page import frame as search_page_frame
 from muniment.repository.search_page import routes as search_page_routes
@@ -167,12 +172,24 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     directory_people: People | None = None
     if halves.directory is not None and not options.tokeninfo_url:
         directory_people = DirectoryPeople(halves.directory, options.question_seconds)
+    people_changes: PeopleChanges | None = None
+    if halves.directory is not None and not options.tokeninfo_url:
+        people_changes = DirectoryPeopleChanges(halves.directory, _holdings(halves, halves.directory, database))
     analyser = Analyser(options.language)
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(
-        *(transactions, options, callers, stores.content(installation), halves.index, halves.clock, directory_people),
+        *(transactions, options, callers, DeferringStore(stores.content(installation))),
+        *(halves.index, halves.clock, directory_people, people_changes),
         memory=SearchMemory(synonyms, stores.meaning(installation)),
     )
+
+
+def _holdings(halves: Halves, directory: Directory, database: Database) -> Holdings:
+    names, options = directory.options.names, halves.installation.settings.repository
+    identify = directory_callers.identification(directory.transactions.database, names)
+    first = user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition)
+    acting = Principals(first, administrator=True, identify=identify)
+    return Holdings(database, halves.index, identify, acting, options.max_pending_changes)
 
 
 def _callers(halves: Halves) -> Callers:

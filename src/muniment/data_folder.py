@@ -119,7 +119,7 @@ class DataFolder:
             self._settle_names()
 
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """Return the ACLs that a migration has made private: from now on only their owners may use the bare name.
+        """Return the ACLs that only their owners may still call by the bare name, since a migration.
 
         Each ACL comes with its repository's name. Only the first call after a migration returns any.
         """

@@ -452,7 +452,8 @@ def _begin_writing(connection: Connection, until: float) -> None:
 def on_driver(connection: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
     """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
 
-    ``values`` are its parameters; with ``each`` they are a sequence of such, and it runs once with each.
+    ``values`` are the statement's parameters. With ``each`` they are a list of parameters, and it runs once for each
+    item.
     """
     try:
         # No name for the cursor: the error's traceback would keep it, and with it the connection open.

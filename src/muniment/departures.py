@@ -14,6 +14,8 @@ A removal that was stopped before step 4 can be made again, and finishes the res
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from sqlalchemy.engine import Connection
+
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory import administration
@@ -88,7 +90,8 @@ def remove_user(
         _check_receiver(holdings, user_id, give_to)
         with directory.begin() as cx:
             administration.set_disabled(cx, entries.find_user(cx, names, user_id), True, clock())
-    return _remove(directory, holdings, names, "user", user_id, clock, watch, give_to)
+    gift = (lambda key: give(holdings, [key], give_to, clock, watch)) if holdings is not None and give_to else None
+    return remove(directory, holdings, names, "user", user_id, clock, gift=gift)
 
 
 def remove_group(
@@ -97,10 +100,44 @@ def remove_group(
     names: DirectoryNames,
     group_id: str,
     clock: Callable[[], Instant],
-    watch: GiftWatch,
+    watch: GiftWatch,  # noqa: ARG001 - the command line removes both kinds by one call
 ) -> Departure:
     """Remove a group (``name@partition``); its members stay. Otherwise as ``remove_user``."""
-    return _remove(directory, holdings, names, "group", group_id, clock, watch, "")
+    return remove(directory, holdings, names, "group", group_id, clock)
+
+
+def remove(
+    directory: Database,
+    holdings: Holdings | None,
+    names: DirectoryNames,
+    kind: Literal["user", "group"],
+    entry_id: str,
+    clock: Callable[[], Instant],
+    *,
+    gift: Callable[[str], list[GiftCount]] | None = None,
+    check_right: Callable[[Connection], None] = lambda _: None,
+) -> Departure:
+    """Remove a user or a group. ``gift`` gives away what a user owns before they are removed; it gets the user's key.
+
+    ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
+    removal. Otherwise as ``remove_user``.
+    """
+    find = entries.find_user if kind == "user" else entries.find_group
+    with directory.read() as cx:
+        shown_id = entries.shown_id(names, find(cx, names, entry_id))
+    key, gifts = "", list[GiftCount]()
+    if holdings is not None:
+        with holdings.database.begin() as cx:
+            key = giving.key_of(cx, shown_id, holdings.identify, clock())
+        gifts = gift(key) if gift is not None else []
+    with directory.begin() as cx:
+        check_right(cx)
+        dependents = administration.remove(cx, find(cx, names, entry_id), clock())
+    if holdings is None:
+        return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
+    with holdings.database.begin() as cx:
+        stored_results.forget(cx, key)
+        return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
 
 
 def give(
@@ -135,34 +172,6 @@ def require_somebody(holdings: Holdings, name: str) -> None:
     """Raise UnknownEntry when nobody in the directory bears the name."""
     if not holdings.identify([fold_name(name)]):
         raise UnknownEntry(f"There is no user {name!r}.")
-
-
-def _remove(
-    directory: Database,
-    holdings: Holdings | None,
-    names: DirectoryNames,
-    kind: Literal["user", "group"],
-    entry_id: str,
-    clock: Callable[[], Instant],
-    watch: GiftWatch,
-    give_to: str,
-) -> Departure:
-    find = entries.find_user if kind == "user" else entries.find_group
-    with directory.read() as cx:
-        shown_id = entries.shown_id(names, find(cx, names, entry_id))
-    key, gifts = "", list[GiftCount]()
-    if holdings is not None:
-        with holdings.database.begin() as cx:
-            key = giving.key_of(cx, shown_id, holdings.identify, clock())
-        if give_to:
-            gifts = give(holdings, [key], give_to, clock, watch)
-    with directory.begin() as cx:
-        dependents = administration.remove(cx, find(cx, names, entry_id), clock())
-    if holdings is None:
-        return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
-    with holdings.database.begin() as cx:
-        stored_results.forget(cx, key)
-        return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
 
 
 def _check_receiver(holdings: Holdings | None, user_id: str, give_to: str) -> None:

@@ -1,4 +1,4 @@
-"""The directory in this process, as a repository asks it who calls: without a socket, with its addresses' answers.
+"""Ask the directory in this process who calls a repository. No socket is used; the answers are those of its addresses.
 
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
 """
@@ -35,7 +35,7 @@ log = structlog.get_logger("muniment.directory_callers")
 
 
 def callers(directory: Directory, options: RepositoryOptions, attributes: Attributes) -> Callers:
-    """Make what identifies the callers of a repository: by tokens, by tickets, and by HTTP Basic if that is set."""
+    """Make the ``Callers`` that identify by tokens, by tickets, and by HTTP Basic if a client for it is set."""
     names, transactions = directory.options.names, directory.transactions
     off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
     pairs = None

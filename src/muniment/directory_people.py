@@ -1,4 +1,4 @@
-"""The directory in this process, as a repository asks it for users and groups."""
+"""Ask the directory in this process which users and groups may come to a repository."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +30,12 @@ def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: s
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
 
+def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
+    """Return an entry as the repository shows it, without its state."""
+    shown_id = entries.shown_id(names, entry)
+    return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
+
+
 class DirectoryPeople(People):
     """The users and groups of the directory in this process. A list takes ``seconds`` at most."""
 
@@ -39,7 +45,7 @@ class DirectoryPeople(People):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups, by partition and name unless they are sorted.
+        """List a stretch of the users or groups that the selection wants, in its order, or by partition and name.
 
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
@@ -53,18 +59,19 @@ class DirectoryPeople(People):
                 )
             )
             rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
-            return [ListedPerson(self._person(kind, to_entry(row)), place) for row, place in rows]
+            return [ListedPerson(to_person(self._names, kind, to_entry(row)), place) for row, place in rows]
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``listed`` lists. Raises as ``listed``."""
+        """Count all that ``page`` lists. Raises as ``page``."""
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
-    def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
+    def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Find one of them by id. Raises UnknownPerson, Busy."""
         with self._read() as cx:
-            return self._person(kind, people.find(cx, self._names, resource_id, kind, person_id))
+            group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
+            return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson, Busy."""
@@ -82,10 +89,6 @@ class DirectoryPeople(People):
     def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> ChosenEntries:
         group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
         return people.choose(self._names, people.PeopleList(resource_id, kind, group))
-
-    def _person(self, kind: Kind, entry: Entry) -> Person:
-        shown_id = entries.shown_id(self._names, entry)
-        return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
 
 
 class _Properties:

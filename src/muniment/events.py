@@ -1,7 +1,7 @@
 """Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
 
-An event is one line, at every log level. A server writes it to its log and to the data folder's ``events.log``. A
-command writes it to that file only. An event holds no token, password, secret or cookie. It holds a name from a
+An event is one line, whatever log level is set. A server writes it to its log and to the data folder's ``events.log``.
+A command writes it to that file only. An event holds no token, password, secret or cookie. It holds a name from a
 stranger only if something of that name exists. No request waits for its event, and none fails if its event cannot be
 written.
 """
@@ -19,7 +19,17 @@ from muniment.clock import timestamp
 from muniment.tally import Count, Tally
 
 Kind = Literal[
-    "sign-in", "sign-out", "pause", "revocation", "activation", "system attribute", "acl", "object rights", "command"
+    "sign-in",
+    "sign-out",
+    "pause",
+    "revocation",
+    "activation",
+    "system attribute",
+    "acl",
+    "object rights",
+    "object type",
+    "user or group",
+    "command",
 ]
 Result = Literal["done", "refused", "failed"]
 
@@ -32,6 +42,8 @@ KINDS: Mapping[Kind, str] = {
     "system attribute": "a system attribute added, changed or deleted",
     "acl": "an ACL made, changed, removed, or put on an object",
     "object rights": "an object's ACL or owner changed with its properties",
+    "object type": "an object type made, changed or removed",
+    "user or group": "a user or group made, changed or removed at a repository, or put into a group or taken out",
     "command": "a change by the command line",
 }
 """Every kind of event with its cause."""

@@ -1,7 +1,9 @@
-"""Keep the rules that bind both halves. The first one: a repository always has a resource that guards it.
+"""Keep the rules that bind both halves.
 
-The second one: after a migration, the ACLs of administrators keep their bare names for everybody. The directory says
-who the administrators are.
+The first one: only a resource of the directory guards a repository, and nobody can remove it as long as it does. The
+second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody may
+still call an administrator's ACL by its bare name, without the owner's name. The directory says who the administrators
+are.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later decision sees the earlier one.
@@ -21,8 +23,10 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
 from muniment.repository import repositories
+from muniment.repository.exports import rebuilding
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.acls import AclSummary
+from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
@@ -108,19 +112,22 @@ def add_repository(
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
     """Let another resource guard a repository. ``directory`` is as in ``add_repository``.
 
-    Raises UnknownResource, UnknownRepository.
+    Raises UnknownResource, UnknownRepository, InUse (an import into it is not finished).
     """
     _require_resource(directory, resource_id)
-    repositories.guard(repository, repositories.find(repository, name), resource_id)
+    guarded = repositories.find(repository, name)
+    if rebuilding.is_begun(repository, guarded):
+        raise InUse(f"The import into {name!r} is not finished: 'repository import' names its guard with --resource.")
+    repositories.guard(repository, guarded, resource_id)
 
 
 def settle_acls(
     directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
 ) -> list[tuple[str, AclSummary]]:
-    """Return the ACLs that a migration has made private: from now on only their owners may use the bare name.
+    """Decide, once after a migration, which ACLs everybody may still call by the bare name: those of administrators.
 
-    Each ACL comes with its repository's name. Only the first call after a migration returns any. The ACLs of
-    administrators stay public. Administrators are the first administrator, and the users and groups in
+    Returns the others, each with its repository's name: from now on, only their owners can use the bare name. A later
+    call decides nothing and returns none. Administrators are the first administrator, and the users and groups in
     ``administrators``. If ``directory`` is None, the members of those groups are not known.
     """
     if not acls.needs_settling(repository):

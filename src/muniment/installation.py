@@ -42,6 +42,16 @@ class Installation(msgspec.Struct, frozen=True):
         return self.data / "content"
 
     @property
+    def content_move(self) -> Path:
+        """The list of the contents that 'content move' has copied."""
+        return self.data / "content-move"
+
+    @property
+    def removals(self) -> Path:
+        """The file whose lock forbids that content is removed from a store in the network."""
+        return self.data / "removals.lock"
+
+    @property
     def indexes(self) -> Path:
         """The folder of the indexes, with one folder for each repository."""
         return self.data / "index"

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from muniment.db import Half
 from muniment.directory.options import DirectoryOptions
+from muniment.repository.content_options import LARGEST_OBJECT
 from muniment.repository.options import TOKENINFO_ADDRESS, RepositoryOptions
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Refusal
@@ -26,6 +27,7 @@ Doc = msgspec.Meta
 
 _PREFIX = re.compile(r"[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*")
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+_ENDPOINT = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 _DEFAULT_PORT = re.compile(r"http://.*:80|https://.*:443")
 
 
@@ -243,7 +245,7 @@ def _parse_text(setting: Setting, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if get_origin(plain_type) is dict:
         return dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
-    if plain_type in {int, bool}:
+    if plain_type in {int, float, bool}:
         try:
             return msgspec.convert(text, plain_type, strict=False)
         except msgspec.ValidationError:
@@ -268,6 +270,7 @@ def _check(settings: Settings) -> None:
     _check_web(settings.web)
     _check_prefixes(settings)
     _check_cors(settings.repository)
+    _check_s3(settings.repository)
     for key in ("directory_database", "repository_database"):
         _check_database(key, getattr(settings, key))
 
@@ -323,6 +326,26 @@ def _check_cors(repository: RepositoryOptions) -> None:
                 f"repository.cors_origins: {origin!r} is no origin as browsers send it: 'https://app.example.org', in "
                 "lower case, with a port only if it is not the default one, and without a path."
             )
+
+
+def _check_s3(repository: RepositoryOptions) -> None:
+    s3 = repository.s3
+    texts = {"endpoint": s3.endpoint, "bucket": s3.bucket, "access_key": s3.access_key}
+    texts["access_secret' or 'access_secret_file"] = s3.access_secret or s3.access_secret_file
+    missing = [name for name, text in texts.items() if not text]
+    if repository.content_store == "s3" and missing:
+        raise BadSettings(f"repository.content_store is 's3', so repository.s3 needs '{missing[0]}'.")
+    if s3.access_secret and s3.access_secret_file:
+        raise BadSettings("Set repository.s3.access_secret or repository.s3.access_secret_file, not both.")
+    if s3.endpoint and not _ENDPOINT.fullmatch(s3.endpoint):
+        raise BadSettings(
+            f"repository.s3.endpoint: {s3.endpoint!r} is not an address such as 'https://s3.example.org:9000', "
+            "without a path."
+        )
+    if repository.content_store == "s3" and repository.max_content_bytes > LARGEST_OBJECT:
+        raise BadSettings(
+            f"repository.max_content_bytes: the content store in the network holds {LARGEST_OBJECT} bytes at most."
+        )
 
 
 def _check_database(key: str, url: str) -> None:

@@ -1,11 +1,18 @@
 """Open what an installation keeps beside its databases: the indexes, the content store and the model of meaning."""
 
-from typing import TYPE_CHECKING
+import hashlib
+import threading
+from typing import TYPE_CHECKING, Literal
 
 from muniment.clock import now
+from muniment.db import Database
 from muniment.installation import Installation
+from muniment.repository import keys
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore, Packing
+from muniment.repository.content.removals import RemovalLock
+from muniment.repository.content.s3.bucket import ContentBucket
+from muniment.repository.content.s3.store import S3Store
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
@@ -16,6 +23,9 @@ from muniment.repository.repositories import Repository
 
 if TYPE_CHECKING:  # Its libraries are an extra.
     from muniment.repository.meaning.nearness import Meaning
+
+ContentKind = Literal["files", "s3"]
+"""The two content stores that an installation may have: the folder, and the store in the network."""
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
@@ -45,7 +55,7 @@ def check_languages(installation: Installation) -> None:
 
 
 def meaning(installation: Installation) -> "Meaning | None":
-    """Open what finds objects near in meaning; None unless the settings ask for it. Raises ModelMissing, OSError."""
+    """Open the search by meaning; None unless the settings ask for it. Raises ModelMissing, OSError."""
     options = installation.settings.repository
     if not options.meaning:
         return None
@@ -55,7 +65,38 @@ def meaning(installation: Installation) -> "Meaning | None":
     return Meaning.of_folder(folder, options.meaning_vectors)
 
 
-def content(installation: Installation) -> ContentStore:
-    """Open the content store."""
-    largest = installation.settings.repository.packed_bytes
-    return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
+def content(installation: Installation, kind: ContentKind | None = None) -> ContentStore:
+    """Open the content store that the settings choose, or the other one of an installation by its ``kind``.
+
+    It asks no database and no network yet.
+    """
+    options = installation.settings.repository
+    if (kind or options.content_store) == "files":
+        largest = options.packed_bytes
+        return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
+    database = _Lazy(installation.database_url("repository"))
+    lock = RemovalLock(database.open, installation.removals)
+    bucket = ContentBucket(options.s3, now)
+    return S3Store(bucket, lock, database.owner, installation.data, options.s3.largest_copy)
+
+
+class _Lazy:
+    """The repository's database, opened when it is first asked: after the server has forked its processes."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+
+    def open(self) -> Database:
+        """Return the database, which stays open as long as the process lives."""
+        with self._lock:
+            if self._database is None:
+                self._database = Database(self._address)
+            return self._database
+
+    def owner(self) -> str:
+        """Return a name for this installation that no other one has."""
+        with self.open().read() as cx:
+            secret = keys.key(cx, keys.SEALS)
+        return hashlib.sha256(b"owner of content" + secret).hexdigest()[:32]

@@ -24,8 +24,9 @@ def register() -> None:
 
 
 def xml() -> st.SearchStrategy[bytes]:
-    """A search document, an object, or an ACL; now and then with a piece missing or twice."""
-    whole = st.one_of(searches(), objects(), acls()).map(str.encode)
+    """What any address reads as XML; now and then with a piece missing or twice."""
+    others = st.one_of(things(), references(), types(), assistance(), batches())
+    whole = st.one_of(searches(), objects(), acls(), others).map(str.encode)
     return st.one_of(whole, whole, st.builds(_damaged, whole, st.integers(0, 4000), st.binary(max_size=6)))
 
 
@@ -85,6 +86,92 @@ def acls() -> st.SearchStrategy[str]:
     )
     return st.one_of(whole, st.just("<acl-name>public</acl-name>")).map(
         lambda inner: f'<acl xmlns="{_NAMESPACE}">{inner}</acl>'
+    )
+
+
+def things() -> st.SearchStrategy[str]:
+    """A relation, a type of relations, a comment, a user or a group as XML."""
+    kinds = (
+        ("relation", {"relation_name": "peer", "parent_id": Prop.DOCUMENT, "child_id": Prop.FOLDER}),
+        ("relation-type", {"relation_name": "campaign_xml", "description": "Of the campaign."}),
+        ("comment", {"content": "Who has the keys?"}),
+        ("user", {"user_name": "campaign.xml@demo", "user_password": "a long sentence", "user_state": "1"}),
+        ("group", {"group_name": "campaign.xml@demo", "description": "Of the campaign."}),
+    )
+    return st.builds(_thing, st.sampled_from(kinds), st.booleans(), _WORDS)
+
+
+def _thing(kind: tuple[str, dict[str, str]], right: bool, word: str) -> str:
+    name, properties = kind
+    values = properties if right else dict.fromkeys(properties, word)
+    inner = "".join(f"<{one}>{value}</{one}>" for one, value in values.items())
+    return f'<{name} xmlns="{_NAMESPACE}"><properties>{inner}</properties></{name}>'
+
+
+def references() -> st.SearchStrategy[str]:
+    """The address of a folder, an object, a user or a group as XML, or several addresses."""
+    below = f"https://127.0.0.1/rest/repositories/{Prop.REPOSITORY}"
+    ends = (f"folders/{Prop.FOLDER}", f"objects/{Prop.DOCUMENT}", f"users/{Prop.NEWCOMER}", f"groups/{Prop.GROUP}", "")
+    address = st.sampled_from([f"{below}/{end}" for end in ends])
+    several = st.lists(address.map("<href>{}</href>".format), max_size=4).map("".join)
+    return st.one_of(
+        st.builds(f'<{{}} xmlns="{_NAMESPACE}" href="{{}}"/>'.format, st.sampled_from(["folder", "user"]), address),
+        several.map(lambda inner: f'<archive xmlns="{_NAMESPACE}">{inner}</archive>'),
+        several.map(lambda inner: f'<archive xmlns="{_NAMESPACE}"><hrefs>{inner}</hrefs></archive>'),
+    )
+
+
+def types() -> st.SearchStrategy[str]:
+    """A type with properties as XML."""
+    property_ = st.builds(
+        (
+            "<property><name>{}</name><type>{}</type><length>{}</length><searchable>{}</searchable>"
+            "<values><item>{}</item></values></property>"
+        ).format,
+        st.sampled_from(["sheet", "colour", "title", ""]),
+        st.sampled_from(["string", "integer", "date", "text"]),
+        st.sampled_from(["1", "20", "4000", "-1", "x"]),
+        st.sampled_from(["true", "false", "perhaps"]),
+        _WORDS,
+    )
+    return st.builds(
+        f'<type xmlns="{_NAMESPACE}" name="{{}}" parent="{{}}"><properties>{{}}</properties></type>'.format,
+        st.sampled_from(["campaign_xml", "document", ""]),
+        _TYPES,
+        st.lists(property_, max_size=3).map("".join),
+    )
+
+
+def assistance() -> st.SearchStrategy[str]:
+    """For which properties a form wants values, as XML."""
+    return st.builds(
+        (
+            f'<assist-values xmlns="{_NAMESPACE}"><included-properties><item>{{}}</item></included-properties>'
+            "<dependencies><title>{}</title></dependencies></assist-values>"
+        ).format,
+        st.one_of(_NAMES, st.just("sheet")),
+        _WORDS,
+    )
+
+
+def batches() -> st.SearchStrategy[str]:
+    """A batch as XML."""
+    here = f"/repositories/{Prop.REPOSITORY}"
+    ends = (f"objects/{Prop.DOCUMENT}", f"objects/{Prop.DOCUMENT}/lock", "cabinets", "search", "users")
+    operation = st.builds(
+        (
+            '<operation id="{}"><request method="{}" uri="{}"><headers>'
+            '<header name="Content-Type" value="application/json"/></headers><entity>{}</entity></request></operation>'
+        ).format,
+        st.sampled_from(["1", "2", "3"]),
+        st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH"]),
+        st.sampled_from([f"{here}/{end}" for end in ends]),
+        st.sampled_from(['{"properties": {"object_name": "batch"}}', "{", ""]),
+    )
+    return st.builds(
+        f'<batch xmlns="{_NAMESPACE}" transactional="{{}}"><operations>{{}}</operations></batch>'.format,
+        st.sampled_from(["true", "false", "perhaps"]),
+        st.lists(operation, max_size=3).map("".join),
     )
 
 

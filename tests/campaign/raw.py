@@ -152,7 +152,13 @@ async def _answer(reader: asyncio.StreamReader, sent: Sent, began: float) -> Ans
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     status = int(first.split()[1])
     bare = sent.heads or status in (204, 304)
-    body = b"" if bare else await reader.readexactly(int(headers.get("content-length", 0)))
+    if headers.get("transfer-encoding", "").lower() == "chunked" and not bare:
+        body = b""
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readexactly(2)
+    else:
+        body = b"" if bare else await reader.readexactly(int(headers.get("content-length", 0)))
     return Answer(status, headers, body, time.perf_counter() - began, ours=True)
 
 
@@ -206,6 +212,17 @@ _OBJECT = '{"properties": {"object_name": "raw", "title": "pump"}}'
 _SAVED = '{"properties": {"object_name": "raw"}, "query-document": "{\\"types\\": [\\"document\\"]}"}'
 _VALUES = '{"external-variables": [{"id": "v1", "variable-value": "pump OR *"}]}'
 _ACL = '{"name": "raw", "permitted": [{"accessor": "everyone@demo", "basic-permission": "Read"}]}'
+_RELATION = (
+    f'{{"properties": {{"relation_name": "peer", "parent_id": "{Prop.DOCUMENT}", "child_id": "{Prop.FOLDER}"}}}}'
+)
+_COMMENT = '{"properties": {"content": "Who has the keys?"}}'
+_ASSISTANCE = '{"included-properties": ["title"], "dependencies": {"subject": "pumps"}}'
+_ARCHIVE = f'{{"hrefs": ["http://127.0.0.1{_R}/objects/{Prop.DOCUMENT}"]}}'
+_BATCH = (
+    f'{{"transactional": true, "operations": [{{"id": "1", "request": {{"uri": "{_R}/objects/{Prop.DOCUMENT}"}}}}, '
+    f'{{"id": "2", "request": {{"uri": "{_R}/cabinets", "method": "POST", "entity": "{{}}"}}}}]}}'
+)
+_DQL = "select%20object_name%20from%20document%20where%20title%20like%20'pump%25'"
 _PASSWORD_FORM = f"grant_type=password&client_id={Prop.CLIENT}&username={Prop.VICTIM}&password=x&scope={Prop.SCOPE}"
 _GOOD: tuple[tuple[str, str, bytes, str], ...] = (
     ("GET", "/", b"", ""),
@@ -275,6 +292,24 @@ _GOOD: tuple[tuple[str, str, bytes, str], ...] = (
     ("GET", f"{_R}/saved-searches/{Prop.SEARCH}/execution?page=1", b"", ""),
     ("PUT", f"{_R}/saved-searches/{Prop.SEARCH}/results", b"", ""),
     ("POST", f"{_R}/search-templates/{Prop.TEMPLATE}/execution", _JSON, _VALUES),
+    *(("GET", f"{_R}?dql={_DQL}", b"", ""),) * 2,
+    ("PUT", f"{_R}/objects/{Prop.DRAFT}/lock", b"", ""),
+    ("POST", f"{_R}/objects/{Prop.DRAFT}/versions?version-policy=next-major", b"text/plain", "raw draft"),
+    ("GET", f"{_R}/objects/{Prop.VERSION}/versions?page=1", b"", ""),
+    ("GET", f"{_R}/checked-out-objects?checked-out-by=all", b"", ""),
+    ("POST", f"{_R}/objects/{Prop.DOCUMENT}/contents/content?page=1", b"text/plain", "raw page"),
+    ("GET", f"{_R}/archived-contents?object-id={Prop.DOCUMENT}", b"", ""),
+    ("POST", f"{_R}/archived-contents", _JSON, _ARCHIVE),
+    ("GET", f"{_R}/object-by-path?path=/cabinet%20of%20the%20campaign", b"", ""),
+    ("GET", f"{_R}/objects/{Prop.DOCUMENT}/permissions?accessor=world", b"", ""),
+    ("POST", f"{_R}/relations", _JSON, _RELATION),
+    ("GET", f"{_R}/relations/{Prop.RELATION}.xml", b"", ""),
+    ("POST", f"{_R}/objects/{Prop.DOCUMENT}/comments", _JSON, _COMMENT),
+    ("POST", f"{_R}/comments/{Prop.COMMENT}/replies", _JSON, _COMMENT),
+    ("POST", f"{_R}/types/document/assist-values", _JSON, _ASSISTANCE),
+    ("POST", f"{_R}/batches", _JSON, _BATCH),
+    ("GET", f"{_R}/wastebasket/{Prop.DELETED}", b"", ""),
+    ("POST", f"{_R}/wastebasket/{Prop.DELETED}/restore", _JSON, "{}"),
 )
 
 _EXTRA: tuple[tuple[bytes, bytes], ...] = (

@@ -27,11 +27,21 @@ from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.callers import tokeninfo
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.endpoints import acls, contents, object_body, representations, spelling, uploads
+from muniment.repository.endpoints import (
+    acls,
+    batch_bodies,
+    contents,
+    dql,
+    object_body,
+    representations,
+    spelling,
+    type_bodies,
+    uploads,
+)
 from muniment.repository.filters import conditions, listed
 from muniment.repository.filters import reader as filter_reader
 from muniment.repository.filters.listed import Kind, ListedProperty
-from muniment.repository.objects import properties
+from muniment.repository.objects import paths, properties, type_forms
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
 from muniment.web import bodies, json_text, transport
@@ -151,11 +161,11 @@ def _addresses(data: bytes) -> None:
 
 
 def _acl(data: bytes) -> None:
-    acls._entries(json_text.decode(data, acls._body).permitted or [], _REPOSITORY)
+    acls.read_entries(json_text.decode(data, acls._body).permitted or [], _REPOSITORY)
 
 
 def _acl_as_xml(data: bytes) -> None:
-    acls._entries(acls._from_xml(strangers_xml.parse(data), _REPOSITORY).permitted or [], _REPOSITORY)
+    acls.read_entries(acls._from_xml(strangers_xml.parse(data), _REPOSITORY).permitted or [], _REPOSITORY)
 
 
 def _keywords(data: bytes) -> None:
@@ -180,6 +190,39 @@ def _any_property(name: str) -> ListedProperty:
 def _sort(data: bytes) -> None:
     assert len(filter_reader.read("", _text(data), str).sort) <= filter_reader.MAX_SORT_KEYS
 
+
+def _dql(data: bytes) -> None:
+    dql._read(_text(data), _REPOSITORY)
+
+
+def _path(data: bytes) -> None:
+    names = paths.split(_text(data))
+    assert paths.split("".join(map(paths.write, names))) == names
+
+
+def _type(body: type_bodies.TypeBody) -> None:
+    for form in type_bodies._form(body, body.name, "document", _REPOSITORY).properties:
+        type_forms.new_definition(form, {})
+
+
+def _batch(body: batch_bodies.BatchBody) -> None:
+    batch_bodies._on_error(body)
+    for operation in body.operations:
+        if operation.request.uri.startswith("/rest/repositories/a/"):
+            batch_bodies._check_resource(operation.request.uri, operation.request.method, "the operation")
+        for header in operation.request.headers or ():
+            batch_bodies._header(header, "the operation")
+
+
+_TYPE = (
+    f'<type xmlns="{_SPACE}" name="a" parent="document"><properties><property><name>b</name><type>string</type>'
+    "<length>9</length><values><item>c</item></values></property></properties></type>"
+)
+_BATCH = (
+    f'<batch xmlns="{_SPACE}" transactional="true"><operations><operation id="1"><request method="GET" '
+    'uri="/rest/repositories/a/objects/b"><headers><header name="Accept" value="*/*"/></headers></request></operation>'
+    "</operations></batch>"
+)
 
 _AQL = (
     '<search xmlns="{0}"><types><type>document</type></types><expression-set operator="AND"><expressions>{1}'
@@ -231,6 +274,33 @@ READERS: dict[str, Reader] = {
             f'<acl xmlns="{_SPACE}"><name>a</name><permitted><permission><accessor>b</accessor><basic-permission>Read'
             "</basic-permission></permission></permitted></acl>".encode()
         ],
+    ),
+    "dql": Reader(
+        _dql,
+        [
+            b"select a, b as c from document (all) search document contains 'd' where any e in ('f', 1)",
+            b"select * from sysobject where folder('/a') and a > date('2024-01-31', 'yyyy-mm-dd') order by a desc",
+            b"select count(*) from user where ((((user_name like '%a!_' escape '!'))))",
+        ],
+    ),
+    "path": Reader(_path, [b"/a/b\\/c/d", b"//a"]),
+    "json of a type": Reader(
+        lambda data: _type(json_text.decode(data, type_bodies._type_decoder)),
+        [b'{"name": "a", "properties": [{"name": "b", "type": "string", "values": ["c", {"value": "d"}]}]}'],
+    ),
+    "xml of a type": Reader(
+        lambda data: _type(type_bodies._type_of_xml(strangers_xml.parse(data), _REPOSITORY)), [_TYPE.encode()]
+    ),
+    "json of a form": Reader(
+        lambda data: json_text.decode(data, type_bodies._assist_decoder),
+        [b'{"included-properties": ["title"], "dependencies": {"subject": ["a", 1.5]}}'],
+    ),
+    "json of a batch": Reader(
+        lambda data: _batch(json_text.decode(data, batch_bodies._json_body)),
+        [b'{"operations": [{"id": "1", "request": {"uri": "/rest/repositories/a/objects/b"}}], "on-error": "FAIL"}'],
+    ),
+    "xml of a batch": Reader(
+        lambda data: _batch(batch_bodies._of_xml(strangers_xml.parse(data), _REPOSITORY)), [_BATCH.encode()]
     ),
     "multipart": Reader(
         _multipart, [b"\x40--x\r\nContent-Type: application/json\r\n\r\n{}\r\n--x\r\n\r\nb\r\n--x--\r\n"]

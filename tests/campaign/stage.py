@@ -9,11 +9,14 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
+from muniment.directory import memberships, resources
+from muniment.directory.entries import entries
 from tests import passes
 from tests.e2e.processes import ServedHouse, Server
 from tests.scenes import World
@@ -34,6 +37,17 @@ class Prop:
     LINK = "PROP-link"
     SEARCH = "PROP-search"
     TEMPLATE = "PROP-template"
+    LINKED = "PROP-linked"
+    DRAFT = "PROP-draft"
+    VERSION = "PROP-version"
+    DELETED = "PROP-deleted"
+    RELATION = "PROP-relation"
+    RELATION_TYPE = "PROP-relation-type"
+    COMMENT = "PROP-comment"
+    TYPE = "PROP-type"
+    NEWCOMER = "PROP-newcomer"
+    GROUP = "PROP-group"
+    INNER_GROUP = "PROP-inner-group"
     POSITION = "PROP-position"
     TOKEN = "PROP-token-a"
     DEAD_TOKEN = "PROP-token-b"
@@ -48,7 +62,18 @@ class Prop:
     CSRF = "PROP-csrf"
     TICKET_CSRF = "PROP-ticket-csrf"
     MARK = "PROP-mark"
+    NEW = "PROP-new"
+    """A name that nothing has yet, another one each time."""
 
+
+_HELD = {
+    Prop.CABINET: {Prop.FOLDER, Prop.LINKED, Prop.RELATION},
+    Prop.FOLDER: {Prop.LINKED, Prop.RELATION},
+    Prop.DOCUMENT: {Prop.RELATION, Prop.COMMENT},
+    Prop.GROUP: {Prop.INNER_GROUP},
+    Prop.NEWCOMER: {Prop.GROUP},
+}
+"""What is no longer there, or no longer as it was made, when something is gone; the first holders hold the others."""
 
 _PROP = re.compile(r"PROP-[a-z]+(?:-[a-z]+)*")
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
@@ -60,7 +85,11 @@ class Stage:
     def __init__(self, root: Path, directory_url: str, repository_url: str, *settings: str) -> None:
         house = ServedHouse(root, directory_url, repository_url, self._furnish)
         self.world, self.plain_port = house.world, free_port()
-        own = (f"web.http_port={self.plain_port}", f"repository.search_page_client={self.world.client_id}")
+        own = (
+            f"web.http_port={self.plain_port}",
+            f"repository.search_page_client={self.world.client_id}",
+            "repository.wastebasket_days=30",
+        )
         settings = (*own, *settings)
         self.server = Server(house.data, free_port(), *(word for setting in settings for word in ("--set", setting)))
         self._values: dict[str, str] = {}
@@ -69,11 +98,18 @@ class Stage:
 
     def _furnish(self, world: World) -> None:
         world.system_attribute("directory.auth.EnforceSSL", "false")
-        self.user, self.victim = world.person(), world.person()
+        self.user, self.victim, self.steward = world.person(), world.person(), world.person()
+        with world.directory_db.begin() as cx:
+            memberships.add_member(cx, entries.administrators(cx), world.entry(self.steward))
+            # So that a user or group whom a request makes is let in at once.
+            partition = entries.find_partition(cx, world.names, world.partition)
+            resources.add_to_role(cx, resources.by_id(cx, world.resource_id), partition)
 
     def __enter__(self) -> Self:
         self.server.wait_ready(180)
         self.http = self.server.client()
+        # The server may end an idle connection just when it is used again.
+        self.http.headers["Connection"] = "close"
         self.processes = set(self.server.children())
         self.memory = self.resident()
         return self
@@ -93,7 +129,7 @@ class Stage:
 
     def bugs(self) -> list[str]:
         """Give the lines of the log that speak of a bug."""
-        return [line for line in self.server.log_text.splitlines() if '"event": "bug"' in line or "Traceback" in line]
+        return [line for line in self.server.log_text.splitlines() if '"event":"bug"' in line or "Traceback" in line]
 
     def processor_seconds(self) -> float:
         """Say how many seconds of processor time its processes have taken."""
@@ -108,9 +144,10 @@ class Stage:
         return found
 
     def bearer(self, who: str) -> str:
-        """Give an access token of writer, reader or administrator."""
+        """Give an access token of writer, reader, steward (who administers the repository) or administrator."""
         if who not in self._callers:
-            person = {"writer": self.world.writer, "reader": self.world.reader}.get(who)
+            people = {"writer": self.world.writer, "reader": self.world.reader, "steward": self.steward}
+            person = people.get(who)
             scope = self.world.scope
             if person is None:
                 person, scope = self.world.admin(self.world.names), f"resource:{self._administration}"
@@ -122,19 +159,26 @@ class Stage:
         return _PROP.sub(lambda found: self._value(found[0]), text)
 
     def used(self, method: str, url: str) -> None:
-        """Notice that a request succeeded: what it deleted is put there again when it is next named."""
-        if method == "DELETE":
+        """Notice that a request succeeded: what it used up is put there again when it is next named."""
+        takes = url.partition("?")[0].endswith(("/restore", "/versions"))
+        renames = re.search(r"/(users|groups)/[^/?]+(\?|$)", url)
+        if method == "DELETE" or (method == "POST" and (takes or renames)):
             gone = {word for word, value in self._values.items() if value in url}
             if gone & {Prop.TOKEN, Prop.REFRESH_TOKEN}:
                 gone |= {Prop.TOKEN, Prop.REFRESH_TOKEN}
+            for holder, held in _HELD.items():
+                if holder in gone:
+                    gone |= held
             for word in gone:
-                del self._values[word]
+                self._values.pop(word, None)
 
     def renew(self) -> None:
         """Put everything there anew, whatever has become of it."""
         self._values.clear()
 
     def _value(self, word: str) -> str:
+        if word == Prop.NEW:
+            return f"new_{time.time_ns()}"
         if word not in self._values:
             self._make(word)
         return self._values.get(word, word)
@@ -161,6 +205,19 @@ class Stage:
             Prop.FOLDER: lambda: self._object(Prop.FOLDER, "folders/PROP-cabinet/folders", "folder"),
             Prop.CABINET: lambda: self._object(Prop.CABINET, "cabinets", "cabinet"),
             Prop.POSITION: lambda: self._object(Prop.DOCUMENT, "objects", "document"),
+            Prop.LINKED: self._linked,
+            Prop.DRAFT: self._draft,
+            Prop.VERSION: self._version,
+            Prop.DELETED: self._deleted,
+            Prop.RELATION: self._relation,
+            Prop.RELATION_TYPE: self._relation_type,
+            Prop.COMMENT: lambda: self._made(
+                Prop.COMMENT, f"objects/{Prop.DOCUMENT}/comments", {"content": "Who has the keys?"}
+            ),
+            Prop.TYPE: self._type,
+            Prop.NEWCOMER: lambda: self._person(Prop.NEWCOMER, "user"),
+            Prop.GROUP: lambda: self._person(Prop.GROUP, "group"),
+            Prop.INNER_GROUP: self._inner_group,
             Prop.ACL: self._acl,
             Prop.LINK: self._link,
             Prop.SEARCH: lambda: self._saved(Prop.SEARCH, "saved-searches", "query-document"),
@@ -169,7 +226,11 @@ class Stage:
         if word in fixed:
             self._values[word] = fixed[word]
         elif word in makers:
-            makers[word]()
+            try:
+                makers[word]()
+            except AssertionError:  # A request has changed what it is made of, or who may use that.
+                self.renew()
+                makers[word]()
 
     @property
     def _administration(self) -> str:
@@ -182,6 +243,10 @@ class Stage:
     @property
     def _writer(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.bearer('writer')}"}
+
+    @property
+    def _steward(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.bearer('steward')}"}
 
     def _issued(self, username: str, password: str, scope: str) -> dict[str, Any]:
         form = {"grant_type": "password", "client_id": self.world.client_id, "scope": scope}
@@ -226,6 +291,7 @@ class Stage:
 
     def _object(self, word: str, where: str, kind: str) -> None:
         properties = {"object_name": f"{kind} of the campaign", "r_object_type": kind, "title": "pump station"}
+        properties["acl_name"] = self._open_acl
         body = {"properties": properties}
         made = self.http.post(f"{self._repository}/{self.filled(where)}", json=body, headers=self._writer)
         self._values[word] = _ok(made).json()["properties"]["r_object_id"]
@@ -234,7 +300,79 @@ class Stage:
             address = f"{self._repository}/objects/{self._values[word]}"
             kept = {**self._writer, "Content-Type": "text/plain"}
             _ok(self.http.post(f"{address}/contents", content=b"pump station and valve", headers=kept))
-            _ok(self.http.put(f"{address}/permission-set", json={"acl-name": "public"}, headers=self._writer))
+
+    def _linked(self) -> None:
+        """Make a document that is in the folder."""
+        made = {"object_name": "linked", "r_object_type": "document"}
+        self._made(Prop.LINKED, f"folders/{Prop.FOLDER}/documents", made)
+
+    def _draft(self) -> None:
+        self._made(Prop.DRAFT, "objects", {"object_name": "draft", "r_object_type": "document"})
+        _ok(self.http.put(f"{self._repository}/objects/{self._values[Prop.DRAFT]}/lock", headers=self._writer))
+
+    def _version(self) -> None:
+        """Make a former version: the first one of a document that was checked in again."""
+        self._draft()
+        self._values[Prop.VERSION] = self._values.pop(Prop.DRAFT)
+        self._made("", f"objects/{Prop.VERSION}/versions", {"title": "pump station"})
+
+    def _deleted(self) -> None:
+        self._made(Prop.DELETED, "objects", {"object_name": "deleted", "r_object_type": "document"})
+        _ok(self.http.delete(f"{self._repository}/objects/{self._values[Prop.DELETED]}", headers=self._writer))
+
+    def _relation(self) -> None:
+        ends = {"relation_name": "peer", "parent_id": Prop.DOCUMENT, "child_id": Prop.FOLDER}
+        self._made(Prop.RELATION, "relations", {name: self.filled(value) for name, value in ends.items()})
+
+    def _relation_type(self) -> None:
+        name = f"campaign_{time.time_ns()}"
+        body = {"properties": {"relation_name": name, "description": "Of the campaign."}}
+        _ok(self.http.post(f"{self._repository}/relation-types", json=body, headers=self._steward))
+        self._values[Prop.RELATION_TYPE] = name
+
+    def _type(self) -> None:
+        name = f"campaign_{time.time_ns()}"
+        sheet = {"name": "sheet", "type": "string", "length": 20, "values": ["A4", "A3"]}
+        body = {"name": name, "parent": "document", "properties": [sheet]}
+        _ok(self.http.post(f"{self._repository}/types", json=body, headers=self._steward))
+        self._values[Prop.TYPE] = name
+
+    def _person(self, word: str, kind: str) -> None:
+        name = f"campaign-{time.time_ns()}@{self.world.partition}"
+        body = {"properties": {f"{kind}_name": name, "description": "Of the campaign."}}
+        _ok(self.http.post(f"{self._repository}/{kind}s", json=body, headers=self._steward))
+        self._values[word] = name
+        if kind == "group":
+            member = f"{self.server.base}{self._repository}/users/{self.filled(Prop.NEWCOMER)}"
+            address = f"{self._repository}/groups/{name}/users"
+            _ok(self.http.post(address, json={"href": member}, headers=self._steward))
+
+    def _inner_group(self) -> None:
+        """Make a group that is a member of the group."""
+        name = f"campaign-inner-{time.time_ns()}@{self.world.partition}"
+        made = {"properties": {"group_name": name}}
+        _ok(self.http.post(f"{self._repository}/groups", json=made, headers=self._steward))
+        self._values[Prop.INNER_GROUP] = name
+        address = f"{self._repository}/groups/{self.filled(Prop.GROUP)}/groups"
+        member = f"{self.server.base}{self._repository}/groups/{name}"
+        _ok(self.http.post(address, json={"href": member}, headers=self._steward))
+
+    def _made(self, word: str, where: str, properties: Mapping[str, str]) -> None:
+        """Make a thing as the writer, and keep its id under a word, if there is one for it."""
+        address = f"{self._repository}/{self.filled(where)}"
+        if "object_name" in properties:
+            properties = {"acl_name": self._open_acl, **properties}
+        made = _ok(self.http.post(address, json={"properties": properties}, headers=self._writer)).json()
+        if word:
+            self._values[word] = made["properties"]["r_object_id"]
+
+    @cached_property
+    def _open_acl(self) -> str:
+        """The ACL of what is on the stage: no request names it, so that none changes what it lets everybody do."""
+        name, rights = "of the stage", {"owner": "Delete", "world": "Read"}
+        entries = [{"accessor": who, "basic-permission": how} for who, how in rights.items()]
+        _ok(self.http.post(f"{self._repository}/acls", json={"name": name, "permitted": entries}, headers=self._writer))
+        return name
 
     def _acl(self) -> None:
         name = f"campaign {time.time_ns()}"
@@ -248,6 +386,8 @@ class Stage:
         body = {"properties": {"object_name": "of the campaign", "r_is_public": True}, document: query}
         made = self.http.post(f"{self._repository}/{where}", json=body, headers=self._writer)
         self._values[word] = _ok(made).json()["properties"]["r_object_id"]
+        if word == Prop.SEARCH:  # results to show; refused while the index is behind
+            self.http.put(f"{self._repository}/{where}/{self._values[word]}/results", headers=self._writer)
 
     def _link(self) -> None:
         for _ in range(2):

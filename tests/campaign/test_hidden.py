@@ -25,7 +25,11 @@ def site(shelf: Shelf) -> Iterator[Site]:
     made.half.transactions._threads.shutdown()
 
 
-@pytest.mark.parametrize("path", ["", "/content-media"])
+BELOW = ["content-media", "contents", "versions", "versions/current", "parent-links", "aspects"]
+BELOW += ["permissions", "permission-set", "index-status"]
+
+
+@pytest.mark.parametrize("path", ["", *(f"/{name}" for name in BELOW)])
 def test_time_does_not_tell_a_hidden_object_from_an_absent_one(site: Site, path: str) -> None:
     """As for failures A2, processor time is what the server adds to a difference that a stranger could see."""
     crowd = [{"accessor": f"person-{number}@demo", "basic-permission": "Read"} for number in range(100)]

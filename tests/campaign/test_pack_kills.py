@@ -1,8 +1,8 @@
 """kill -9 of a process that writes packs, and of one that compacts them: what was answered stays, and nothing by half.
 
 A writer makes, replaces and deletes documents, many in one transaction, and says through a pipe what it begins and what
-it has done; a content by its digest. Beside it another process moves and drops the packs of earlier rounds. Both are
-killed at any moment.
+it has done; a content by its digest. Half of the contents are equal to others, which are kept once. Beside it another
+process moves and drops the packs of earlier rounds. Both are killed at any moment.
 """
 
 import contextlib
@@ -24,8 +24,16 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.content import packs
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
-from muniment.repository.objects import compaction, creation, objects
+from muniment.repository.objects import (
+    compaction,
+    content_references,
+    creation,
+    inventory,
+    objects,
+    stored_contents,
+)
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -52,15 +60,17 @@ def write(url: str, folder: Path, now: Instant, seed: int, pipe: Connection) -> 
     with database.read() as cx:
         repository = repositories.find(cx, "demo")
         view = RepositoryView.read(cx, repository, ADMINISTRATOR)
-        alive = [each.id for each in objects.every(cx, repository.id, 0, 10_000)]
+        alive = [each.id for each in inventory.every(cx, repository.id, 0, 10_000)]
     for number in itertools.count():
         texts = [_text(chance, f"{seed} {number} {place}") for place in range(chance.randrange(1, 12))]
         if len(alive) < ALIVE and chance.random() < 0.5:
             pipe.send(("making", digests := [_digest(text) for text in texts]))
             new = [NewObject("document", {"object_name": "x"}, None, content, None) for content in store.put_all(texts)]
             with database.begin() as cx:
-                made = [each.id for each in creation.create_all(cx, view, new, now)]
+                documents = creation.create_all(cx, view, new, now)
+            made = [each.id for each in documents]
             pipe.send(("made", dict(zip(made, digests, strict=True))))
+            _drop_spares(database, store, [each.content for each in new], documents)
             alive += made
         elif alive and chance.random() < 0.6:
             object_id = alive.pop(chance.randrange(len(alive)))
@@ -68,19 +78,25 @@ def write(url: str, folder: Path, now: Instant, seed: int, pipe: Connection) -> 
             with database.begin() as cx:
                 gone = objects.delete(cx, repository, ADMINISTRATOR, object_id, now)
             pipe.send(("deleted", object_id))
-            assert gone.content is not None
-            store.remove(gone.content.key)
+            for key in gone.freed:
+                store.remove(key)
         elif alive:
             object_id = chance.choice(alive)
             pipe.send(("replacing", (object_id, _digest(texts[0]))))
             content = store.put([texts[0]])
             with database.begin() as cx:
-                _, former = objects.replace_content(
-                    cx, repository, ADMINISTRATOR, object_id, content, "text/plain", now
-                )
+                stored = objects.replace_content(cx, repository, ADMINISTRATOR, object_id, content, "text/plain", now)
             pipe.send(("replaced", (object_id, _digest(texts[0]))))
-            assert former is not None
-            store.remove(former.key)
+            _drop_spares(database, store, [content], [stored])
+            for key in stored.freed:
+                store.remove(key)
+
+
+def _drop_spares(
+    database: Database, store: FileStore, uploaded: list[StoredContent | None], documents: list[StoredObject]
+) -> None:
+    named = [each.content for each in documents]
+    content_references.drop_spares(database, store, [each for each in uploaded if each is not None], named)
 
 
 def compact(url: str, folder: Path, now: Instant, pipe: Connection) -> None:
@@ -101,6 +117,7 @@ def _digest(text: bytes) -> bytes:
 def _text(chance: random.Random, words: str) -> bytes:
     """Some are empty, some have files of their own."""
     size = chance.choice((0, 10, 500, 3000, BORDER + 1))
+    words = chance.choice((words, words, "these words", "those words"))
     return (words.encode() * (size // len(words) + 1))[:size]
 
 
@@ -169,7 +186,8 @@ class House:
         """Every object, in the order in which they were made."""
         database = Database(self.url)
         with database.read() as cx:
-            found = objects.every(cx, self.repository.id, 0, 10_000)
+            found = inventory.every(cx, self.repository.id, 0, 10_000)
+            assert stored_contents.uses(cx) == content_references.count(cx), "uses are counted wrongly"
         database.close()
         return found
 
@@ -180,13 +198,13 @@ class House:
         for _ in range(2):
             self.moved += sum(compaction.steps(database, store, now))
         with database.read() as cx:
-            objects.sweep(cx, store, 2**52)
+            inventory.sweep(cx, store, 2**52)
         database.close()
         self._check([])
         assert set(self.told.values()) <= {_digest(text) for text in contents(self.folder)}
         size = sum(place.stat().st_size for place in (self.folder / "packs").iterdir())
         kept = [each.content for each in self.rows() if each.content is not None]
-        alive = sum(content.size + 40 for content in kept if packs.is_key(content.key))
+        alive = sum(content.size + 40 for content in set(kept) if packs.is_key(content.key))
         assert size <= 2 * alive + FULL, "room does not come back"
 
 

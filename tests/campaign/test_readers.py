@@ -54,6 +54,7 @@ def test_any_bytes_are_read_or_refused(name: str, data: st.DataObject) -> None:
     read_one(name, data.draw(changed(name)))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", READERS)
 def test_the_longest_input_of_any_kind_is_read_or_refused_in_time_and_memory(name: str) -> None:
     """failures A14, failures B7, B8: what is long, deep or repeated costs no more than what is read."""

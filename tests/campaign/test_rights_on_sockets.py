@@ -3,6 +3,7 @@
 Printed beside the bounds: what still arrived after a revocation, and how long who is too slow was kept.
 """
 
+import random
 import socket
 import ssl
 import time
@@ -22,6 +23,7 @@ BETWEEN = 4 << 20
 ON_THE_WAY = 8 << 20
 """Bytes that the buffers of both ends may hold."""
 
+DOWNLOADS = ("objects/{}/content-media", "archived-contents?object-id={}")
 IMPATIENT = ("web.body_seconds=5", "web.slow_seconds=5")
 
 pytestmark = pytest.mark.campaign
@@ -71,13 +73,14 @@ def to_the_end(caller: ssl.SSLSocket) -> bytes:
     return bytes(arrived)
 
 
+@pytest.mark.parametrize("path", DOWNLOADS)
 def test_a_download_is_cut_off_when_the_token_is_revoked(
-    server: tuple[ServedHouse, Server], visitor: Visitor, capsys: pytest.CaptureFixture[str]
+    server: tuple[ServedHouse, Server], visitor: Visitor, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = visitor.create("large", bytes(LARGE))
+    made = visitor.create("large", random.Random(1).randbytes(LARGE))
     large = made.json()["properties"]["r_object_id"]
     with closing(connected(server[1], 65_536)) as caller:
-        caller.sendall(asked(visitor, "GET", f"{REPOSITORY}/objects/{large}/content-media"))
+        caller.sendall(asked(visitor, "GET", f"{REPOSITORY}/{path.format(large)}"))
         first = caller.recv(1 << 18)
         assert first.startswith(b"HTTP/1.1 200 ")
         ended(visitor)
@@ -85,16 +88,29 @@ def test_a_download_is_cut_off_when_the_token_is_revoked(
         arrived = len(first) + len(to_the_end(caller))
         took = time.monotonic() - began
     with capsys.disabled():
-        print(f"\n60 MB download, revoked at its start: {arrived / 1e6:.1f} MB arrived (bound 12.6), {took:.2f} s")
+        print(f"\n60 MB from {path}, revoked at its start: {arrived / 1e6:.1f} MB arrived (bound 12.6), {took:.2f} s")
     assert arrived < BETWEEN + ON_THE_WAY
 
 
-@pytest.mark.parametrize("what", ["search", "content"])
+_BODIES = {
+    "search": ("search", "application/xml"),
+    "content": ("objects?object-name=slow", "application/octet-stream"),
+    "batch": ("batches", "application/json"),
+    "page of content": ("objects/{}/contents?overwrite=true", "application/octet-stream"),
+    "version": ("objects/{}/versions", "application/octet-stream"),
+    "comment": ("objects/{}/comments", "application/json"),
+    "archive": ("archived-contents", "application/json"),
+}
+
+
+@pytest.mark.parametrize("what", _BODIES)
 def test_a_body_of_a_byte_a_second_ends(
     server: tuple[ServedHouse, Server], visitor: Visitor, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = f"{REPOSITORY}/search" if what == "search" else f"{REPOSITORY}/objects?object-name=slow"
-    kind = "application/xml" if what == "search" else "application/octet-stream"
+    below, kind = _BODIES[what]
+    held = visitor.create("held", b"x").json()["properties"]["r_object_id"]
+    assert visitor.http.put(f"{REPOSITORY}/objects/{held}/lock").status_code == 200
+    path = f"{REPOSITORY}/{below.format(held)}"
     with closing(connected(server[1])) as caller:
         caller.sendall(asked(visitor, "POST", path, f"Content-Type: {kind}", "Content-Length: 1000"))
         began, answer = time.monotonic(), b""
@@ -112,15 +128,17 @@ def test_a_body_of_a_byte_a_second_ends(
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.parametrize("path", DOWNLOADS)
 def test_an_answer_that_nobody_reads_is_given_up(
-    server: tuple[ServedHouse, Server], visitor: Visitor, capsys: pytest.CaptureFixture[str]
+    server: tuple[ServedHouse, Server], visitor: Visitor, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = visitor.create("large", bytes(LARGE))
+    made = visitor.create("large", random.Random(1).randbytes(LARGE))
     large = made.json()["properties"]["r_object_id"]
     with closing(connected(server[1], 4096)) as caller:
-        caller.sendall(asked(visitor, "GET", f"{REPOSITORY}/objects/{large}/content-media"))
+        given_up = server[1].log_text.count("an answer was read too slowly")
+        caller.sendall(asked(visitor, "GET", f"{REPOSITORY}/{path.format(large)}"))
         began = time.monotonic()
-        until(lambda: server[1].has_logged("an answer was read too slowly"))
+        until(lambda: server[1].log_text.count("an answer was read too slowly") > given_up)
         took = time.monotonic() - began
         arrived = len(to_the_end(caller))
     with capsys.disabled():

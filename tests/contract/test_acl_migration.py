@@ -11,7 +11,7 @@ from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
 from muniment.repository.objects import objects
-from muniment.repository.permissions import acl_lists, acls
+from muniment.repository.permissions import acl_lists, acl_look_up, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.conftest import Fresh
 
@@ -82,12 +82,12 @@ def test_a_released_folder_keeps_its_acls_under_new_ids(fresh: Fresh, now: Insta
         assert len({one.shown_id for one in every}) == 5
         stored, permission = objects.read(cx, main, "0900000100000001", BORIS)
         assert (permission, stored.revision) == (Permission.READ, 7)
-        assert acls.shown_name(cx, stored.acl_id, BORIS) == "Marta@Demo/team"
-        assert acls.shown_name(cx, stored.acl_id, MARTA) == "team"
+        assert acl_look_up.shown_name(cx, stored.acl_id, BORIS) == "Marta@Demo/team"
+        assert acl_look_up.shown_name(cx, stored.acl_id, MARTA) == "team"
         assert acls.look_up(cx, main.id, ["team"], BORIS) == {}
         assert acls.look_up(cx, main.id, ["of the house"], ROOT) == {"of the house": 4}
         odd = next(one for one in every if one.name == "0123456789abcdef")
-        assert acls.shown_name(cx, odd.id, ROOT) == odd.shown_id
+        assert acl_look_up.shown_name(cx, odd.id, ROOT) == odd.shown_id
         made = acls.add(cx, main.id, "team", BORIS, {}, now)
         assert made.id == 6
         assert made.shown_id not in {one.shown_id for one in every}

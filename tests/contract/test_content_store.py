@@ -1,4 +1,4 @@
-"""What every content store does: the built-in one with and without packs, and one without folders, as if elsewhere."""
+"""What every content store does: the built-in one with and without packs, a real store of S3, and one in memory."""
 
 import hashlib
 import tempfile
@@ -15,6 +15,7 @@ from muniment.repository.content.contract import PIECE, ContentStore, ContentWri
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.refusals import ContentDamaged
 from tests.clock import Clock
+from tests.s3 import S3Server
 
 
 class _Part:
@@ -104,10 +105,13 @@ class Elsewhere:
         return not self.kept
 
 
-@pytest.fixture(params=["files", "packs", "elsewhere"])
+@pytest.fixture(params=["files", "packs", "elsewhere", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> ContentStore:
     if request.param == "elsewhere":
         return Elsewhere()
+    if request.param == "s3":
+        server: S3Server = request.getfixturevalue("s3")
+        return server.store(tmp_path / "s3")
     return FileStore(tmp_path / "content", packing=Packing(65_536, clock) if request.param == "packs" else None)
 
 

@@ -6,7 +6,7 @@ is not known here fails. failures C2.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.clock import Instant
 from muniment.db import Database, TookTooLong
 from muniment.directory import memberships
 from muniment.directory.entries import editing, entries
@@ -21,13 +22,15 @@ from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints import collections
 from muniment.repository.filters import pages
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import checkins, checkouts, creation, objects, type_editing
+from muniment.repository.objects.checkins import CheckIn
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties import Given, PropertyDefinition
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.repositories import Repository
 from tests.house.test_docs import routes
 from tests.scenes import Loop, Site, World
 from tests.servers import Postgres, Sqlite
@@ -48,6 +51,14 @@ LISTS = {
     "/rest/repositories/{repository}/objects/{id}/contents": "objects",
     "/rest/repositories/{repository}/objects/{id}/parent-links": "objects",
     "/rest/repositories/{repository}/objects/{id}/similar": "objects",
+    "/rest/repositories/{repository}/objects/{id}/versions": "objects",
+    "/rest/repositories/{repository}/checked-out-objects": "objects",
+    "/rest/repositories/{repository}/relations": "relations",
+    "/rest/repositories/{repository}/relation-types": "relation_types",
+    "/rest/repositories/{repository}/objects/{id}/comments": "comments",
+    "/rest/repositories/{repository}/comments/{id}/replies": "comments",
+    "/rest/repositories/{repository}/objects/{id}/aspects": "members",
+    "/rest/repositories/{repository}/wastebasket": "wastebasket",
     "/rest/repositories/{repository}/acls": "acls",
     "/rest/repositories/{repository}/types": "object_types",
     "/rest/repositories/{repository}/supported-facets": "type_properties",
@@ -66,6 +77,8 @@ SHORT = {
     "/rest/repositories/{repository}/objects/{id}/contents",
     "/rest/repositories/{repository}/objects/{id}/parent-links",
     "/rest/repositories/{repository}/objects/{id}/similar",
+    "/rest/repositories/{repository}/objects/{id}/aspects",
+    "/rest/repositories/{repository}/relation-types",
     *(f"/rest/repositories/{{repository}}/{name}" for name in ("aspect-types", "lifecycles", "network-locations")),
 }
 """An object has one content, and lies in one folder. What is like it is one page. Some lists have no members."""
@@ -106,6 +119,7 @@ class Large:
         self.site = Site(world, "neutral", loop)
         self.http = self.site.http
         self.searches = {kind: self._save(kind) for kind in ("saved-searches", "search-templates")}
+        self.comment = self._relate()
         stored = self.http.put(
             f"{self.site.repository}/saved-searches/{self.searches['saved-searches']}/results",
             headers=self.site.bearer(world.reader),
@@ -118,6 +132,8 @@ class Large:
         chosen = self.document if "/objects/{id}" in template or kind == "{id}" else folder.get(kind, self.folder)
         if template.endswith(("folders/{id}", "cabinets/{id}")):
             chosen = self.folder
+        if "/comments/{id}" in template:
+            chosen = self.comment
         return template.format(
             repository=self.world.repository,
             id=chosen,
@@ -126,6 +142,8 @@ class Large:
             acl="public",
             other=self.tree,
             person="everyone@demo",
+            member="listed 001@demo",
+            relation_type="peer",
             search=self.searches["saved-searches"],
             template=self.searches["search-templates"],
         )
@@ -157,6 +175,23 @@ class Large:
         search_id: str = answer.json()["properties"]["r_object_id"]
         return search_id
 
+    def _relate(self) -> str:
+        """Relate objects, add types of relations, and comment on the document; give the id of a comment."""
+        site, comment = self.site, ""
+        writer = site.bearer()
+
+        def post(path: str, **properties: Any) -> str:
+            made = self.http.post(f"{site.repository}/{path}", json={"properties": properties}, headers=writer)
+            assert made.status_code == 201, made.text
+            return made.headers["Location"].rpartition("/")[2]
+
+        for number in range(4 * SIZE):
+            post("relations", relation_name="peer", parent_id=self.document, child_id=self.folder)
+            comment = post(f"objects/{self.document}/comments", content=f"remark {number}")
+        for number in range(4 * SIZE):
+            post(f"comments/{comment}/replies", content=f"answer {number}")
+        return comment
+
     def _fill(self) -> None:
         world = self.world
         boss, now = Principals(world.writer.id, administrator=True), world.clock()
@@ -165,7 +200,7 @@ class Large:
             acls.initialise(cx, repository.id, now)
             for number in range(60):
                 repositories.add(cx, f"other {number:03}", world.resource_id, "", now)
-                object_types.add_type(cx, repository.id, _with_property(number), now)
+                type_editing.add_type(cx, repository.id, _with_property(number), now)
                 shown = {world.reader.id: Permission.READ} if number % SEEN == 0 else {}
                 for kind in range(SEEN):
                     acls.add(cx, repository.id, f"acl {number:03} {kind}", boss, shown if kind == 0 else {}, now)
@@ -184,7 +219,15 @@ class Large:
             # All of one name, so that a page must go on within the name.
             keep([make("document", "same", self.folder, number % SEEN == 0) for number in range(CHILDREN)])
             keep([make("folder", f"folder {number:04}", self.tree, number % SEEN == 0) for number in range(CHILDREN)])
-            self.document = keep([make("document", "one", None, True)])[0]
+            self._discard(cx, repository, view, now)
+            self.document = last = keep([make("document", "one", None, True)])[0]
+            reader = Principals(world.reader.id, administrator=True)
+            for object_id in keep([make("document", "held", None, number % SEEN == 0) for number in range(8 * SEEN)]):
+                checkouts.check_out(cx, repository, reader, object_id, now)
+            checkouts.check_out(cx, repository, boss, last, now)
+            for number in range(8 * SEEN):
+                given: Mapping[str, Given] = {"acl_name": "public" if number % SEEN == 0 else "private"}
+                last = checkins.check_in(cx, view, last, CheckIn("next-minor", given, retain_lock=True), now).id
         world.catch_up()
         with world.directory_db.begin() as cx:
             partition = entries.find_partition(cx, world.names, world.partition)
@@ -194,6 +237,15 @@ class Large:
                 group = editing.add_group(cx, partition, f"group {number:03}", now)
                 for member in (user, group):
                     memberships.add_member(cx, everyone, member)
+
+    def _discard(self, cx: Connection, repository: Repository, view: RepositoryView, now: Instant) -> None:
+        """Delete many objects of others and a few of the reader's, each alone, into the wastebasket."""
+        deleter = Principals("deleter@demo", administrator=True)
+        for number in range(CHILDREN):
+            owner = self.world.reader.id if number % SEEN == 0 else self.world.writer.id
+            given = {"object_name": f"deleted {number % 7}", "acl_name": "private", "owner_name": owner}
+            made = creation.create_all(cx, view, [NewObject("document", given, None, None, None)], now)[0]
+            objects.delete(cx, repository, deleter, made.id, now, keep_days=30)
 
 
 @contextmanager
@@ -309,6 +361,9 @@ SELECTIONS = {
     "object_types": {"filter": "type_category=1", "sort": "name desc"},
     "type_properties": {"filter": "kind='string'", "sort": "name desc"},
     "members": {"filter": "mime_type!='image/gif' and name>'a'", "sort": "mime_type desc,name desc"},
+    "relations": {"filter": "relation_name='peer'", "sort": "relation_name desc"},
+    "comments": {"filter": "owner_name!='x'", "sort": "r_creation_date desc"},
+    "wastebasket": {"filter": "object_name >= 'a' and deleter!='nobody'", "sort": "owner_name,r_object_id desc"},
     "saved_searches": {"filter": "r_is_public=false or owner_name!='x'", "sort": "r_is_public,object_name desc"},
 }
 """For each table a filter and a sort, most of them by what no database index follows."""
@@ -419,10 +474,12 @@ def test_a_list_too_long_for_its_sort_or_filter_is_refused_by_name(
     """A shorter list, and one that is read in its own order, was only unlucky: asking again helps."""
     fetch = pages.fetch
 
-    def stopped(cx: Connection, members: Any, properties: Any, order: Any, stretch: Stretch, selection: Any) -> Any:
+    def stopped(
+        cx: Connection, members: Any, properties: Any, order: Any, stretch: Stretch, selection: Any, *further: Any
+    ) -> Any:
         if stretch.offset == 0:
             raise TookTooLong("Stopped.")
-        return fetch(cx, members, properties, order, stretch, selection)
+        return fetch(cx, members, properties, order, stretch, selection, *further)
 
     monkeypatch.setattr(pages, "fetch", stopped)
     name = (

@@ -17,7 +17,7 @@ from muniment.repository.cursors import CursorBinding, Part
 from muniment.repository.endpoints import positions
 from muniment.repository.importing import record
 from muniment.repository.importing.record import ImportRecord
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, object_types, type_editing
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
@@ -103,7 +103,7 @@ def test_a_resource_is_not_activated_admits_nobody_and_has_no_tokens(office: Off
 
 def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     """Keep some of everything in a repository; give the link, the cursor and the position that its callers have."""
-    object_types.add_type(cx, one.id, ObjectType("report", "document"), now)
+    type_editing.add_type(cx, one.id, ObjectType("report", "document"), now)
     acls.add(cx, one.id, "papers", MARTA, {"world": Permission.READ}, now)
     view = RepositoryView.read(cx, one, MARTA)
     news = [NewObject("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
@@ -129,7 +129,7 @@ def test_a_repository_holds_nothing_and_opens_nothing_sealed_for_the_former(
         link, cursor, position = fill(cx, first, now)
     with repository_db.begin() as cx:
         removal.close(cx, first, with_everything=True)
-        while removal.remove_objects(cx, first, 2):
+        while removal.remove_objects(cx, first, 2).number:
             pass
         removal.finish(cx, first)
     with repository_db.begin() as cx:

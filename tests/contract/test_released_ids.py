@@ -28,8 +28,9 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import creation, object_ids, objects
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects import creation, inventory, object_ids, objects, usage
+from muniment.repository.objects.object_types import BUILT_IN_TYPES, Catalogue
+from muniment.repository.objects.usage import Amount
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.repositories import Repository
@@ -96,18 +97,34 @@ class Folder:
             command.upgrade(config, "0008")
             connection.commit()
         self.cabinet: str | None = None
-        # While objects are made with today's code:
-        self._alter("repositories", "ADD COLUMN language VARCHAR(20) NOT NULL DEFAULT ''")
+        self._alter(
+            "repositories", "ADD COLUMN language VARCHAR(20) NOT NULL DEFAULT ''"
+        )  # while it is made with today's code
         with self.database.begin() as cx:
             self.repository: Repository = repositories.add(cx, "main", "11111111-1111-1111-1111-111111111111", "", now)
             acls.initialise(cx, self.repository.id, now)
-        self._rename_revision("version", "revision")
-        self._alter("objects", "ADD COLUMN folded TEXT")
-        with patch.object(object_ids, "make", former_id):
-            self.made = [self.make(KINDS[number % 4]) for number in range(12)]
-        self._rename_revision("revision", "version")
-        self._alter("objects", "DROP COLUMN folded")
         self._alter("repositories", "DROP COLUMN language")
+        self.made = [self._insert(KINDS[number % 4]) for number in range(12)]
+
+    def _insert(self, type_name: str) -> str:
+        """Insert the row of an object as the releases before did, a second after the one before."""
+        self.now += SECOND
+        row = (
+            "INSERT INTO objects (id, repository_id, type, name, owner, owner_key, acl_id, folder_id, created, creator,"
+            " modified, modifier, version, properties, media_type, content_size) VALUES (:id, :repository, :type,"
+            " 'pump', :owner, :key, :acl, :folder, :now, :owner, :now, :owner, 1, '{}', '', 0)"
+        )
+        with self.database.begin() as cx:
+            count: int = cx.execute(sa.text("SELECT count(*) FROM objects")).scalar_one()
+            object_id = former_id(cx, BUILT_IN_TYPES, type_name, count + 1)
+            values = {"id": object_id, "repository": self.repository.id, "type": type_name, "owner": MARTA.id}
+            values |= {"key": MARTA.key, "acl": acls.built_in(cx, self.repository.id, acls.PRIVATE, self.now)}
+            folder = self.cabinet if type_name == "folder" else None
+            cx.execute(sa.text(row), values | {"folder": folder, "now": self.now})
+            usage.count(cx, {MARTA.key: Amount(1, 0)}, None)
+            changes.note_all(cx, self.repository.id, [object_id], "created", self.now)
+        self.cabinet = self.cabinet or object_id
+        return object_id
 
     def make(self, type_name: str = "document") -> str:
         """Make an object without content, a second after the one before."""
@@ -118,9 +135,6 @@ class Folder:
             made = creation.create(cx, view, type_name, given, place, None, self.now)
         self.cabinet = self.cabinet or made.id
         return made.id
-
-    def _rename_revision(self, before: str, after: str) -> None:
-        self._alter("objects", f"RENAME COLUMN {before} TO {after}")
 
     def _alter(self, table: str, how: str) -> None:
         with self.database.begin() as cx:
@@ -156,7 +170,7 @@ def test_ids_of_a_released_folder_stay_and_no_new_one_equals_one_of_them(folder:
             stored, _ = objects.read(cx, folder.repository, each.upper(), MARTA, kind)
             assert (stored.id, object_ids.kind_of(each)) == (each, kind)
             assert re.fullmatch("0[89bc][0-9a-f]{14}", each)
-        every = objects.every(cx, folder.repository.id, 0, 100)
+        every = inventory.every(cx, folder.repository.id, 0, 100)
     assert [stored.id for stored in every] == folder.made + new
     assert [stored.seq for stored in every] == list(range(1, 53))
     with folder.database.begin() as cx:

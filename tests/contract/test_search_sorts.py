@@ -16,12 +16,13 @@ from muniment.db import Database
 from muniment.repository.aql.tree import Query, SortCriterion
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects import lists, object_types, objects, table
+from muniment.repository.objects import inventory, lists, table, type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import Given, PropertyDefinition
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotSearchable
 from muniment.repository.search import results, sorting
 from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import SearchQuestion
@@ -98,7 +99,7 @@ def test_a_list_and_a_search_have_one_order(walkers: Walkers) -> None:
         "subject desc,r_modify_date",
         "r_modify_date desc,object_name",
         "r_full_content_size,owner_name,r_object_id desc",
-        "r_object_type,a_content_type,i_folder_id,r_creation_date desc",
+        "r_object_type,a_content_type,r_creation_date desc",
     ):
         listed = walkers.get("marta", f"{here}/search?sort={sort}")
         assert len(ids(listed)) == len(TITLES)
@@ -202,7 +203,7 @@ VALUES: dict[str, list[Any]] = {
     "other": [f"09000000000000{number:02x}" for number in range(4)],
 }
 KEYS = [*VALUES, "object_name", "owner_name", "r_object_type", "r_object_id", "r_modify_date", "r_full_content_size"]
-KEYS += ["i_folder_id", "a_content_type", "r_modifier", "r_creator_name"]
+KEYS += ["a_content_type", "r_modifier", "r_creator_name"]
 
 
 @pytest.fixture
@@ -210,7 +211,7 @@ def filled(repository_db: Database, now: Instant, tmp_path: Path) -> Iterator[Sh
     """Objects with values of every kind or without, written to the index in several commits."""
     shelf, chance = Shelf(repository_db, tmp_path, now), random.Random(53)
     with repository_db.begin() as cx:
-        object_types.add_type(cx, shelf.repository.id, FORM, now)
+        type_editing.add_type(cx, shelf.repository.id, FORM, now)
     cabinet = shelf.create({"object_name": "c"}, MARTA, "cabinet").id
     for number in range(60):
         given = {name: chance.choice(values) for name, values in VALUES.items() if chance.random() < 0.7}
@@ -235,7 +236,7 @@ def both_ways(shelf: Shelf, caller: Principals, sorts: list[SortCriterion]) -> t
     with shelf.database.read() as cx:
         view, memory = RepositoryView.read(cx, shelf.repository, caller), SearchMemory()
         search = results.prepare(cx, snapshot, shelf.repository, caller, question, shelf.now, 100, memory)
-        ids = {summary.seq: key for key, summary in objects.summaries(cx, shelf.repository.id, every_id(cx)).items()}
+        ids = {summary.seq: key for key, summary in inventory.summaries(cx, shelf.repository.id, every_id(cx)).items()}
         by_database: list[str] = []
         by_index: list[str] | None = []
         for offset in (0, 1, 9, 40):
@@ -264,13 +265,15 @@ def test_the_index_and_the_database_know_one_order(filled: Shelf, seed: int) -> 
 
 
 def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(filled: Shelf) -> None:
-    for name in ("r_creation_date", "acl_name", "keywords", "r_index_status", "unheard_of"):
+    for name in ("r_creation_date", "acl_name", "keywords", "i_folder_id", "unheard_of"):
         snapshot = filled.index.snapshot()
         with filled.database.read() as cx:
             question = SearchQuestion(Query(), 1, 5)
             search = results.prepare(cx, snapshot, filled.repository, MARTA, question, filled.now, 9, SearchMemory())
             search = msgspec.structs.replace(search, limit=5)
             assert sorting.answer(snapshot, search, [SortCriterion(name)], filled.view(MARTA).catalogue) is None
+            with pytest.raises(NotSearchable):
+                sorting.answer(snapshot, search, [SortCriterion("r_index_status")], filled.view(MARTA).catalogue)
 
 
 def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:
@@ -287,8 +290,8 @@ def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(fill
     by_index, by_database = both_ways(filled, MARTA, sorts)
     assert by_index is None
     with filled.database.read() as cx:
-        wholes = [objects.rows(cx, filled.repository.id, [each])[each].properties["whole"] for each in by_database[:3]]
-    assert wholes == [[3], [2], [1]]
+        by_id = [inventory.rows(cx, filled.repository.id, [each])[each] for each in by_database[:3]]
+    assert [each.properties["whole"] for each in by_id] == [[3], [2], [1]]
 
 
 @pytest.mark.parametrize("caller", [MARTA, ADMIN])

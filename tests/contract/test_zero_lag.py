@@ -9,7 +9,7 @@ import pytest
 from muniment.db import Database
 from muniment.repository import marks
 from muniment.repository.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.permissions import acls
@@ -117,7 +117,7 @@ def test_a_new_property_counts_at_once(shelf: Shelf) -> None:
         shelf.find(MARTA, asked)
     with shelf.database.begin() as cx:
         kind = ObjectType("well", "document", (PropertyDefinition("depth", "integer"),))
-        object_types.add_type(cx, shelf.repository.id, kind, shelf.now)
+        type_editing.add_type(cx, shelf.repository.id, kind, shelf.now)
     assert shelf.find(MARTA, asked) == []
 
 

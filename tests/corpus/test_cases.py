@@ -19,7 +19,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import Given, PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
@@ -139,7 +139,7 @@ def furnish(shelf: Shelf, world: WorldFile) -> None:
                 PropertyDefinition(each, kind[0], repeating=isinstance(properties[each], list))
                 for each, kind in kinds.items()
             )
-            object_types.add_type(
+            type_editing.add_type(
                 cx, shelf.repository.id, ObjectType(name, parent or "document", definitions), shelf.now
             )
         for name, listed in world.acls.items():

@@ -385,6 +385,7 @@ def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: 
     framed.close()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("width", "scheme"), looks(DESK))
 def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) -> None:
     context = place.browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -14,7 +14,7 @@ from tests.e2e.pages import BLOCK, COMMAND, commands, run, shape
 from tests.house.sources import ROOT
 from tests.servers import free_port
 
-PAGES = ("README.md", "docs/first-day.md")
+PAGES = ("README.md", pytest.param("docs/first-day.md", marks=pytest.mark.campaign))
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -63,7 +63,7 @@ MEANT_BIRDS = JudgedSet(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.skipif(find_spec("ir_measures") is None, reason="ir-measures has no wheel for this machine")
 def test_a_set_is_asked_by_meaning_of_a_served_house(tmp_path: Path) -> None:
     try:

@@ -32,9 +32,10 @@ NOT_OVER_HTTP = {
     directory_refusals.UnknownPartition,
     directory_refusals.UnknownSession,
     directory_refusals.WrongPartition,
+    repository_refusals.BadExport,
     repository_refusals.BadTypesFile,
 }
-"""Refusals that only the command line meets: entries, resources and types are made there."""
+"""Refusals that only the command line meets: entries, resources and types are made there, and exports imported."""
 
 
 def _nothing() -> Any:

@@ -99,7 +99,7 @@ def test_logrotate_renames_the_file_of_events_and_makes_no_new_one(tmp_path: Pat
     assert rotated.read_text() == '{"event":"sign-in"}\n'
 
 
-@pytest.mark.parametrize("name", ["muniment.toml", "names-of-the-field.toml"])
+@pytest.mark.parametrize("name", ["muniment.toml", "content-in-s3.toml", "names-of-the-field.toml"])
 def test_the_settings_are_settings(name: str) -> None:
     settings.read(EXAMPLES / name, {}, file_must_exist=True)
 

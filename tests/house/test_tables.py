@@ -3,6 +3,8 @@
 import ast
 import importlib
 import re
+import subprocess
+import sys
 from functools import cache
 from typing import NamedTuple
 
@@ -110,6 +112,17 @@ def test_a_migrated_database_is_at_this_releases_schema(
     half: Half, directory_db: Database, repository_db: Database
 ) -> None:
     schema.check_schema(directory_db if half == "directory" else repository_db, half)
+
+
+def test_the_command_that_removes_a_repository_knows_every_table() -> None:
+    """In a process of its own, which has loaded nothing else."""
+    program = (
+        "from muniment.cli.repository import repositories; from muniment.db import repository_tables; "
+        "repositories.declare_tables(); print(*repository_tables.tables)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    _import_all()
+    assert set(printed.split()) == set(db.repository_tables.tables)
 
 
 def _import_all() -> None:

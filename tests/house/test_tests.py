@@ -17,6 +17,8 @@ SLEEPS = {
     "contract/test_grants_races.py": "chance decides who comes first",
     "contract/test_guard_races.py": "time passes between a question and its answer, and one comes later than the other",
     "contract/test_listener.py": "a caller pauses for longer than a connection without requests is kept",
+    "contract/test_content_in_s3.py": "a process forbids removals until it is killed",
+    "e2e/test_content_in_s3.py": "chance decides when a process is killed",
     "e2e/test_kills.py": "chance decides when a process is killed",
     "e2e/test_serve.py": "a caller goes on with a body for long, a byte at a time",
     "unit/cli/test_index_pace.py": "an index is slow",

@@ -40,8 +40,8 @@ def test_ours_2_an_object_is_put_into_a_folder_moved_and_taken_out(site: Site) -
     assert made.headers["Location"] == f"{site.base}{site.repository}{links}/{first}"
     assert (made.json()["parent-id"], made.json()["child-id"]) == (first, object_id)
     assert children(site, first) == children(site, first, "child-links") == ["wanderer"]
-    again = post(site, links, reference(site, second, "cabinets"))
-    assert (again.status_code, again.json()["code"]) == (400, "E_NOT_OFFERED_YET")
+    again = post(site, links, reference(site, first, "cabinets"))
+    assert (again.status_code, again.json()["code"]) == (400, "E_INVALID_ATTR_VALUE")
     moved = site.http.put(
         f"{site.repository}{links}/{first}", json=reference(site, second, "folders"), headers=site.bearer()
     )

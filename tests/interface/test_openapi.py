@@ -135,11 +135,15 @@ def test_what_is_answered_fits_it(site: Site, document: dict[str, Any]) -> None:
         f"{shown}/objects/{{id}}/contents/content": f"{below}/objects/{made}/contents/content",
         f"{shown}/objects/{{id}}/index-status": f"{below}/objects/{made}/index-status",
         f"{shown}/objects/{{id}}/permission-set": f"{below}/objects/{made}/permission-set",
+        f"{shown}/objects/{{id}}/permissions": f"{below}/objects/{made}/permissions",
         f"{shown}/acls": f"{below}/acls",
         f"{shown}/acls/{{acl}}": f"{below}/acls/public",
         f"{shown}/types": f"{below}/types",
         f"{shown}/formats/{{format}}": f"{below}/formats/pdf",
         f"{shown}/types/{{name}}": f"{below}/types/{site.type('document')}",
+        f"{shown}/relation-types/{{relation_type}}": f"{below}/relation-types/{site.names.type_prefix}peer",
+        f"{shown}/objects/{{id}}/comments": f"{below}/objects/{made}/comments",
+        f"{shown}/batch-capabilities": f"{below}/batch-capabilities",
         "/health/live": "/health/live",
     }
     for path, address in asked.items():
@@ -171,6 +175,7 @@ def test_what_the_directory_answers_fits_it(site: Site, document: dict[str, Any]
 def test_every_parameter_it_lists_is_known_to_its_address(site: Site, document: dict[str, Any]) -> None:
     things = {"repository": site.world.repository, "id": site.create("asked about", b"x"), "acl": "public"}
     things |= {"name": site.type("document"), "person": site.world.writer.id, "other": site.cabinet(site.world.word())}
+    things |= {"relation_type": f"{site.names.type_prefix}peer"}
     things |= {"search": "5300000000000000", "template": "5400000000000000"}
     for path, item in document["paths"].items():
         if not path.startswith(f"/{site.names.prefix}/") or "get" not in item:

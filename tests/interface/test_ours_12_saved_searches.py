@@ -309,6 +309,13 @@ def _unscored(feed: httpx.Response) -> bytes:
     return re.sub(rb"<relevance:score>[^<]*<", b"<", feed.content)
 
 
+def test_ours_12_a_cursor_that_leads_nowhere_is_refused_as_at_any_search(site: Site, saved: Saved) -> None:
+    execution = f"{link(saved.make(query(site, 'pump')), 'self')}/execution"
+    refused = saved.send("GET", execution, params={"cursor": "x"})
+    assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_SEARCH")
+    assert refused.json()["message"] == saved.send("GET", f"{site.repository}/search?cursor=x").json()["message"]
+
+
 def test_ours_12_it_is_a_feed_to_subscribe_to(site: Site, saved: Saved) -> None:
     word = site.world.word()
     site.create(f"{word} one", person=saved.person)

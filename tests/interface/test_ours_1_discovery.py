@@ -10,7 +10,7 @@ import lxml.etree
 import msgspec
 import pytest
 
-from muniment.repository.endpoints import routes
+from muniment.repository.endpoints import operations, routes
 from muniment.repository.options import RepositoryNames
 from tests.house.sources import ROOT
 from tests.scenes import Loop, Site
@@ -129,15 +129,15 @@ def test_ours_1_a_repository_names_its_server(site: Site) -> None:
 
 
 def test_ours_1_a_repository_links_each_address_it_offers_and_nothing_else(site: Site) -> None:
-    below = [address.path.removeprefix(f"{routes.BELOW}/") for address in routes.table(site.names).addresses]
+    below = [address.path.removeprefix(f"{operations.BELOW}/") for address in routes.table(site.names).addresses]
     offered = {path for path in below if "/" not in path and "{" not in path}
     assert {"search", "cabinets", "types", "acls", "objects"} <= offered
     links = repository(site).json()["links"]
     assert {link["rel"].rpartition("/")[2] for link in links} == {
-        {"currentuser": "current-user"}.get(name, name) for name in offered | {"self"}
+        {"currentuser": "current-user"}.get(name, name) for name in offered | {"self", "dql"}
     }
     for link in links:
-        template = link["rel"].endswith("/search")
+        template = link["rel"].endswith(("/search", "/dql", "/object-by-path"))
         address = link["hreftemplate" if template else "href"].partition("{")[0]
         assert ("hreftemplate" in link) == template
         assert site.http.request("OPTIONS", address).status_code == 204

@@ -45,7 +45,9 @@ ERRORS |= {"application/home+xml": "application/xml", "application/home+json": "
 
 LISTS = {"repositories", "cabinets", "folders", "documents", "objects", "contents", "parent-links", "child-links"}
 LISTS |= {"acls", "types", "users", "groups", "saved-searches", "search-templates", "supported-facets", "results"}
-LISTS |= {"similar", "formats", "aspect-types", "lifecycles", "network-locations"}
+LISTS |= {"similar", "formats", "aspect-types", "lifecycles", "network-locations", "wastebasket", "object-by-path"}
+LISTS |= {"relations", "relation-types", "comments", "replies", "aspects"}
+LISTS |= {"versions", "checked-out-objects"}
 SEARCHES = {"search", "execution"}
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody, whatever they show."""
@@ -53,7 +55,10 @@ OPEN = {"/services", "/product-info", "/repositories"}
 FOR_ADMINISTRATORS = {"index-report"}
 """What the writer, who asks here, is refused."""
 
-NAMED = {"{acl}", "{person}"}
+BY_ADMINISTRATORS = {"{person}", "{member}"}
+"""Ends of what the writer may not delete, because administrators of the directory may."""
+
+NAMED = {"{acl}", "{person}", "{member}"}
 """Ends of a path that may be a whole name: whether one has it is nothing for a stranger, who is refused as he asks."""
 
 GOOD = ("bearer", "basic", "ticket", "cookie and CSRF")
@@ -70,7 +75,7 @@ class Cell(NamedTuple):
 
 def expected(method: str, path: str, accept: str | None, suffix: str, credential: str) -> Cell:
     """Say what is in a cell."""
-    is_bytes, end = path.endswith("/content-media"), path.rpartition("/")[2]
+    is_bytes, end = path.endswith(("/content-media", "/archived-contents")), path.rpartition("/")[2]
     known = best(ERRORS, accept, suffix)
     if suffix and is_bytes:
         return Cell(404, ERRORS[best(ERRORS, accept, "") or THINGS[0]])
@@ -78,9 +83,12 @@ def expected(method: str, path: str, accept: str | None, suffix: str, credential
         unread = suffix and end in NAMED
         return Cell(401, ERRORS[best(ERRORS, accept, "") or THINGS[0]] if unread else ERRORS[known or THINGS[0]])
     if method == "DELETE":
-        return Cell(404, ERRORS[known or THINGS[0]])
+        by_administrators = end in BY_ADMINISTRATORS or path.endswith("/types/{name}")
+        return Cell(403 if by_administrators else 404, ERRORS[known or THINGS[0]])
+    if is_bytes and method == "POST":
+        return Cell(400, ERRORS[known or THINGS[0]])
     if is_bytes:
-        return Cell(200, "text/plain")
+        return Cell(200, "application/zip" if end == "archived-contents" else "text/plain")
     chosen = best(offered(method, end), accept, suffix)
     if chosen is None:
         return Cell(406, ERRORS[known or THINGS[0]])
@@ -92,7 +100,7 @@ def answered(method: str, end: str) -> int:
     """Say what the writer gets, whose bodies are cut off."""
     if end in FOR_ADMINISTRATORS:
         return 403
-    if method == "GET" or end == "results":
+    if method == "GET" or end in {"results", "content", "lock"}:
         return 200
     return 201 if end == "contents" else 400
 
@@ -156,6 +164,8 @@ class Matrix:
             "wrong cookie": {"cookie": "__Host-muniment_ticket=stale", csrf: token},
             "cookie and wrong CSRF": {**cookie, csrf: token[::-1]},
         }
+        lock = self.things.url("/repositories/{repository}/objects/{id}/lock", "")
+        assert self.ask("PUT", lock, self.headers["bearer"]).status == 200  # so that a check-in is read
 
     def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Outcome:
         """Send one request."""
@@ -165,7 +175,8 @@ class Matrix:
         """Fill in the open parts of a path; what is to be deleted is not there."""
         if method != "DELETE":
             return self.things.url(path, suffix)
-        nothing = dict.fromkeys(("id", "other", "acl", "search", "template"), "0900000000000000")
+        parts = ("id", "other", "acl", "search", "template", "relation_type", "name", "person", "member")
+        nothing = dict.fromkeys(parts, "0900000000000000")
         return f"/{self.site.names.prefix}" + path.format(repository=self.site.world.repository, **nothing) + suffix
 
 
@@ -189,7 +200,8 @@ def matrix(world: World, loop: Loop) -> Iterator[Matrix]:
 @pytest.mark.parametrize(("method", "path"), ROWS)
 def test_every_cell_has_its_status_and_its_media_type(matrix: Matrix, method: str, path: str) -> None:
     wrong = list[str]()
-    kinds = {"search": "application/xml", "explanation": "application/xml", "contents": "text/plain"}
+    kinds = {"search": "application/xml", "explanation": "application/xml"}
+    kinds |= {"contents": "text/plain", "content": "text/plain"}
     body = b"" if method in {"GET", "DELETE"} else b"{"
     kind = {"content-type": kinds.get(path.rpartition("/")[2], "application/json")} if body else {}
     for credential, suffix, accept in cells():

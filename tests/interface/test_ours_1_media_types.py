@@ -10,9 +10,11 @@ import lxml.etree
 import pytest
 
 from muniment.repository import repositories
-from muniment.repository.endpoints import routes, spelling
+from muniment.repository.endpoints import operations, routes, spelling
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.objects import objects
 from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions.principals import Principals
 from muniment.web.addresses import SUFFIXES, Address, AddressTable
 from tests.interface.test_bad_input import is_repository
 from tests.scenes import Site
@@ -31,9 +33,9 @@ WRITTEN = [
     (method, address.path)
     for address in NEUTRAL.addresses
     for method, operation in address.operations.items()
-    if operation.body and not address.path.endswith("/contents")
+    if operation.body and not address.path.endswith(("/contents", "/contents/content", "/versions"))
 ]
-"""Every method that reads a document; an object's content is any bytes."""
+"""Every method that reads a document; an object's content is any bytes, and so may be what is checked in."""
 
 
 class Things:
@@ -43,6 +45,7 @@ class Things:
         self.site = site
         self.table: AddressTable[RepositoryContext] = routes.table(site.names)
         cabinet = site.cabinet("with everything")
+        self._made("cabinets", site.world.writer.name)
         folder = self._made(f"folders/{cabinet}/folders", "a folder")
         document = self._made(f"folders/{folder}/documents", "a document")
         kept = site.http.post(
@@ -52,8 +55,19 @@ class Things:
         )
         assert kept.status_code == 201, kept.text
         self._ids = {"cabinets": cabinet, "folders": folder, "documents": document, "objects": document}
+        for _ in range(2):
+            self._made(f"folders/{folder}/documents", "twin")
+        self._ids["wastebasket"] = self._made("objects", "deleted")
+        with site.world.repository_db.begin() as cx:
+            repository = repositories.find(cx, site.world.repository)
+            administrator = Principals("admin@directory.admin", administrator=True)
+            gone, now = self._ids["wastebasket"], site.world.clock()
+            objects.delete(cx, repository, administrator, gone, now, keep_days=30)
         self._search = self._saved("saved-searches", "query-document")
         self._template = self._saved("search-templates", "query-document-template")
+        ends = {"relation_name": f"{site.names.type_prefix}peer", "parent_id": document, "child_id": folder}
+        self._ids["relations"] = self._posted("relations", ends)
+        self._ids["comments"] = self._posted(f"objects/{document}/comments", {"content": "a comment"})
         stored = site.http.put(f"{site.repository}/saved-searches/{self._search}/results", headers=site.bearer())
         assert stored.status_code == 200, stored.text
 
@@ -64,6 +78,14 @@ class Things:
         assert made.status_code == 201, made.text
         object_id: str = made.json()["properties"]["r_object_id"]
         return object_id
+
+    def _posted(self, path: str, properties: Mapping[str, str]) -> str:
+        made = self.site.http.post(
+            f"{self.site.repository}/{path}", json={"properties": properties}, headers=self.site.bearer()
+        )
+        assert made.status_code == 201, made.text
+        made_id: str = made.json()["properties"][f"{self.site.names.system_property_prefix}object_id"]
+        return made_id
 
     def _saved(self, path: str, document: str) -> str:
         fulltext = {"expression-type": "fulltext", "value": "words", "template": True}
@@ -82,12 +104,19 @@ class Things:
 
     def url(self, path: str, suffix: str = "") -> str:
         """Fill in the open parts of a path, and say in the query what the address cannot do without."""
-        kind = path.removeprefix(routes.BELOW).split("/")[1] if "{id}" in path else ""
+        kind = path.removeprefix(operations.BELOW).split("/")[1] if "{id}" in path else ""
         parts = {"repository": self.site.world.repository, "id": self._ids.get(kind, ""), "acl": "public"}
-        parts["person"] = self.site.world.writer.id if kind == "" and "/users/" in path else "everyone@demo"
+        in_group = "/groups/{person}/" in path
+        parts["person"] = self.site.world.writer.id if "/users/{person}" in path else "everyone@demo"
+        if in_group:
+            parts["person"] = "writers@demo" if "/users" in path else "everyone@demo"
+        parts["member"] = self.site.world.writer.id if "/users/" in path else "writers@demo"
         parts |= {"search": self._search, "template": self._template, "format": "pdf"}
+        parts["relation_type"] = f"{self.site.names.type_prefix}peer"
         parts["other"] = self._ids["folders" if kind == "objects" else "objects"]
         query = f"?object={self._ids['documents']}" if path.endswith("/explanation") else ""
+        query = "?path=/with everything/a folder/twin" if path.endswith("/object-by-path") else query
+        query = f"?object-id={self._ids['documents']}" if path.endswith("/archived-contents") else query
         return f"/{self.site.names.prefix}{path.format(**parts, name=self.site.type('document'))}{suffix}{query}"
 
     def media_types(self, path: str) -> Mapping[str, object]:
@@ -103,7 +132,10 @@ def things(site: Site) -> Things:
 def test_the_table_has_the_addresses_that_are_asked() -> None:
     assert len(READ) > 15
     assert len(WRITTEN) > 8
-    assert set(PATHS) - set(SUFFIXED) == {f"{routes.BELOW}/objects/{{id}}/content-media"}
+    assert set(PATHS) - set(SUFFIXED) == {
+        f"{operations.BELOW}/objects/{{id}}/content-media",
+        f"{operations.BELOW}/archived-contents",
+    }
 
 
 @pytest.mark.parametrize("path", READ)
@@ -129,7 +161,12 @@ def test_ours_1_without_accept_json_is_answered_and_a_search_answers_atom(
     del request.headers["Accept"]
     answer = site.http.send(request)
     searches = {"/search": spelling.ATOM, "/execution": spelling.ATOM}
-    expected = {**searches, "/services": "application/home+json", "/content-media": "text/plain"}
+    expected = {
+        **searches,
+        "/services": "application/home+json",
+        "/content-media": "text/plain",
+        "/archived-contents": "application/zip",
+    }
     last = f"/{path.rpartition('/')[2]}"
     assert answer.headers["content-type"] == expected.get(last, f"{site.names.media_type}+json")
 
@@ -139,7 +176,7 @@ def test_ours_1_an_accept_that_cannot_be_met_is_406_with_the_error_document(
     site: Site, things: Things, path: str
 ) -> None:
     answer = site.http.get(things.url(path), headers=site.bearer() | {"Accept": "image/png, application/*;q=0"})
-    if path.endswith("/content-media"):
+    if path.endswith(("/content-media", "/archived-contents")):
         assert answer.status_code == 200
     else:
         assert answer.status_code == 406
@@ -182,7 +219,7 @@ def test_ours_1_a_suffix_of_what_is_not_there_writes_the_refusal(site: Site) -> 
 
 
 def test_ours_1_content_has_no_suffix(site: Site, things: Things) -> None:
-    media = things.url(f"{routes.BELOW}/objects/{{id}}/content-media")
+    media = things.url(f"{operations.BELOW}/objects/{{id}}/content-media")
     assert site.http.get(media, headers=site.bearer()).content == b"some words"
     assert site.http.get(f"{media}.json", headers=site.bearer()).status_code == 404
 
@@ -278,4 +315,5 @@ def test_ours_1_options_of_an_address_that_nothing_answers_is_404(site: Site) ->
 def test_every_open_part_at_the_end_of_a_path_is_an_id_or_has_a_finder() -> None:
     """Names of types and formats hold no dot, an id is hexadecimal; whatever else ends a path may be ``x.json``."""
     ends = {path.rpartition("{")[2].removesuffix("}") for path in SUFFIXED if path.endswith("}")}
-    assert ends - NEUTRAL.finders.keys() == {"format", "id", "name", "other", "search", "template"}
+    plain = {"format", "id", "name", "other", "relation_type", "search", "template"}
+    assert ends - NEUTRAL.finders.keys() == plain

@@ -76,7 +76,7 @@ def test_ours_1_a_page_of_another_origin_reads_nothing(sites: Sites, origin: str
 
 def test_ours_1_a_preflight_names_the_methods_of_its_address(sites: Sites) -> None:
     served = sites(f"repository.cors_origins={APP}", "repository.cors_seconds=60")
-    for path, methods in (("/objects/x", "DELETE, GET, HEAD, OPTIONS, POST"), ("/types.json", "GET, HEAD, OPTIONS")):
+    for path, methods in (("/objects/x", "DELETE, GET, HEAD, OPTIONS, POST"), ("/formats.json", "GET, HEAD, OPTIONS")):
         wanted = "authorization, content-type, muniment-position"
         answer = preflight(
             served, served.repository + path, APP, "DELETE", **{"Access-Control-Request-Headers": wanted}

@@ -34,7 +34,8 @@ def strict(site: Site, loop: Loop) -> Iterator[Site]:
 
 def url(site: Site, path: str) -> str:
     """An address of nothing: the query is read before anything is looked up."""
-    parts = dict.fromkeys(("id", "acl", "format", "name", "other", "person", "search", "template"), "x")
+    names = ("id", "acl", "format", "name", "other", "person", "member", "relation_type", "search", "template")
+    parts = dict.fromkeys(names, "x")
     parts["repository"] = site.world.repository
     return f"/{site.names.prefix}{path.format(**parts)}"
 
@@ -85,13 +86,6 @@ def test_ours_1_a_posted_search_says_its_query_in_the_document(site: Site) -> No
     answer = site.post_search(site.aql(fulltext("words")), {"q": "words"})
     assert answer.status_code == 400
     assert "query document" in is_repository(answer, site)
-
-
-def test_ours_1_dql_is_refused_until_it_is_offered(site: Site) -> None:
-    answer = site.http.get(site.repository, params={"dql": "select * from dm_document"}, headers=site.bearer())
-    assert answer.status_code == 400
-    assert answer.json()["code"] == "E_NOT_OFFERED_YET"
-    assert "'dql'" in is_repository(answer, site)
 
 
 def test_ours_1_what_is_ignored_is_named_safely_and_shortly(site: Site) -> None:

@@ -7,7 +7,7 @@ import lxml.etree
 import pytest
 
 from muniment.repository import repositories
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from tests.interface.test_bad_input import is_repository
@@ -316,7 +316,7 @@ def test_ours_5_truth_values_numbers_and_dates_of_custom_types_compare_by_kind(s
     )
     with world.repository_db.begin() as cx:
         repository = repositories.find(cx, world.repository)
-        object_types.add_type(cx, repository.id, ObjectType(kind, "document", properties), world.clock())
+        type_editing.add_type(cx, repository.id, ObjectType(kind, "document", properties), world.clock())
     cabinet_id = site.cabinet(word)
     rows = [(True, 1.5, ["2024-01-31", "2026-01-01"]), (False, 2, []), (None, None, None)]
     for at, (draft, weight, dates) in enumerate(rows):

@@ -10,7 +10,7 @@ import lxml.etree
 import pytest
 
 from muniment.repository import repositories
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from tests.scenes import Loop, Site, World
@@ -298,7 +298,7 @@ def add_type(several: Several, repository: str, kinds: dict[str, PropertyKind]) 
     properties = tuple(PropertyDefinition(each, kind) for each, kind in kinds.items())
     with world.repository_db.begin() as cx:
         found = repositories.find(cx, repository)
-        object_types.add_type(cx, found.id, ObjectType(name, "document", properties), world.clock())
+        type_editing.add_type(cx, found.id, ObjectType(name, "document", properties), world.clock())
     return name
 
 

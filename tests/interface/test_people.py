@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import lxml.etree
 
-from muniment.directory import resources
+from muniment.directory import administration, resources
 from tests.scenes import Person, Site
 
 
@@ -111,3 +112,67 @@ def test_ours_9_users_are_filtered_sorted_and_inlined(site: Site) -> None:
     assert [entry["title"] for entry in second["entries"]] == [min(people)]
     refused = site.http.get(f"{site.repository}/users", params={"filter": "password='x'"}, headers=site.bearer())
     assert (refused.status_code, refused.json()["code"]) == (400, "E_INVALID_ATTR_NAME")
+
+
+def make_cabinet(site: Site, owner: Person, name: str, viewer: Person | None = None) -> str:
+    """Make a cabinet that the viewer may browse, too."""
+    made = site.http.post(
+        f"{site.repository}/cabinets", json={"properties": {"object_name": name}}, headers=site.bearer(owner)
+    )
+    assert made.status_code == 201, made.text
+    cabinet_id: str = made.json()["properties"]["r_object_id"]
+    levels = {owner: "Delete"} | ({viewer: "Browse"} if viewer else {})
+    permitted = [{"accessor": person.id, "basic-permission": level} for person, level in levels.items()]
+    address = f"{site.repository}/objects/{cabinet_id}/permission-set"
+    assert site.http.put(address, json={"permitted": permitted}, headers=site.bearer(owner)).status_code == 200
+    return cabinet_id
+
+
+def missing_home(site: Site, user: Person, asker: Person, code: str = "E_UNKNOWN_OBJECT") -> str:
+    refused = site.http.get(f"{site.repository}/users/{user.id}/home", headers=site.bearer(asker))
+    assert (refused.status_code, refused.json()["code"]) == (404, code)
+    message: str = refused.json()["message"]
+    return message
+
+
+def test_ours_9_the_home_of_a_user_is_the_oldest_cabinet_that_they_own_and_that_has_their_name(site: Site) -> None:
+    owner, reader = site.world.person(), site.world.reader
+    link = f"{site.names.linkrel_base}/default-folder"
+    address = f"{site.base}{site.repository}/users/{owner.id}/home"
+    assert {"rel": link, "href": address} in get(site, "currentuser", person=owner)["links"]
+    without = missing_home(site, owner, owner)
+    make_cabinet(site, site.world.writer, owner.name, reader)  # somebody else's
+    elsewhere = make_cabinet(site, owner, f"{owner.name} 2", reader)
+    below = site.http.post(
+        f"{site.repository}/folders/{elsewhere}/folders",
+        json={"properties": {"object_name": owner.name}},
+        headers=site.bearer(owner),
+    )
+    assert below.status_code == 201, below.text
+    assert missing_home(site, owner, owner) == without
+    home, _ = (make_cabinet(site, owner, name, reader) for name in (owner.id, owner.name))
+    shown = get(site, f"users/{owner.id}/home", person=reader)
+    assert (shown["name"], shown["properties"]["r_object_id"]) == ("cabinet", home)
+    assert shown == get(site, f"cabinets/{home}", person=reader)
+    less = get(site, f"users/{owner.id.upper()}/home", {"view": "object_name", "links": "false"}, reader)
+    assert ("title" in less["properties"], "links" in less) == (False, False)
+    etag = site.http.get(address, headers=site.bearer(reader)).headers["ETag"]
+    assert site.http.get(address, headers=site.bearer(reader) | {"If-None-Match": etag}).status_code == 304
+    as_xml = site.http.get(address, headers=site.bearer(reader) | {"Accept": "application/xml"})
+    assert lxml.etree.fromstring(as_xml.content).tag == f"{site.vocab}cabinet"
+
+
+def test_ours_9_a_hidden_home_answers_like_none_and_a_namesake_inherits_none(site: Site) -> None:
+    owner, reader = site.world.person(), site.world.reader
+    without = missing_home(site, owner, reader)
+    home = make_cabinet(site, owner, owner.name, reader)
+    assert missing_home(site, owner, site.world.writer) == without
+    assert get(site, f"users/{owner.id}/home", person=reader)["properties"]["r_object_id"] == home
+    for stranger in (site.world.outsider.id, "nobody@demo", "x", "%00", "a/b", "\N{ZERO WIDTH SPACE}" * 400):
+        refused = site.http.get(f"{site.repository}/users/{quote(stranger, safe='')}/home", headers=site.bearer(reader))
+        assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_PERSON"), stranger
+    with site.world.directory_db.begin() as cx:
+        administration.remove(cx, site.world.entry(owner), site.world.clock())
+    missing_home(site, owner, reader, "E_UNKNOWN_PERSON")
+    namesake = site.world.person(name=owner.name)
+    assert missing_home(site, namesake, reader) == without

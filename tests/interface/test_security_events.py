@@ -1,6 +1,7 @@
 """Each address that may change who may do what leaves one security event: who, where, from where, with which result."""
 
 import itertools
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -180,6 +181,14 @@ def acl(site: Site) -> None:
     assert left_by(site, lambda _: site.http.delete(address, headers=headers)) == [
         event("acl", "done", how="removed", on=name, **about)
     ]
+    folder = site.cabinet("with a default")
+    default = f"{site.repository}/folders/{folder}/default-permission-set"
+    assert left_by(site, lambda _: site.http.put(default, json={"acl-name": "public"}, headers=headers)) == [
+        event("acl", "done", how="made the default", on=f"{folder}: public", **about)
+    ]
+    assert left_by(site, lambda _: site.http.delete(default, headers=headers)) == [
+        event("acl", "done", how="no longer the default", on=folder, **about)
+    ]
 
 
 def object_rights(site: Site) -> None:
@@ -198,7 +207,96 @@ def object_rights(site: Site) -> None:
         assert left_by(site, lambda _: change(_, acl_name="no such")) == [event("object rights", "refused", **about)]
 
 
+def batch(site: Site) -> None:
+    """A batch leaves the events of its operations; ours 21 says what they tell."""
+    name, address = site.world.word(), f"{site.repository}/acls"
+    entity = json.dumps({"name": name, "permitted": []})
+    making: dict[str, Any] = {"uri": address, "method": "POST", "entity": entity}
+    making["headers"] = [{"name": "Content-Type", "value": "application/json"}]
+    body = {"transactional": True, "operations": [{"id": "1", "request": making}]}
+    left = left_by(site, lambda _: site.http.post(f"{site.repository}/batches", json=body, headers=site.bearer()))
+    assert [(one["event"], one["result"], one["on"]) for one in left] == [("acl", "done", name)]
+
+
+def users_and_groups(site: Site) -> None:
+    world, names = site.world, site.directory_names
+    admin, word = world.admin(names), secrets.token_hex(4)
+    world.admit(world.admin(world.names), world.resource_id)
+    site.forget(admin)  # another test may have ended their sessions
+    about = {"who": admin.id, "resource": world.repository}
+
+    def send(method: str, path: str, body: object = None, person: Person | None = None) -> httpx.Response:
+        headers = site.bearer(person or admin)
+        return site.http.request(method, f"{site.repository}/{path}", json=body, headers=headers)
+
+    def told(how: str, on: str | None, method: str, path: str, body: object = None) -> None:
+        expected = event("user or group", "done", how=how, on=on, **about)
+        if on is None:
+            expected = event("user or group", "refused", how=how, **about)
+        assert left_by(site, lambda _: send(method, path, body)) == [expected]
+
+    site.bearer(admin)
+    for kind in ("user", "group"):
+        person = f"{kind}-{word}@demo"
+        described = {"properties": {f"{kind}_name": person, "description": "secret"}}
+        if kind == "user":
+            described["properties"]["user_password"] = "top-secret"
+        told(f"{kind} made", person, "POST", f"{kind}s", described)
+        told(f"{kind} changed", person, "POST", f"{kind}s/{person}", described)
+        members, membership = f"groups/writers@demo/{kind}s", f"{person} in writers@demo"
+        href = {"href": f"{site.base}{site.repository}/{kind}s/{person}"}
+        told(f"{kind} added to a group", membership, "POST", members, href)
+        told(f"{kind} removed from a group", membership, "DELETE", f"{members}/{person}")
+        told(f"{kind} removed", person, "DELETE", f"{kind}s/{person}")
+        told(f"{kind} removed from a group", None, "DELETE", f"groups/no@demo/{kind}s/{person}")
+        told(f"{kind} removed", None, "DELETE", f"{kind}s/{person}")
+    site.bearer()
+    refused = event("user or group", "refused", how="user made", who=world.writer.id, resource=world.repository)
+    body = {"properties": {"user_name": "x@demo"}}
+    assert left_by(site, lambda _: send("POST", "users", body, world.writer)) == [refused]
+    assert b"secret" not in site.installation.events.read_bytes()
+
+
+def object_type(site: Site) -> None:
+    admin = site.world.admin(site.directory_names)
+    site.world.admit(site.world.admin(site.world.names), site.world.resource_id)
+    site.forget(admin)  # another test may have ended their sessions
+    headers, about = site.bearer(admin), {"who": admin.id, "resource": site.world.repository}
+    name, at = f"type_{site.world.word()}", f"{site.repository}/types"
+    body = {"name": name, "properties": [{"name": f"of_{name}", "type": "string"}]}
+    assert left_by(site, lambda _: site.http.post(at, json=body, headers=headers)) == [
+        event("object type", "done", how="made", on=name, **about)
+    ]
+    assert left_by(site, lambda _: site.http.post(f"{at}/{name}", json={"label": "l"}, headers=headers)) == [
+        event("object type", "done", how="changed", on=name, **about)
+    ]
+    assert left_by(site, lambda _: site.http.delete(f"{at}/{name}", headers=headers)) == [
+        event("object type", "done", how="removed", on=name, **about)
+    ]
+    assert left_by(site, lambda _: site.http.post(at, json=body, headers=site.bearer())) == [
+        event("object type", "refused", how="made", who=site.world.writer.id, resource=site.world.repository)
+    ]
+
+
+def version_rights(site: Site) -> None:
+    made = site.create("thing")
+    assert site.http.put(f"{site.repository}/objects/{made}/lock", headers=site.bearer()).status_code == 200
+
+    def check_in(_: Site) -> httpx.Response:
+        body = {"properties": {"acl_name": "public"}}
+        return site.http.post(f"{site.repository}/objects/{made}/versions", json=body, headers=site.bearer())
+
+    (left,) = left_by(site, check_in)
+    assert (left["event"], left["result"], left["how"]) == ("object rights", "done", "acl_name")
+
+
 BELOW = "/rest/repositories/{repository}"
+BY_ADMINISTRATORS = {
+    *(("POST", f"{BELOW}/{path}") for path in ("users", "groups")),
+    *((method, f"{BELOW}/{kind}s/{{person}}") for kind in ("user", "group") for method in ("POST", "DELETE")),
+    *(("POST", f"{BELOW}/groups/{{person}}/{kind}s") for kind in ("user", "group")),
+    *(("DELETE", f"{BELOW}/groups/{{person}}/{kind}s/{{member}}") for kind in ("user", "group")),
+}
 DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
     password_grant: {("POST", "/dirws/login")},
     form: {("POST", "/dirws/login")},
@@ -211,8 +309,18 @@ DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
         ("POST", f"{BELOW}/acls/{{acl}}"),
         ("DELETE", f"{BELOW}/acls/{{acl}}"),
         ("PUT", f"{BELOW}/objects/{{id}}/permission-set"),
+        ("PUT", f"{BELOW}/folders/{{id}}/default-permission-set"),
+        ("DELETE", f"{BELOW}/folders/{{id}}/default-permission-set"),
     },
+    batch: {("POST", f"{BELOW}/batches")},
+    object_type: {
+        ("POST", f"{BELOW}/types"),
+        ("POST", f"{BELOW}/types/{{name}}"),
+        ("DELETE", f"{BELOW}/types/{{name}}"),
+    },
+    version_rights: {("POST", f"{BELOW}/objects/{{id}}/versions")},
     object_rights: {("POST", f"{BELOW}/{kind}s/{{id}}") for kind in ("object", "document", "folder", "cabinet")},
+    users_and_groups: BY_ADMINISTRATORS,
 }
 
 

@@ -16,7 +16,7 @@ POLICY = re.compile(r"default-src 'none'.*frame-ancestors 'none'|sandbox")
 def addresses(site: Site) -> list[str]:
     """Every path the application knows, with something in its place holders."""
     application: Any = site.application
-    table = inspect.getclosurevars(application._transport._app).nonlocals["witness"]._app
+    table = inspect.getclosurevars(application._transport._app).nonlocals["witness"].app
     paths = [*table._endpoints_by_path, *(route.path for route in table._open)]
     filled = {
         "repository": site.world.repository,

@@ -97,6 +97,7 @@ class Row(msgspec.Struct, frozen=True):
     acl_id: int
     values: dict[str, list[Value]]
     text: str
+    former: bool = False
 
     @property
     def owner_key(self) -> str:
@@ -134,7 +135,8 @@ def rows(draw: st.DrawFn, least: int = 1) -> list[Row]:
         }
         text = draw(texts(12))
         object_id, seq, modified = f"{0x0900000100000000 + at:016x}", 5 * at % 7 + 1, draw(st.integers(0, 2))
-        made.append(Row(object_id, seq, modified, draw(st.sampled_from(TYPES)), owner, at % 4, values, text))
+        former = draw(st.sampled_from([False, False, True]))
+        made.append(Row(object_id, seq, modified, draw(st.sampled_from(TYPES)), owner, at % 4, values, text, former))
     return made
 
 
@@ -244,7 +246,7 @@ def queries() -> st.SearchStrategy[BoundQuery]:
 @st.composite
 def callers(draw: st.DrawFn) -> Visible:
     if draw(st.integers(0, 5)) == 0:
-        return Visible(everything=True, hidden=frozenset(draw(keys())))
+        return Visible(everything=True, hidden=frozenset(draw(keys())), all_versions=draw(st.booleans()))
     browse = draw(st.frozensets(st.integers(0, 3)))
     read = draw(st.frozensets(st.sampled_from(sorted(browse)))) if browse else frozenset()
     decided = draw(keys())
@@ -258,6 +260,7 @@ def callers(draw: st.DrawFn) -> Visible:
         decided=decided,
         browse=seen,
         read=open_to,
+        all_versions=draw(st.booleans()),
     )
 
 
@@ -275,7 +278,7 @@ def keys() -> st.SearchStrategy[frozenset[str]]:
 
 def may(visible: Visible, row: Row) -> tuple[bool, bool]:
     """Whether the caller may browse and read the object."""
-    if row.id in visible.hidden:
+    if row.id in visible.hidden or (row.former and not visible.all_versions):
         return False, False
     if visible.everything:
         return True, True
@@ -289,10 +292,13 @@ def may(visible: Visible, row: Row) -> tuple[bool, bool]:
 def found_by_oracle(
     query: BoundQuery, visible: Visible, all_rows: Iterable[Row], analyser: Analyser = ANALYSER
 ) -> set[str]:
-    found = set()
+    found, query = set(), msgspec.structs.replace(query, all_versions=visible.all_versions)
     for row in all_rows:
         browse, read = may(visible, row)
-        if browse and evaluate(query, row.type, row.acl_id, row.values, row.document().text, read, analyser, IDS):
+        met = evaluate(
+            *(query, row.type, row.acl_id, row.values, row.document().text, read, analyser, IDS), former=row.former
+        )
+        if browse and met:
             found.add(row.id)
     return found
 

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects import assigned_acls, creation, object_types, objects
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.principals import Permission, Principals
@@ -145,7 +145,7 @@ class History:
         house = self.house
         document, entries = house.document(cx, self.administrator), {name: Permission.READ}
         made = acls.add(cx, house.repository.id, f"list {number}", self.administrator, entries, house.now)
-        objects.assign_acl(cx, house.repository, self.administrator, document, made.shown_id, house.now)
+        assigned_acls.assign(cx, house.repository, self.administrator, document, made.shown_id, house.now)
         self.lists[document] = made
         self.model.open_to[document] = set()
         self.model.grant(name, document)

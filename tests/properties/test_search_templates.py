@@ -196,7 +196,7 @@ def _named(expression_type: str, texts: list[str]) -> dict[str, list[str]]:
 class _Catalogue:
     """The types of a repository in which every property is a text."""
 
-    def property(self, name: str) -> PropertyDefinition:
+    def searchable(self, name: str) -> PropertyDefinition:
         return PropertyDefinition(name, "string")
 
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:

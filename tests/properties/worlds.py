@@ -22,7 +22,7 @@ from muniment.repository.aql.bind import FITTING
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import routes
 from muniment.repository.folding import fold
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.options import RepositoryNames, RepositoryOptions
@@ -138,7 +138,7 @@ class World:
         self.things = {thing.number: thing for thing in things}
         repository = self.shelf.repository
         with database.begin() as cx:
-            object_types.add_type(cx, repository.id, TYPE, now)
+            type_editing.add_type(cx, repository.id, TYPE, now)
             self.acls = {name: acls.built_in(cx, repository.id, name, now) for name in ("public", "private")}
         for name, entries in ACLS.items():
             if name not in self.acls:

@@ -7,6 +7,7 @@ when its caller's right is asked for.
 import base64
 import itertools
 import json
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,8 +28,8 @@ from muniment.directory.sign_in import tickets
 from muniment.repository import repositories
 from muniment.repository.callers import callers
 from muniment.repository.endpoints import context, routes
-from muniment.repository.endpoints.routes import BELOW
-from muniment.repository.objects import objects as stored_objects
+from muniment.repository.endpoints.operations import BELOW
+from muniment.repository.objects import assigned_acls, objects
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from tests.contents import contents
@@ -38,8 +39,8 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.campaign_on("postgresql")
 
-LONG = b"0123456789abcdef" * 40_000
-"""Content of several pieces."""
+LONG = random.Random(14).randbytes(640_000)
+"""Content of several pieces, also in an archive."""
 
 PASSWORD = "right-for-everybody"
 
@@ -52,15 +53,15 @@ class Stage:
 
     def __init__(self, world: World, loop: Loop, apart: bool) -> None:
         self.world, self.loop, self.apart = world, loop, apart
-        quick = "repository.stream_check_bytes=65536"
-        self.site = Site(world, "neutral", loop, quick)
+        quick = ("repository.stream_check_bytes=65536", "repository.wastebasket_days=30")
+        self.site = Site(world, "neutral", loop, *quick)
         self._served, self._alone = None, None
         self.application: Any = self.site.application
         if apart:
             self._served = Served(self.site)
             url = f"{self._served.base}{self.site.oauth}/tokeninfo"
             elsewhere = (f"repository.tokeninfo_url={url}", f"repository.tokeninfo_ca_file={self._served.ca_file}")
-            self._alone = Site(world, "neutral", loop, quick, "halves=repository", *elsewhere)
+            self._alone = Site(world, "neutral", loop, *quick, "halves=repository", *elsewhere)
             self.application = self._alone.application
         self.keeper = world.writer
         world.admit(world.admin(self.site.directory_names), world.resource_id)
@@ -89,6 +90,12 @@ class Stage:
         """Make a thing of this kind: open to all, or the bearer's own."""
         if kind == "filed":
             return self.filed(self.shared("cabinet"))
+        if kind == "discarded":
+            discarded = self.made("document", token)
+            headers = {"Authorization": f"Bearer {token}"} if token else self.site.bearer(self.keeper)
+            gone = self.site.http.delete(f"{self.site.repository}/objects/{discarded}", headers=headers)
+            assert gone.status_code == 204, gone.text
+            return discarded
         properties = {"r_object_type": kind, "object_name": f"a {kind} {next(numbers)}", "acl_name": self._open}
         if token:
             properties["acl_name"] = "private"
@@ -119,6 +126,12 @@ class Stage:
             headers=self.site.bearer() | {"Content-Type": "application/octet-stream"},
         )
         assert kept.status_code == 201, kept.text
+
+    def check_out(self, object_id: str, token: str) -> None:
+        """Have the bearer of the token check an object out."""
+        headers = {"Authorization": f"Bearer {token}"}
+        held = self.site.http.put(f"{self.site.repository}/objects/{object_id}/lock", headers=headers)
+        assert held.status_code == 200, held.text
 
     def rows(self) -> dict[str, int]:
         """Count what is kept: the rows of each table, every version, and the files."""
@@ -204,6 +217,10 @@ class Used(NamedTuple):
     by_acl: bool = True
 
 
+MADE_BY_ITS_OWNER = {"document", "folder", "discarded"}
+"""The kinds of things that are made anew for a caller who has to own them."""
+
+
 def described(**properties: str) -> bytes:
     return json.dumps({"properties": {"object_name": "changed", **properties}}).encode()
 
@@ -218,6 +235,8 @@ def reference(kind: str) -> bytes:
     return b'{"href": "https://muniment.test/rest/repositories/demo/objects/{%b}"}' % kind.encode()
 
 
+HREFS = b'{"hrefs": ["https://muniment.test/rest/repositories/demo/objects/{id}"]}'
+
 ACL = json.dumps({"name": "new", "permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
 ENTRIES = json.dumps({"permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
 QUERY = (
@@ -228,6 +247,9 @@ SAVED = json.dumps({"properties": {"object_name": "saved"}, "query-document": QU
 OPEN_QUERY = QUERY.replace(b"<fulltext>", b'<fulltext template="true">').decode()
 TEMPLATE = json.dumps({"properties": {"object_name": "open"}, "query-document-template": OPEN_QUERY}).encode()
 VALUES = json.dumps({"external-variables": [{"id": "v1", "variable-value": "document"}]}).encode()
+RELATION = b'{"properties": {"relation_name": "peer", "parent_id": "{thing}", "child_id": "{document}"}}'
+COMMENT = json.dumps({"properties": {"content": "a comment"}}).encode()
+BATCH = json.dumps({"operations": [{"id": "1", "request": {"uri": "/repositories/demo/types"}}]}).encode()
 _XML = "application/xml"
 _RAW = "application/octet-stream"
 
@@ -254,6 +276,10 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
     ("PUT", f"{BELOW}/objects/{{id}}/permission-set"): (
         Used("last byte", "document", b'{"acl-name": "public"}', own=True),
     ),
+    ("PUT", f"{BELOW}/folders/{{id}}/default-permission-set"): (
+        Used("last byte", "folder", b'{"acl-name": "public"}', own=True),
+    ),
+    ("DELETE", f"{BELOW}/folders/{{id}}/default-permission-set"): (Used("queue", "folder", own=True),),
     ("POST", f"{BELOW}/saved-searches"): (Used("last byte", "", SAVED, by_acl=False),),
     ("POST", f"{BELOW}/saved-searches/{{search}}"): (Used("last byte", "saved", SAVED, by_acl=False),),
     ("DELETE", f"{BELOW}/saved-searches/{{search}}"): (Used("queue", "saved", by_acl=False),),
@@ -266,8 +292,26 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         Used("last byte", "saved", VALUES, by_acl=False),
         Used("wait", "found", VALUES, query="?items-per-page=1000"),
     ),
+    ("POST", f"{BELOW}/relations"): (Used("last byte", "document", RELATION), Used("queue", "document", RELATION)),
+    ("DELETE", f"{BELOW}/relations/{{id}}"): (Used("queue", "document"),),
+    ("POST", f"{BELOW}/objects/{{id}}/comments"): (
+        Used("last byte", "document", COMMENT),
+        Used("queue", "document", COMMENT),
+    ),
+    ("POST", f"{BELOW}/comments/{{id}}"): (Used("last byte", "document", COMMENT),),
+    ("DELETE", f"{BELOW}/comments/{{id}}"): (Used("queue", "document"),),
+    ("POST", f"{BELOW}/comments/{{id}}/replies"): (Used("last byte", "document", COMMENT),),
+    ("POST", f"{BELOW}/batches"): (Used("last byte", "", BATCH, by_acl=False),),
+    ("POST", f"{BELOW}/types/{{name}}/assist-values"): (Used("last byte", "", b"{}", by_acl=False),),
     ("POST", f"{BELOW}/objects/{{id}}/contents"): (Used("last byte", "content", LONG, _RAW),),
+    ("POST", f"{BELOW}/objects/{{id}}/contents/content"): (Used("last byte", "content", LONG, _RAW),),
+    ("DELETE", f"{BELOW}/objects/{{id}}/contents/content"): (Used("queue", "content"),),
     ("GET", f"{BELOW}/objects/{{id}}/content-media"): (Used("first bytes", "content"),),
+    ("GET", f"{BELOW}/archived-contents"): (Used("first bytes", "content", query="?object-id={id}"),),
+    ("POST", f"{BELOW}/archived-contents"): (
+        Used("last byte", "content", HREFS),
+        Used("first bytes", "content", HREFS),
+    ),
     ("POST", f"{BELOW}/cabinets"): (Used("last byte", "", described(), by_acl=False),),
     ("POST", f"{BELOW}/objects"): (
         Used("last byte", "", described(), by_acl=False),
@@ -283,8 +327,19 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         Used("last byte", "filed", reference("other cabinet")),
     ),
     ("DELETE", f"{BELOW}/objects/{{id}}/parent-links/{{other}}"): (Used("queue", "filed"),),
+    ("POST", f"{BELOW}/wastebasket/{{id}}/restore"): (
+        Used("last byte", "discarded", b'{"href": ""}', own=True, by_acl=False),
+    ),
+    ("DELETE", f"{BELOW}/wastebasket/{{id}}"): (Used("queue", "discarded", own=True, by_acl=False),),
     ("POST", f"{BELOW}/folders/{{id}}/child-links"): (Used("last byte", "folder", reference("document")),),
     ("DELETE", f"{BELOW}/folders/{{id}}/child-links/{{other}}"): (Used("queue", "folder"),),
+    ("PUT", f"{BELOW}/objects/{{id}}/lock"): (Used("queue", "document"),),
+    ("DELETE", f"{BELOW}/objects/{{id}}/lock"): (Used("queue", "document", own=True, by_acl=False),),
+    ("POST", f"{BELOW}/objects/{{id}}/versions"): (
+        Used("last byte", "document", described(), own=True),
+        Used("last byte", "document", multipart(), "multipart/mixed; boundary=x", own=True),
+        Used("last byte", "document", LONG, _RAW, own=True),
+    ),
     **{("POST", path): (Used("last byte", kind, described()),) for path, kind in CHANGED.items()},
     **{("DELETE", path): (Used("queue", f"empty {kind}"),) for path, kind in CHANGED.items()},
 }
@@ -293,8 +348,24 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody."""
 
-REFUSED_AT_ONCE = {("POST", f"{BELOW}/index-report")}
-"""What only administrators of the repository may do; no caller here is one."""
+REFUSED_AT_ONCE = {
+    ("POST", f"{BELOW}/index-report"),
+    ("POST", f"{BELOW}/relation-types"),
+    ("DELETE", f"{BELOW}/relation-types/{{relation_type}}"),
+    ("POST", f"{BELOW}/objects/{{id}}/aspects"),
+    ("POST", f"{BELOW}/types"),
+    ("POST", f"{BELOW}/types/{{name}}"),
+    ("DELETE", f"{BELOW}/types/{{name}}"),
+}
+"""What only administrators of the repository may do; no caller here is one. And what nobody may do."""
+
+BY_ADMINISTRATORS = {
+    *(("POST", f"{BELOW}/{path}") for path in ("users", "groups")),
+    *((method, f"{BELOW}/{kind}s/{{person}}") for kind in ("user", "group") for method in ("POST", "DELETE")),
+    *(("POST", f"{BELOW}/groups/{{person}}/{kind}s") for kind in ("user", "group")),
+    *(("DELETE", f"{BELOW}/groups/{{person}}/{kind}s/{{member}}") for kind in ("user", "group")),
+}
+"""What only administrators of the directory may do: ``test_people_changes`` asks when their right is asked for."""
 
 AT_ONCE = {
     *OPEN,
@@ -314,17 +385,28 @@ AT_ONCE = {
     f"{BELOW}/search-templates",
     f"{BELOW}/search-templates/{{template}}",
     f"{BELOW}/cabinets",
+    f"{BELOW}/objects/{{id}}/versions",
+    f"{BELOW}/objects/{{id}}/versions/current",
+    f"{BELOW}/checked-out-objects",
     f"{BELOW}/objects/{{id}}/permission-set",
+    f"{BELOW}/objects/{{id}}/permissions",
+    f"{BELOW}/folders/{{id}}/default-permission-set",
     f"{BELOW}/objects/{{id}}/contents",
     f"{BELOW}/objects/{{id}}/contents/content",
     f"{BELOW}/objects/{{id}}/index-status",
     f"{BELOW}/objects/{{id}}/similar",
+    *(f"{BELOW}/{path}" for path in ("relations", "relations/{id}", "comments/{id}", "comments/{id}/replies")),
+    *(f"{BELOW}/{path}" for path in ("relation-types", "relation-types/{relation_type}", "batch-capabilities")),
+    *(f"{BELOW}/objects/{{id}}/{name}" for name in ("comments", "aspects")),
     *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects", "child-links")),
     f"{BELOW}/folders/{{id}}/child-links/{{other}}",
     *(f"{BELOW}/{path}" for path in ("users", "groups", "users/{person}", "groups/{person}", "currentuser")),
+    f"{BELOW}/users/{{person}}/home",
     *(f"{BELOW}/groups/{{person}}/{name}" for name in ("users", "groups")),
+    *(f"{BELOW}/groups/{{person}}/{name}/{{member}}" for name in ("users", "groups")),
     f"{BELOW}/objects/{{id}}/parent-links",
     f"{BELOW}/objects/{{id}}/parent-links/{{other}}",
+    *(f"{BELOW}/{path}" for path in ("object-by-path", "wastebasket", "wastebasket/{id}")),
     *CHANGED,
 }
 """What is read by GET, without a body, in one piece, from one snapshot in which the caller is asked about."""
@@ -395,7 +477,7 @@ def test_every_address_of_the_repository_says_when_its_right_is_asked() -> None:
     served = {
         (method, address.path) for address in routes.table(RepositoryNames()).addresses for method in address.operations
     }
-    assert served == USES.keys() | {("GET", path) for path in AT_ONCE} | REFUSED_AT_ONCE
+    assert served == USES.keys() | {("GET", path) for path in AT_ONCE} | REFUSED_AT_ONCE | BY_ADMINISTRATORS
 
 
 @pytest.mark.parametrize(("method", "path", "use"), ROWS)
@@ -404,7 +486,7 @@ def test_a_right_that_ends_while_a_request_is_under_way_is_not_used(
 ) -> None:
     people = stage.people([way.group for way in WAYS.values()])
     for (name, way), (person, token) in zip(WAYS.items(), people, strict=True):
-        thing = stage.made("document", token) if use.own and use.of == "document" else ""
+        thing = stage.made(use.of, token) if use.own and use.of in MADE_BY_ITS_OWNER else ""
         outcome, before = attacked(stage, method, path, use, way, person, token, thing)
         refused = outcome.status == 401 if use.moment != "first bytes" else not outcome.whole
         assert refused, f"{name}: {outcome.status} {outcome.body[:300]!r}"
@@ -429,7 +511,7 @@ def test_a_password_and_a_ticket_are_not_used_either_once_the_right_has_ended(
                 == 401
             )
             continue
-        thing = stage.made("document", token) if use.own and use.of == "document" else ""
+        thing = stage.made(use.of, token) if use.own and use.of in MADE_BY_ITS_OWNER else ""
         outcome, before = attacked(stage, method, path, use, WAYS[name], person, token, thing, headers)
         refused = outcome.status == 401 if use.moment != "first bytes" else not outcome.whole
         assert refused, f"{name}: {outcome.status} {outcome.body[:300]!r}"
@@ -447,13 +529,20 @@ def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
         stage.fill(thing)
 
     def end(_stage: Stage, _person: Person, _token: str) -> None:
-        if use.own:
+        if use.own and stage.holding is not None:
+            repository = repositories.find(stage.holding, stage.world.repository)
+            administrator = Principals("admin@directory.admin", administrator=True)
+            key = administrator.key_for(stage.holding, stage.keeper.id, stage.world.clock())
+            objects.give(
+                stage.holding, repository.id, [thing], stage.keeper.id, key, administrator, stage.world.clock()
+            )
+        elif use.own:
             admin = stage.site.bearer(stage.world.admin(stage.site.directory_names))["Authorization"][7:]
             stage.post(f"/objects/{thing}", {"properties": {"owner_name": stage.keeper.id}}, admin)
         elif stage.holding is not None:
             administrator = Principals("admin@directory.admin", administrator=True)
             repository = repositories.find(stage.holding, stage.world.repository)
-            stored_objects.assign_acl(stage.holding, repository, administrator, thing, "private", stage.world.clock())
+            assigned_acls.assign(stage.holding, repository, administrator, thing, "private", stage.world.clock())
         else:
             stage.site.share(thing, "private")
 
@@ -480,7 +569,7 @@ def test_a_guard_that_changes_while_a_request_is_under_way_is_obeyed(
     stage: Stage, method: str, path: str, use: Used
 ) -> None:
     ((person, token),) = stage.people([""])
-    thing = stage.made("document", token) if use.own and use.of == "document" else ""
+    thing = stage.made(use.of, token) if use.own and use.of in MADE_BY_ITS_OWNER else ""
     with stage.another_guard() as change:
         way = Way(lambda *_: change())
         outcome, before = attacked(stage, method, path, use, way, person, token, thing)
@@ -495,11 +584,12 @@ def test_a_new_guard_is_obeyed_by_the_next_request(stage: Stage) -> None:
 
     def statuses(path: str) -> list[int]:
         address = f"/{stage.site.names.prefix}{path.replace('{repository}', stage.world.repository)}"
+        address += "?path=/nothing" if path.endswith("/object-by-path") else ""  # without a path nothing is asked
         sent = [Sent("GET", address, {"Authorization": f"Bearer {token}"}) for token in (former, new)]
         return [play(stage.application, stage.loop, one, None).status for one in sent]
 
     # A directory elsewhere is not asked for its users: those addresses use no right.
-    unasked = {path for path in AT_ONCE if "{person}" in path or path.endswith(("/users", "/groups", "/currentuser"))}
+    unasked = {path for path in AT_ONCE if "/{person}" in path or path.endswith(("/users", "/groups", "/currentuser"))}
     for path in sorted(AT_ONCE - OPEN - (unasked if stage.apart else set())):
         assert [status == 401 for status in statuses(path)] == [False, True], path
         with stage.another_guard() as change:
@@ -549,16 +639,19 @@ def attacked(
         stage.post("/acls", {"name": thing, "permitted": [{"accessor": "world", "basic-permission": "Browse"}]}, token)
     elif kind not in {"", "found", "saved"} and not thing:
         thing = stage.shared(use.of)
+    if (method, path.rpartition("/")[2]) in {("DELETE", "lock"), ("POST", "versions")}:
+        stage.check_out(thing, token)
     if use.moment == "wait" and kind in {"found", "document"}:
         stage.world.catch_up()  # nothing else is to be noted when the wait ends
         position = stage.post("/objects", {"properties": {"object_name": "awaited"}}, token).headers
         query += f"&wait-for={position['Muniment-Position']}"
     other, body = referenced(stage, path, use.body, thing)
+    path = related(stage, path, thing, token)
     address = (
         path.replace("{id}", thing)
         .replace("{other}", other)
         .replace("{acl}", thing)
-        .replace("{name}", thing)
+        .replace("{name}", thing or "document")
         .replace("{format}", "pdf")
         .replace("{search}", searches)
         .replace("{template}", searches)
@@ -594,7 +687,7 @@ def saved(stage: Stage, path: str, token: str) -> str:
 
 def referenced(stage: Stage, path: str, body: bytes, thing: str) -> tuple[str, bytes]:
     """Make the other end of a link that the path names, and what the body refers to; give both."""
-    other = ""
+    other, body = "", body.replace(b"{thing}", thing.encode()).replace(b"{id}", thing.encode())
     if "parent-links/{other}" in path:
         other = stage.shared("cabinet")
     elif "child-links/{other}" in path:
@@ -606,6 +699,21 @@ def referenced(stage: Stage, path: str, body: bytes, thing: str) -> tuple[str, b
     return other, body
 
 
+def related(stage: Stage, path: str, thing: str, token: str) -> str:
+    """Make the relation, or the bearer's comment, that the path names; give the path with its id."""
+    made = {
+        "/relations/{id}": ("/relations", json.loads(RELATION.replace(b"{thing}", b"{document}"))),
+        "/comments/{id}": (f"/objects/{thing}/comments", json.loads(COMMENT)),
+    }
+    for part, (where, body) in made.items():
+        if part in path:
+            if "parent_id" in body["properties"]:
+                body["properties"] |= {"parent_id": thing, "child_id": thing}
+            made_id: str = stage.post(where, body, token).json()["properties"]["r_object_id"]
+            return path.replace("{id}", made_id)
+    return path
+
+
 @contextmanager
 def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Hold up every other write to the database until the right has ended, and longer than an answer is taken for."""
@@ -613,7 +721,10 @@ def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[],
     with ExitStack() as holding, pytest.MonkeyPatch.context() as patch:
         stage.holding = cx = holding.enter_context(database.begin())
         if database.dialect == "postgresql":
-            cx.exec_driver_sql("LOCK TABLE objects, acls, saved_searches, saved_results IN EXCLUSIVE MODE")
+            cx.exec_driver_sql(
+                "LOCK TABLE objects, wastebasket, acls, saved_searches, saved_results, relations, comments "
+                "IN EXCLUSIVE MODE"
+            )
 
         def happen() -> None:
             if database.dialect == "postgresql":
@@ -627,4 +738,7 @@ def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[],
         shifted = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(later))
         for module in (callers, context):
             patch.setattr(module, "time", shifted)
-        yield happen
+        try:
+            yield happen
+        finally:
+            stage.holding = None

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from muniment import departures, guards
 from muniment.clock import Instant
@@ -16,8 +17,12 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import NameInUse, UnknownEntry
 from muniment.repository import giving
+from muniment.repository.objects import assigned_acls, checkouts, objects
+from muniment.repository.objects.version import Lock
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.refusals import CheckedOut, IndexUnavailable, NotPermitted
+from muniment.repository.relations import comments, relations
+from muniment.repository.relations.relations import RelationDraft
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches, stored_results
 from muniment.repository.saved.saved_searches import SavedDocument, SavedSearchQuota, SearchChange, WrittenNames
@@ -68,7 +73,10 @@ class Both:
 
     def acting(self, user_id: str) -> Principals:
         with self.shelf.database.begin() as cx:
-            key = giving.key_of(cx, user_id, self.identify, self.now)
+            return self.acting_in(cx, user_id)
+
+    def acting_in(self, cx: Connection, user_id: str) -> Principals:
+        key = giving.key_of(cx, user_id, self.identify, self.now)
         return Principals(user_id, keys={user_id.lower(): key}, identify=self.identify)
 
     def remove(self, user_id: str, give_to: str = "", max_pending: int = 2000) -> Departure:
@@ -112,16 +120,49 @@ def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypat
         entries.find_user(cx, both.office.names, "bob@People")
 
 
+def test_comments_and_relations_stay_with_who_made_them(both: Both) -> None:
+    bob, repository = both.acting("bob@People"), both.shelf.repository
+    plan = both.shelf.create({"object_name": "plan"}, bob)
+    with both.shelf.database.begin() as cx:
+        comment = comments.add(cx, repository, plan.id, "mine", bob, both.now, 10)
+        relations.add(cx, repository, RelationDraft("peer", plan.id, plan.id), bob, both.now, 10)
+    departure = both.remove("bob@People", "alice@People")
+    assert departure.belongings == giving.Belongings(0, 0, 0, 0, 1, 1)
+    alice = both.acting("alice@People")
+    with both.shelf.database.begin() as cx:
+        assert comments.find(cx, repository, comment.id, alice).author == "bob@People"
+        with pytest.raises(NotPermitted):
+            comments.remove(cx, repository, comment.id, alice)
+    with both.office.db.begin() as cx:
+        editing.add_user(cx, both.office.partition, "bob", both.now)
+    both.shelf.acl("all", {"world": Permission.DELETE}, alice)
+    with both.shelf.database.begin() as cx:
+        later = both.acting_in(cx, "bob@People")
+        assigned_acls.assign(cx, repository, alice, plan.id, "all", both.now)
+        with pytest.raises(NotPermitted):
+            comments.remove(cx, repository, comment.id, later)
+        comments.remove(cx, repository, comment.id, both.holdings().acting)
+
+
 def test_a_later_bearer_of_the_name_inherits_nothing(both: Both) -> None:
     bob = both.acting("bob@People")
     plan = both.shelf.create({"object_name": "plan"}, bob)
+    with both.shelf.database.begin() as cx:
+        checkouts.check_out(cx, both.shelf.repository, bob, plan.id, both.now)
     both.shelf.acl("readers", {"bob@People": Permission.READ}, both.acting("alice@People"))
     departure = both.remove("bob@People")
-    assert (departure.belongings.objects, departure.named_by) == (1, 1)
+    assert (departure.belongings.objects, departure.belongings.checkouts, departure.named_by) == (1, 1, 1)
     with both.office.db.begin() as cx:
         editing.add_user(cx, both.office.partition, "bob", both.now)
     later = both.acting("bob@People")
     assert later.key != bob.key
+    administrator = Principals("root@demo", administrator=True)
+    with both.shelf.database.begin() as cx:
+        held = objects.read(cx, both.shelf.repository, plan.id, administrator)[0]
+        assert held.version.lock == Lock(bob.id, bob.key, both.now)
+        with pytest.raises(CheckedOut):
+            objects.refuse_others(held, later)
+        checkouts.cancel(cx, both.shelf.repository, administrator, plan.id, both.now)
     assert both.shelf.read(plan.id, Principals("root@demo", administrator=True))[0].owner_key == bob.key
 
 

@@ -16,6 +16,15 @@ def test_a_later_source_wins(tmp_path: Path) -> None:
     assert (found.web.host, found.web.workers, found.web.port) == ("127.0.0.2", 4, 1003)
 
 
+def test_a_setting_with_a_fraction_is_read_from_a_variable_and_from_the_command_line() -> None:
+    key, variable = "repository.index_check_seconds", "MUNIMENT_REPOSITORY_INDEX_CHECK_SECONDS"
+    assert settings.read(None, {variable: "2.5"}).repository.index_check_seconds == 2.5
+    assert settings.read(None, {}, [f"{key}=0"]).repository.index_check_seconds == 0
+    for text in ("nan", "inf", "soon", "-0.5"):
+        with pytest.raises(BadSettings, match=f"'{key}' does not fit"):
+            settings.read(None, {}, [f"{key}={text}"])
+
+
 def test_lists_and_tables_are_written_with_commas() -> None:
     found = settings.read(
         None, {"MUNIMENT_WEB_TRUSTED_PROXIES": "10.0.0.1, 10.0.0.2"}, ["directory.names.attributes=cn=name,sn=family"]
@@ -182,3 +191,43 @@ def test_every_origin_together_with_credentials_is_refused() -> None:
 def test_the_release_that_clients_compare_is_a_decimal(major: str) -> None:
     with pytest.raises(BadSettings, match=r"repository\.names\.major"):
         settings.read(None, {}, [f"repository.names.major={major}"])
+
+
+_S3 = {
+    "repository.s3.endpoint": "https://s3.example.org:9000",
+    "repository.s3.bucket": "documents",
+    "repository.s3.access_key": "key",
+    "repository.s3.access_secret": "hidden",
+    "repository.content_store": "s3",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"repository.s3.endpoint": ""}, "endpoint"),
+        ({"repository.s3.endpoint": "s3.example.org"}, "not an address"),
+        ({"repository.s3.endpoint": "https://s3.example.org/path"}, "without a path"),
+        ({"repository.s3.endpoint": "https://key:secret@s3.example.org"}, "not an address"),
+        ({"repository.s3.bucket": ""}, "bucket"),
+        ({"repository.s3.bucket": "Upper"}, "repository.s3.bucket"),
+        ({"repository.s3.prefix": "../x"}, "repository.s3.prefix"),
+        ({"repository.s3.prefix": "x/"}, "repository.s3.prefix"),
+        ({"repository.s3.access_key": ""}, "access_key"),
+        ({"repository.s3.access_secret": ""}, "'access_secret' or 'access_secret_file'"),
+        ({"repository.s3.access_secret_file": "/secret"}, "not both"),
+        ({"repository.max_content_bytes": str(10**12)}, "max_content_bytes"),
+        ({"repository.content_store": "ftp"}, "content_store"),
+    ],
+)
+def test_a_store_in_the_network_needs_all_that_describes_it(changes: dict[str, str], sentence: str) -> None:
+    assert settings.read(None, {}, [f"{key}={value}" for key, value in _S3.items()]).repository.content_store == "s3"
+    with pytest.raises(BadSettings, match=sentence) as refused:
+        settings.read(None, {}, [f"{key}={value}" for key, value in (_S3 | changes).items()])
+    assert "hidden" not in refused.value.sentence
+
+
+def test_the_secret_of_the_store_is_not_shown() -> None:
+    found = settings.read(None, {"MUNIMENT_REPOSITORY_S3_ACCESS_SECRET": "hidden"}, [])
+    assert found.repository.s3.access_secret == "hidden"
+    assert "hidden" not in str(list(settings.values_in_force(found)))

@@ -12,8 +12,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy.engine import Connection
-
 from muniment import disk, locks, schema, stores
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
@@ -23,11 +21,8 @@ from muniment.clock import Instant
 from muniment.db import Database, Half
 from muniment.directory import marks
 from muniment.installation import Installation
-from muniment.repository import repositories
-from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore
-from muniment.repository.objects import objects
-from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects import content_references, stored_contents
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 """The names of three parts of a backup. It also holds its manifest, and one file for each database."""
@@ -35,7 +30,6 @@ SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 Progress = Callable[[int, int], None]
 """A function that gets the number of contents already copied, and the number of all contents."""
 
-_PAGE_SIZE = 500
 _LOCK = ".lock"
 _SPARE_BYTES = 64 << 20
 
@@ -81,25 +75,23 @@ def _copy(
             stack.enter_context(stores.content(installation).keeping())
         snapshots, taken_at = _freeze(source.databases, stack, clock)
         if "repository" in snapshots:
-            count, size = objects.contents(snapshots["repository"].connection)
+            count, size = stored_contents.amount(snapshots["repository"].connection)
         _check_room(folder, size + sum(snapshot.bytes for snapshot in snapshots.values()) + count * 4096)
         copies = _databases(source.databases, snapshots, folder)
         if "repository" in snapshots:
             (folder / CONTENT).mkdir(mode=0o700)
-            for number, (stored_object, is_intact) in enumerate(
-                _contents(
-                    snapshots["repository"].connection,
-                    stores.content(installation),
-                    FileStore(folder / CONTENT, copies=True),
-                ),
-                1,
-            ):
-                damaged_ids += [] if is_intact else [stored_object.id]
+            snapshot = snapshots["repository"].connection
+            store, copy = stores.content(installation), FileStore(folder / CONTENT, copies=True)
+            for number, content in enumerate(stored_contents.every(snapshot), 1):
+                if not copy.adopt(content, store.read(content)):
+                    damaged_ids += content_references.object_ids(snapshot, content.key)
                 progress(number, count)
     settings = _settings(source.settings_file, folder)
     _tls(installation.tls, folder)
     if installation.settings.web.certificate_file:
         external += ["web.certificate_file", "web.key_file"]
+    s3 = installation.settings.repository.s3
+    external += [f"repository.s3.{name}" for name in ("access_secret_file", "ca_file") if getattr(s3, name)]
     names = [copy.file for copy in copies.values()] + [
         str(file.relative_to(folder)) for file in (folder / SETTINGS, *(folder / TLS).glob("*")) if file.is_file()
     ]
@@ -145,22 +137,6 @@ def _databases(
         revision = schema.revision(snapshots[half].connection, half)
         copies[half] = DatabaseCopy(files[address], database.dialect, revision or "")
     return copies
-
-
-def _contents(cx: Connection, source: ContentStore, target: ContentStore) -> Iterator[tuple[StoredObject, bool]]:
-    for stored_object in objects_with_content(cx):
-        assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
-        yield stored_object, target.adopt(stored_object.content, source.read(stored_object.content))
-
-
-def objects_with_content(cx: Connection) -> Iterator[StoredObject]:
-    """Yield every object with content, of all repositories."""
-    for repository in repositories.every(cx):
-        last_seq: int | None = 0
-        while last_seq is not None:
-            page = objects.every(cx, repository.id, last_seq, _PAGE_SIZE)
-            yield from (stored_object for stored_object in page if stored_object.content is not None)
-            last_seq = page[-1].seq if page else None
 
 
 def _settings(file: Path, folder: Path) -> tuple[str, ...]:

@@ -27,9 +27,12 @@ from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent, reports
+from muniment.repository.objects import content_references, stored_contents
 
 _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
 """The target of a restore may already hold files whose names begin with one of these."""
+
+_EVER = 2**60
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
 """The beginning of the mark's file name while the mark is being written."""
@@ -45,8 +48,8 @@ class Backup(NamedTuple):
 class Mark(msgspec.Struct, frozen=True):
     """The state of a restore, stored in the data folder while it is under way.
 
-    ``own_settings`` is true if the data folder had a settings file before. ``filled`` lists the addresses of the
-    PostgreSQL databases that were empty and that this restore fills.
+    ``own_settings`` is true if the data folder had a settings file before. ``filled`` lists the empty places that this
+    restore fills: the addresses of PostgreSQL databases, and of a content store in the network.
     """
 
     own_settings: bool
@@ -135,6 +138,7 @@ def finish(
                 followers.forget(cx)
                 leases.forget(cx)
                 reports.forget(cx)
+            _claim_content(installation, mark)
             damaged_ids = _contents(backup, installation, databases["repository"], progress)
             _indexes(installation, databases["repository"], clock, progress)
     making.bring_to_disk(installation.data)
@@ -194,16 +198,33 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
     return mark
 
 
+def _claim_content(installation: Installation, mark: Mark) -> None:
+    """Refuse a content store in the network that holds content already: the original of the backup may use it.
+
+    Two installations that share a place would each remove what the other has written since the backup.
+    """
+    s3 = installation.settings.repository.s3
+    place = f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"
+    if installation.settings.repository.content_store == "files" or place in mark.filled:
+        return
+    if next(stores.content(installation).older_than(_EVER), None) is not None:
+        raise BackupRefused(
+            f"The content store {place} holds content already, perhaps that of the installation from which the backup "
+            "was made: in the settings of the new data folder, set repository.s3.prefix to a prefix without content."
+        )
+    mark = _read_mark(installation.data) or mark
+    _write_mark(installation.data, msgspec.structs.replace(mark, filled=(*mark.filled, place)))
+
+
 def _contents(
     backup: Backup, installation: Installation, database: Database, progress: Callable[[str, int, int], None]
 ) -> tuple[str, ...]:
-    damaged_ids = []
+    damaged_ids = list[str]()
     copies, store = FileStore(backup.folder / CONTENT, copies=True), stores.content(installation)
     with database.read() as cx:
-        for count, stored_object in enumerate(making.objects_with_content(cx), 1):
-            assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
-            if not store.adopt(stored_object.content, copies.read(stored_object.content)):
-                damaged_ids.append(stored_object.id)
+        for count, content in enumerate(stored_contents.every(cx), 1):
+            if not store.adopt(content, copies.read(content)):
+                damaged_ids += content_references.object_ids(cx, content.key)
             progress("Content", count, backup.manifest.contents)
     return tuple(damaged_ids)
 

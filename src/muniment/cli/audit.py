@@ -18,7 +18,7 @@ READING = frozenset(
         "group members", "index check", "index report", "index status", "object get", "object list", "object show",
         "partition list", "repository list", "repository usage", "resource list", "resource members", "search",
         "serve", "settings", "system list", "type list", "unit content", "unit list", "user list", "user sessions",
-        "user show", "walk",
+        "user show", "walk", "wastebasket list",
     }
 )  # fmt: skip
 """The commands that leave no event: those that only read, and a few others. Every other command leaves one."""

@@ -37,7 +37,9 @@ _MODULES = {
     "repository.types": ("type",),
     "repository.acls": ("acl",),
     "repository.objects": ("object",),
-    "repository.index": ("index", "content"),
+    "repository.wastebasket": ("wastebasket",),
+    "repository.index": ("index",),
+    "repository.content": ("content",),
 }
 """The modules, with the commands and the groups of commands that each one's ``COMMANDS`` holds."""
 

@@ -43,6 +43,11 @@ def line(text: str = "") -> None:
     sys.stdout.flush()
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return a number with its noun: "1 object", "2 objects"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def harmless(text: str) -> str:
     """Replace the characters of an untrusted text that would break its line or control the terminal."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

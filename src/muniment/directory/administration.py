@@ -19,6 +19,7 @@ from muniment.directory.names import split_user_id, user_id
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
+    AccessEnded,
     BadName,
     DeadToken,
     NameInUse,
@@ -83,6 +84,15 @@ def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
     if state.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
     return user
+
+
+def require_administrator(cx: Connection, names: DirectoryNames, caller_id: str) -> None:
+    """Raise NotAdministrator unless a user (``name@partition``) may act and administers the directory."""
+    try:
+        user = entries.find_user(cx, names, caller_id)
+        resources.require_access(cx, user.id, resources.administration(cx).id)
+    except (UnknownEntry, AccessEnded) as refusal:
+        raise NotAdministrator("Only an administrator of the directory may change users and groups.") from refusal
 
 
 def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: str, now: Instant) -> bool:
@@ -277,10 +287,10 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
         return dependents
 
 
-def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Remove a member from a group, if it is a member. Raises NobodyAdministers."""
+def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
+    """Remove a member from a group, and return whether it was a direct member. Raises NobodyAdministers."""
     with _somebody_administers(cx):
-        memberships.remove_member(cx, group, member)
+        return memberships.remove_member(cx, group, member)
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:

@@ -40,10 +40,10 @@ def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
     return member.id == group.id or member.id in {above.id for above in groups_of(cx, group.id)}
 
 
-def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Remove a user or a group from a group, if it is a member."""
+def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
+    """Remove a user or a group from a group, and return whether it was a direct member."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
-    cx.execute(_memberships.delete().where(pair))
+    return cx.execute(_memberships.delete().where(pair)).rowcount > 0
 
 
 def members(cx: Connection, group: Entry) -> list[Entry]:

@@ -32,10 +32,15 @@ def choose(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
     return entries.choose(names, people.kind, _condition(people))
 
 
-def find(cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str) -> Entry:
-    """Find one user or group that is let in, by ``<name>@<partition>``. Raises UnknownEntry for any other."""
+def find(
+    cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str, group: Entry | None = None
+) -> Entry:
+    """Find one user or group that is let in, by ``<name>@<partition>``; with ``group``, a direct member of that group.
+
+    Raises UnknownEntry for any other.
+    """
     entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
-    if not entries.is_chosen(cx, entry, _condition(PeopleList(resource_id, kind))):
+    if not entries.is_chosen(cx, entry, _condition(PeopleList(resource_id, kind, group))):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 

@@ -24,7 +24,7 @@ class UnknownEntry(Refusal):
 
 
 class WrongPartition(Refusal):
-    """The unit lies in another partition than the name says."""
+    """The unit lies in another partition than the entry that is to lie in it."""
 
 
 class UnknownResource(Refusal):

@@ -30,12 +30,14 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "first-day": "From an empty folder to users, rights and documents, command by command.",
         "operations": "systemd, TLS, a proxy, logs, backup and restore, and what to do when something is wrong.",
         "postgresql": "PostgreSQL as the database: role, password, TLS, backup.",
+        "export": "A whole repository in a folder, and back: the commands, and what each file holds.",
         "settings": "Every setting with its default.",
     },
     "Build on it": {
         "interface": "Every address, what it takes and what it answers, clause by clause.",
         "requests": "A request for every address, with the answer that it gets.",
         "filters": "How every list is filtered, sorted and shown.",
+        "dql": "The read-only statements that the repository answers.",
         "aql": "The two query languages, with examples; what a search finds, and in which order.",
     },
     "How it is made": {

@@ -4,8 +4,8 @@ A cursor holds the place of the last member of the page before. The database goe
 no more than the first, and no member is skipped or repeated when others come or go.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -47,6 +47,22 @@ class Stretch(msgspec.Struct, frozen=True):
     after: Place | None
     offset: int
     limit: int
+
+
+class _Placed(Protocol):
+    @property
+    def place(self) -> Place | None: ...
+
+
+Member = TypeVar("Member", bound=_Placed)
+
+
+def every_page(read: Callable[[Stretch], Sequence[Member]], size: int) -> Iterator[Sequence[Member]]:
+    """Yield all pages of a list, each with at most ``size`` members that know their places. ``read`` reads one page."""
+    page = read(Stretch(None, 0, size))
+    while page:
+        yield page
+        page = read(Stretch(page[-1].place, 0, size))
 
 
 def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:

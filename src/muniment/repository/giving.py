@@ -17,11 +17,12 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
-from muniment.repository.objects import objects, usage
+from muniment.repository.objects import inventory, objects, usage, version_lists, wastebasket
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind, UnknownObject, WrongValue
+from muniment.repository.relations import comments, relations
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches
 
@@ -31,12 +32,19 @@ _STANDING_SECONDS = 30.0
 
 
 class Belongings(NamedTuple):
-    """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates."""
+    """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates.
+
+    ``comments`` and ``relations`` count those that they have made. A gift leaves these with their maker. ``checkouts``
+    counts the objects, whoever owns them, that the bearer has checked out.
+    """
 
     objects: int
     bytes: int
     acls: int
     searches: int
+    comments: int = 0
+    relations: int = 0
+    checkouts: int = 0
 
 
 class GiftCount(NamedTuple):
@@ -86,10 +94,13 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
 
 
 def belongings(cx: Connection, key: str) -> Belongings:
-    """Count what the bearer of a key owns, in all repositories."""
+    """Count the things that the bearer of a key owns or has checked out, in all repositories."""
     amount = usage.of(cx, key)
     acl_count = sum(acls.count_by_owner(cx, [key]).values())
-    return Belongings(amount.objects, amount.bytes, acl_count, saved_searches.count_by_owner(cx, key))
+    search_count = saved_searches.count_by_owner(cx, key)
+    made = comments.count_by_author(cx, key), relations.count_by_maker(cx, key)
+    checkout_count = version_lists.count_checkouts(cx, key)
+    return Belongings(amount.objects, amount.bytes, acl_count, search_count, *made, checkout_count)
 
 
 def give_all(
@@ -116,6 +127,8 @@ def give_all(
     finally:
         pace.close()
     with database.begin() as cx:
+        for key in keys:
+            count += wastebasket.give(cx, repository.id, key, receiver.name, receiver.key)
         acl_count = sum(acls.give(cx, repository.id, key, receiver.name, receiver.key, clock()) for key in keys)
         search_count = sum(
             saved_searches.give(cx, repository.id, key, receiver.name, receiver.key, clock()) for key in keys
@@ -139,7 +152,7 @@ def give_these(
     if len(object_ids) > (limit := most_at_once(max_pending)):
         raise WrongValue(f"Name at most {limit} objects: all are given in one commit.")
     ids = [object_id.lower() for object_id in object_ids]
-    objects_by_id = objects.rows(cx, repository.id, ids)
+    objects_by_id = inventory.rows(cx, repository.id, ids)
     for object_id in ids:
         if object_id not in objects_by_id:
             raise UnknownObject(f"There is no object {object_id!r} in {repository.name}; nothing was given.")
@@ -147,7 +160,7 @@ def give_these(
 
 
 def most_at_once(max_pending: int) -> int:
-    """Return how many objects go in one commit, so that what others change meanwhile fits into the limit, too."""
+    """Return how many objects go in one commit. The limit must also have room for changes by others meanwhile."""
     return min(_AT_A_TIME, max_pending // 4)
 
 
@@ -164,7 +177,7 @@ def _give_objects(
     while True:
         pace.keep(count)
         with database.begin() as cx:
-            page = objects.every(cx, repository.id, last_seq, pace.at_a_time)
+            page = inventory.every(cx, repository.id, last_seq, pace.at_a_time)
             ids = [stored.id for stored in page if stored.owner_key in keys]
             count += objects.give(cx, repository.id, ids, receiver.name, receiver.key, acting, clock()) if ids else 0
         if not page:

@@ -32,8 +32,9 @@ class IndexPace:
         self._position_reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the index is near. Return False at once if there is no index, and also after ``patience`` seconds
-        without progress.
+        """Wait until the index is near. Return False if it is far and makes no progress for ``patience`` seconds.
+
+        If there is no index, and many changes wait for one, it returns False at once.
 
         ``work_meanwhile`` is called while it waits.
         """

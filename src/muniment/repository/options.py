@@ -1,9 +1,11 @@
 """The settings of the repository: its names on the wire, its administrators, its limits."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
+
+from muniment.repository.content_options import S3Options
 
 Doc = msgspec.Meta
 
@@ -357,6 +359,30 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=1_000_000,
         ),
     ] = 10_000
+    max_copied_objects: Annotated[
+        int,
+        Doc(
+            description="Most objects in a folder that is copied with everything in it.",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 1000
+    unique_names: Annotated[
+        bool,
+        Doc(
+            description="Whether an object that is made in, renamed in or put into a folder needs a name that nothing "
+            "else in it has. A refusal also tells of objects that the caller may not see. Objects that share a "
+            "name already keep it."
+        ),
+    ] = False
+    wastebasket_days: Annotated[
+        int,
+        Doc(
+            description="How many days a deleted object can still be restored. 0: a deleted object is gone at once.",
+            ge=0,
+            le=3650,
+        ),
+    ] = 0
     max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
     packed_bytes: Annotated[
         int,
@@ -367,6 +393,13 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=262_144,
         ),
     ] = 65_536
+    content_store: Annotated[
+        Literal["files", "s3"],
+        Doc(
+            description="Where content is kept: `files` = in the data folder, `s3` = in the store of "
+            "`[repository.s3]`. `muniment content move` copies it from one to the other."
+        ),
+    ] = "files"
     stream_check_bytes: Annotated[
         int,
         Doc(
@@ -387,6 +420,43 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_acl_entries: Annotated[
         int, Doc(description="Most entries that all ACLs of one user in a repository may have together.", ge=0)
     ] = 50_000
+    max_relations: Annotated[
+        int,
+        Doc(
+            description="Most relations between objects that one user may have made, over all repositories; "
+            "administrators may make more.",
+            ge=0,
+            le=10_000_000,
+        ),
+    ] = 10_000
+    max_comments: Annotated[
+        int,
+        Doc(
+            description="Most comments and replies that one user may have written, over all repositories; "
+            "administrators may write more.",
+            ge=0,
+            le=10_000_000,
+        ),
+    ] = 10_000
+    max_batch_operations: Annotated[int, Doc(description="Most operations of one batch.", ge=1, le=10_000)] = 100
+    max_batch_bytes: Annotated[
+        int,
+        Doc(
+            description="Largest body of a batch, in bytes, and most bytes that the bodies of its answers have "
+            "together.",
+            ge=1024,
+            le=67_108_864,
+        ),
+    ] = 4_194_304
+    batch_seconds: Annotated[
+        int,
+        Doc(
+            description="Seconds after which no further operation of a batch begins. On SQLite, other writes wait "
+            "while a transactional batch is under way.",
+            ge=1,
+            le=60,
+        ),
+    ] = 5
     max_query_depth: Annotated[
         int, Doc(description="Deepest nesting of a query's expressions or parentheses.", ge=1, le=100)
     ] = 20
@@ -421,6 +491,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = 3
     extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
     names: RepositoryNames = RepositoryNames()
+    s3: S3Options = S3Options()
 
     @property
     def offers_search_page(self) -> bool:

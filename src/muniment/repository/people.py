@@ -1,6 +1,8 @@
-"""Which users and groups may come to a repository? What its endpoints know of them, wherever the directory is."""
+"""Which users and groups may come to a repository? Its endpoints ask this, wherever the directory runs."""
 
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -10,9 +12,19 @@ from muniment.repository.filters.tree import Selection
 
 Kind = Literal["user", "group"]
 
+Who: TypeAlias = Callable[[], str]
+"""Returns the id of the user who asks for a change, as of the moment of the call. Any thread may call it.
+
+Raises NotSignedIn, DirectoryUnavailable, UnknownRepository.
+"""
+
 
 class Person(msgspec.Struct, frozen=True):
-    """A user or a group. ``id`` is ``name@partition``."""
+    """A user or a group. ``id`` is ``name@partition``.
+
+    ``state`` is None unless the person is shown to somebody who may change it. For a user it is 1 if they are disabled,
+    plus 2 if they are locked out.
+    """
 
     kind: Kind
     id: str
@@ -20,6 +32,20 @@ class Person(msgspec.Struct, frozen=True):
     short_name: str
     description: str
     modified: Instant
+    state: int | None = None
+
+
+@dataclass(frozen=True)
+class PersonChange:
+    """The new facts of a user or a group. A field that is None stays as it is, or has no value yet.
+
+    ``state`` is as in ``Person``. Only users have a state and a password.
+    """
+
+    id: str | None = None
+    description: str | None = None
+    state: int | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 class ListedPerson(NamedTuple):
@@ -29,17 +55,24 @@ class ListedPerson(NamedTuple):
     place: Place
 
 
+class Membership(NamedTuple):
+    """A group, and a user or group that is its direct member."""
+
+    group: Person
+    member: Person
+
+
 class People(Protocol):
     """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
-    ``group_id`` limits a list to the direct members of this group. Each method raises UnknownPerson if there is no such
-    group, and DirectoryUnavailable.
+    With ``group_id``, a list and ``find`` know only the direct members of this group. Each method raises UnknownPerson
+    if there is no such group, and DirectoryUnavailable.
     """
 
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that the selection wants, by partition and name unless it sorts them.
+        """List a stretch of the users or groups that the selection wants, in its order, or by partition and name.
 
         Raises UnknownProperty, WrongValue, BadSort.
         """
@@ -47,8 +80,40 @@ class People(Protocol):
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
         """Count all that ``page`` lists. Raises as ``page``."""
 
-    def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
+    def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Find one of them by id. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson."""
+
+
+class PeopleChanges(Protocol):
+    """Changes users and groups of the directory for a caller who administers it, whomever a repository lets in.
+
+    Each method opens transactions of its own and may wait: call it in a thread. In the transaction of the change it
+    asks ``who`` the caller is. Each raises NotPermitted if the caller does not administer the directory, before it
+    raises anything else about users and groups; NoAdministratorLeft if nobody could administer the directory any more;
+    what ``who`` raises; Busy, Overloaded.
+    """
+
+    def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
+        """Make a user or group. Without a password nobody can sign in as the user. Raises WrongValue, NameTaken."""
+
+    def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
+        """Change a user or group, and end the sessions that may not go on.
+
+        Raises UnknownPerson, WrongValue, NameTaken, and InUse for a new id while a repository knows the present one.
+        """
+
+    def remove(self, who: Who, kind: Kind, person_id: str) -> str:
+        """Remove a user or group from the directory and from all ACLs, and return the id.
+
+        The objects and ACLs of the user keep their owner, and no later user of the name inherits them. Raises
+        UnknownPerson, InUse.
+        """
+
+    def add_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
+        """Put a user or group into a group, unless it is in it already. Raises UnknownPerson."""
+
+    def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
+        """Take a direct member out of a group. Raises UnknownPerson, also if it is no member."""

@@ -1,6 +1,6 @@
 """Why does the repository refuse? Each address declares the status and the code of each refusal."""
 
-from muniment.web.refusals import Refusal
+from muniment.web.refusals import NotStored, Refusal
 
 
 class NotSignedIn(Refusal):
@@ -23,6 +23,10 @@ class UnknownPerson(Refusal):
     """There is no such user or group, or it has no access to the repository."""
 
 
+class NoAdministratorLeft(Refusal):
+    """After this change nobody could administer the directory any more."""
+
+
 class UnknownObject(Refusal):
     """There is no such object, or the caller may not see it. The answer is the same in both cases."""
 
@@ -31,12 +35,28 @@ class UnknownType(Refusal):
     """There is no such object type."""
 
 
+class UnknownRelation(Refusal):
+    """There is no such relation, or the caller may not browse both of its ends."""
+
+
+class UnknownRelationType(Refusal):
+    """There is no such type of relations."""
+
+
+class UnknownComment(Refusal):
+    """There is no such comment, or the caller may not read the object that it is about."""
+
+
 class UnknownFormat(Refusal):
     """There is no format of contents with this name."""
 
 
 class UnknownProperty(Refusal):
     """The type has no such property."""
+
+
+class NotSearchable(UnknownProperty):
+    """The index does not hold the property, so no query may use it."""
 
 
 class WrongValue(Refusal):
@@ -71,8 +91,25 @@ class VersionConflict(Refusal):
     """The object has changed since the revision that the caller named."""
 
 
+class CheckedOut(Refusal):
+    """Somebody else has the object checked out."""
+
+
+class NotCheckedOut(Refusal):
+    """The caller has not checked the object out."""
+
+
+class Superseded(Refusal):
+    """A next version on its branch supersedes the object, so the object keeps its content and cannot be checked in
+    there."""
+
+
 class NoContent(Refusal):
-    """The object has no content."""
+    """The object has no such content."""
+
+
+class ContentExists(Refusal):
+    """The object has a content at this place, and the request does not overwrite."""
 
 
 class ContentDamaged(Refusal):
@@ -119,9 +156,17 @@ class BadTypesFile(Refusal):
     """The types file cannot be read, or contradicts itself."""
 
 
+class BadExport(Refusal):
+    """The folder holds no whole export, or one that cannot be imported. The sentence names the file and the line."""
+
+
 class RangeNotSatisfiable(Refusal):
     """The requested range lies past the end of the content, which has ``size`` bytes."""
 
     def __init__(self, sentence: str, size: int) -> None:
         super().__init__(sentence)
         self.size = size
+
+
+class StoreUnavailable(NotStored):
+    """The content store in the network does not answer, or refuses this server's key. Nothing was stored."""

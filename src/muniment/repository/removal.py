@@ -11,7 +11,16 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
 from muniment.repository import repositories
-from muniment.repository.objects import object_types, objects, usage
+from muniment.repository.objects import (
+    further_contents,
+    inventory,
+    object_types,
+    objects,
+    stored_contents,
+    type_editing,
+    usage,
+    wastebasket,
+)
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Principals
@@ -20,11 +29,14 @@ from muniment.repository.repositories import Repository
 
 _KINDS = {
     "objects": "objects",
+    "wastebasket": "deleted objects",
     "acls": "ACLs",
     "object_types": "types",
     "links": "kept searches",
     "walks": "walks",
     "saved_searches": "saved searches",
+    "relations": "relations",
+    "comments": "comments",
     "changes": "changes",
 }
 _MOST_NAMED = 10
@@ -50,7 +62,7 @@ def close(cx: Connection, repository: Repository, *, with_everything: bool) -> l
     Without ``with_everything``, raises InUse if the repository holds objects; the sentence names what it holds.
     """
     counts = count_rows(cx, repository)
-    if not with_everything and any(count.kind == _KINDS["objects"] for count in counts):
+    if not with_everything and any(count.kind in (_KINDS["objects"], _KINDS["wastebasket"]) for count in counts):
         raise InUse(
             f"The repository {repository.name!r} is not empty: it holds {describe(counts)}. "
             "With --with-everything all of it is removed."
@@ -78,18 +90,33 @@ def describe(counts: list[RowCount]) -> str:
     return ", ".join(f"{count.number} {count.kind}" for count in counts) or "nothing"
 
 
-def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[str | None]:
-    """Remove at most ``limit`` objects, and return the key of each one's content, or None.
+class RemovedObjects(NamedTuple):
+    """How many objects were removed, and the keys of contents that no row names any more."""
 
-    An empty list says that no object is left. The caller removes the contents after the commit. If it is killed before
-    that, the sweep removes them later.
+    number: int
+    freed: tuple[str, ...]
+
+
+def remove_objects(cx: Connection, repository: Repository, limit: int) -> RemovedObjects:
+    """Remove at most ``limit`` objects, those in the wastebasket last. The number 0 says that none is left.
+
+    The caller removes the ``freed`` contents after the commit. If the caller is killed before that, the sweep removes
+    them.
     """
-    table, portion = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
+    table, portion = repository_tables.tables["objects"], inventory.every(cx, repository.id, 0, limit)
+    if not portion:
+        return RemovedObjects(*wastebasket.remove_of_repository(cx, repository.id, limit))
     ids = [stored.id for stored in portion]
+    links = repository_tables.tables["folder_links"]
+    cx.execute(links.delete().where(sa.or_(links.c.object_id.in_(ids), links.c.folder_id.in_(ids))))
     cx.execute(table.update().where(table.c.folder_id.in_(ids)).values(folder_id=None))
+    sizes = further_contents.sizes(cx, ids)
+    contents = [stored.content for stored in portion if stored.content is not None]
+    contents += [further.content for further in further_contents.remove(cx, ids)]
     cx.execute(table.delete().where(table.c.id.in_(ids)))
-    usage.release(cx, objects.amounts(portion))
-    return [None if stored.content is None else stored.content.key for stored in portion]
+    freed = stored_contents.release(cx, contents)
+    usage.release(cx, objects.amounts(portion, sizes))
+    return RemovedObjects(len(portion), freed)
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
@@ -104,7 +131,7 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
     except InUse as refusal:
         if not principals.administrator:
             raise
-        count, carriers = objects.carrying(cx, acl.id, _MOST_NAMED)
+        count, carriers = inventory.carrying(cx, acl.id, _MOST_NAMED)
         if not count:  # the objects have been removed meanwhile
             raise
         names = [f"{carrier.id} {carrier.name[:60]!r}" for carrier in carriers]
@@ -119,7 +146,7 @@ def remove_type(cx: Connection, repository: Repository, name: str) -> None:
         raise InUse(f"The object type {name!r} has types below it: {', '.join(subtypes[:_MOST_NAMED])}.")
     if count := _count_objects(cx, repository, [name]):
         raise InUse(f"The object type {name!r} is still that of {_objects(count)}.")
-    object_types.remove_type(cx, repository.id, name)
+    type_editing.remove_type(cx, repository.id, name)
 
 
 def remove_property(cx: Connection, repository: Repository, type_name: str, name: str) -> None:
@@ -133,9 +160,14 @@ def remove_property(cx: Connection, repository: Repository, type_name: str, name
         if adding:
             raise WrongValue(f"The object type {adding[0]!r} adds the property {name!r}: remove it there.")
         raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
-    if count := _count_objects(cx, repository, sorted(catalogue.with_subtypes([type_name])), with_value=name):
+    subtypes = sorted(catalogue.with_subtypes([type_name]))
+    for subtype in subtypes:
+        for each in catalogue.ruled(subtype):
+            if each.assistance.depends_on == name:
+                raise InUse(f"The values of the property {each.name!r} depend on the property {name!r}.")
+    if count := _count_objects(cx, repository, subtypes, with_value=name):
         raise InUse(f"The property {name!r} still has a value in {_objects(count)}.")
-    object_types.remove_property(cx, repository.id, type_name, name)
+    type_editing.remove_property(cx, repository.id, type_name, name)
 
 
 def _count_objects(cx: Connection, repository: Repository, types: list[str], *, with_value: str = "") -> int:

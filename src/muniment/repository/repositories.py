@@ -32,6 +32,7 @@ repositories = sa.Table(
 
 _GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
 _BY_NAME = Order((OrderKey(repositories.c.name),), indexed=True)
+_OPEN = sa.select(repositories).where(repositories.c.resource_id != "")
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
 
 
@@ -76,9 +77,27 @@ def find(cx: Connection, name: str) -> Repository:
     return Repository(*row)
 
 
+def find_open(cx: Connection, name: str) -> Repository:
+    """Find a repository as callers do. One without a guard is being imported or removed, and to them it does not exist.
+
+    Raises UnknownRepository.
+    """
+    repository = find(cx, name)
+    if not repository.resource_id:
+        raise unknown(name)
+    return repository
+
+
 def unknown(name: str) -> UnknownRepository:
-    """Make the refusal for a repository that does not exist, or that is to look so."""
+    """Make the refusal for a repository that does not exist, or that must look as if it did not."""
     return UnknownRepository(f"There is no repository {name[:100]!r}.")
+
+
+def lock(cx: Connection, repository: Repository) -> None:
+    """Let one transaction at a time decide about the whole repository, such as which folder lies in which. Nobody who
+    makes or changes objects waits for this."""
+    row = sa.select(repositories.c.id).where(repositories.c.id == repository.id)
+    cx.execute(row.with_for_update(key_share=True))
 
 
 def every(cx: Connection) -> list[Repository]:
@@ -86,7 +105,7 @@ def every(cx: Connection) -> list[Repository]:
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
 
-def named(cx: Connection, names: Collection[str]) -> list[Repository]:
+def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
     """List those of these repositories that exist, by name."""
     query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
     return [Repository(*row) for row in cx.execute(query)]
@@ -114,17 +133,17 @@ class ListedRepository(NamedTuple):
 
 
 def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
-    """List a stretch of the repositories that meet the filter, by name unless the selection sorts them.
+    """List a stretch of the repositories with a guard that meet the filter, by name unless the selection sorts them.
 
     Raises UnknownProperty, WrongValue, BadSort.
     """
-    rows = pages.fetch(cx, sa.select(repositories), _property, _BY_NAME, stretch, selection)
+    rows = pages.fetch(cx, _OPEN, _property, _BY_NAME, stretch, selection)
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
 def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
-    """Count those of the repositories that the selection wants. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, sa.select(repositories), _property, selection)
+    """Count the repositories that have a guard and that the selection wants. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _OPEN, _property, selection)
 
 
 def _property(name: str) -> ListedProperty:

@@ -66,7 +66,7 @@ def start(settings: Settings) -> None:
 def access_log(settings: Settings) -> AccessLog:
     """Return the access log of one process. JSON lines are collected and written together, without structlog.
 
-    On a terminal each line is written at once, like any other.
+    In the form for a terminal, each line is written at once, like any other. Above the level "info" nothing is written.
     """
     if _level(settings) > logging.INFO:
         return AccessLog(lambda _lines: None)

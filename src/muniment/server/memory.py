@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 
-_M_ARENA_MAX = -8
+_M_ARENA_MAX, _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -8, -1, -3
+_KEPT_BYTES = 32 << 20
 _LOOK_SECONDS = 2.0
 _WORTH_SECONDS = 0.2
 _QUIET = 0.1
@@ -19,6 +20,9 @@ def prepare_forks() -> None:
     free memory at the top of the first arena only. A password check leaves 19 MiB free at the top of its arena. To
     share one arena costs little time, because Python's lock lets few threads allocate at once.
 
+    Free memory up to 64 MiB stays until a process is quiet (``start_trimming``). By itself glibc comes to this after it
+    has freed a large piece once. Before that it returns the room of each piece of a download, and asks for it again.
+
     Free memory is returned now. The garbage collector no longer touches the objects that remain, so the forked
     processes share their memory.
     """
@@ -28,6 +32,8 @@ def prepare_forks() -> None:
     library = _library()
     if library is not None:
         library.mallopt(_M_ARENA_MAX, 1)
+        library.mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * _KEPT_BYTES)
         library.malloc_trim(0)
 
 

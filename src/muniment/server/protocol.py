@@ -183,9 +183,10 @@ class _Protocol(HttpToolsProtocol):
             try:
                 await application(scope, receive, _Sender(cycle, send))
             except CutShort:
-                # ``close`` would wait until the caller has read all bytes that are still to be sent.
+                # ``close`` would wait until the caller has read all bytes that are still to be sent. The log has the
+                # reason already, so the server need not report an answer that was left incomplete.
                 self.transport.abort()
-                raise
+                cycle.disconnected = True
 
         super()._start_asgi_task(cycle, answer)
 

@@ -1,4 +1,4 @@
-"""Delete expired grants, tokens and tickets. The purge has its own process, and no caller waits for it."""
+"""Delete grants, tokens and tickets that are over. The purge has its own process, and no caller waits for it."""
 
 import os
 import threading

@@ -23,8 +23,8 @@ H = TypeVar("H")
 Schema: TypeAlias = Mapping[str, Any]
 """A JSON schema (draft 2020-12), as OpenAPI 3.1 takes it."""
 
-Content: TypeAlias = Mapping[str, "type[Any] | Schema"]
-"""The form of a body by media type: a msgspec type, or a JSON schema."""
+Content: TypeAlias = Mapping[str, "type[Any] | tuple[type[Any], ...] | Schema"]
+"""The form of a body by media type: a msgspec type, one of several such types, or a JSON schema."""
 
 Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
@@ -163,9 +163,10 @@ class AddressTable(Generic[H]):
     finders: Mapping[str, Finder[H]] = field(default_factory=dict, kw_only=True)
 
     def routes(self, half: H) -> list[Route]:
-        """Return a route for each address, and then a route for each path with a suffix at its end.
+        """Return a route for each address, and then the routes of paths with a suffix (``.json``, ``.xml``) at the end.
 
-        ``half`` is the context that the half's endpoints get.
+        An address whose path ends with an open part needs no such route: that part holds the suffix. ``half`` is the
+        context that the half's endpoints get.
         """
         endpoints = [(address, self._endpoint(address, half)) for address in self.addresses]
         return [Route(self.prefix + address.path, endpoint) for address, endpoint in endpoints] + [

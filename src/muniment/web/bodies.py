@@ -1,7 +1,7 @@
 """Read request bodies within caps: forms, JSON, raw bytes. Every body that a stranger sends is read here."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -67,21 +67,24 @@ async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
     return form_fields(await raw(request, limit), "The form")
 
 
-def query(request: Request) -> dict[str, str]:
-    """Read the query of the request's address, and return its values by parameter. Raises Malformed."""
-    return form_fields(request.scope["query_string"], "The query")
+def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
+    """Read the query of the request's address, and return its values by parameter. Raises Malformed.
+
+    The parameters in ``lists`` may be repeated: their values are joined with commas.
+    """
+    return form_fields(request.scope["query_string"], "The query", lists)
 
 
-def form_fields(encoded: bytes, what: str) -> dict[str, str]:
+def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[str, str]:
     """Decode ``name=value&...`` and return the values by name. Raises Malformed for a repeated name.
 
-    ``what`` begins the sentence of a refusal: ``The form``.
+    ``what`` begins the sentence of a refusal: ``The form``. ``lists`` is as in ``query``.
     """
     fields: dict[str, str] = {}
     for name, value in pairs(encoded, what):
-        if name in fields:
+        if name in fields and name not in lists:
             raise Malformed(f"{what} repeats the parameter {name[:100]!r}.")
-        fields[name] = value
+        fields[name] = f"{fields[name]},{value}" if name in fields else value
     return fields
 
 

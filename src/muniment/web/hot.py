@@ -76,7 +76,7 @@ class AnswerAtOnce(NamedTuple):
 
 
 class HotFront:
-    """ASGI middleware around the application, which contains ``transport``. By default it is ``transport`` itself.
+    """ASGI middleware around ``application``, which contains ``transport`` (without one, around ``transport`` itself).
 
     ``addresses`` is filled when the halves are open.
     """

@@ -88,7 +88,7 @@ def document(
                 for method, operation in address.operations.items()
             }
             contents += [table.shape_of(address).content, *_contents(address)]
-    kinds = {kind for content in contents for kind in content.values() if isinstance(kind, type)}
+    kinds = {kind for content in contents for form in content.values() for kind in _types(form)}
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
@@ -216,5 +216,14 @@ def _content(content: Content) -> Json:
     return {media_type: {"schema": _schema(kind)} for media_type, kind in content.items()}
 
 
-def _schema(kind: "type[Any] | Mapping[str, Any]") -> Mapping[str, Any]:
-    return {"$ref": f"#/components/schemas/{kind.__name__}"} if isinstance(kind, type) else kind
+def _types(form: "type[Any] | tuple[type[Any], ...] | Mapping[str, Any]") -> tuple[type[Any], ...]:
+    if isinstance(form, type):
+        return (form,)
+    return form if isinstance(form, tuple) else ()
+
+
+def _schema(form: "type[Any] | tuple[type[Any], ...] | Mapping[str, Any]") -> Mapping[str, Any]:
+    if isinstance(form, Mapping):
+        return form
+    references = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in _types(form)]
+    return references[0] if len(references) == 1 else {"anyOf": references}

@@ -1,4 +1,4 @@
-"""Do the bytes of a body or an answer keep the pace? Short bodies have a deadline, long ones have a lowest rate.
+"""Do the bytes of a body or an answer keep the pace? Content and answers have a lowest rate, other bodies a deadline.
 
 The server measures how long it waits for the caller. The time in which it works itself does not count.
 """

@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -12,7 +14,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Busy, Database, Outcome, PreparedStatement, WriteBatch
 from muniment.glances import Glance
-from muniment.web.refusals import Refusal
+from muniment.web import common_transaction
+from muniment.web.common_transaction import CommonTransaction
+from muniment.web.refusals import Overloaded, Refusal
 from muniment.web.turns import Turns
 
 Item = TypeVar("Item")
@@ -32,6 +36,9 @@ _LONG_WAITING_EACH = 8
 
 _BUSY = "The database is busy with other writes."
 
+
+_COMMON_WAITING_EACH = 2
+"""How many common transactions of one caller may wait. Only one is open: on SQLite, all other writes wait for it."""
 
 JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence[T | Refusal | None]]
 """A decision about several requests at one time, which costs less than one decision about each.
@@ -62,6 +69,7 @@ class Transactions:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
         self._long_threads = ThreadPoolExecutor(_LONG_QUESTIONS, thread_name_prefix="long question")
         self._turns = Turns(_LONG_QUESTIONS, _LONG_WAITING_EACH)
+        self._common_turns = Turns(1, _COMMON_WAITING_EACH)
         self._question_seconds = question_seconds
         self._inline = inline
         self._queue: deque[_QueuedWrite] = deque()
@@ -80,9 +88,12 @@ class Transactions:
         is raised after the commit. Raises Busy, also if the decision does not begin within the database's
         ``busy_seconds``.
         """
+        common = common_transaction.current(self.database)
         write = self._new_write(partial(_decide, decision, args, kwargs))
-        if self.database.dialect == "postgresql":
-            result: T | _CommittedRefusal = await self._write_in_thread(write)
+        if common is not None:
+            result: T | _CommittedRefusal = await common.decide(write.decision)
+        elif self.database.dialect == "postgresql":
+            result = await self._write_in_thread(write)
         else:
             result = await self._enqueue(write)
         if isinstance(result, _CommittedRefusal):
@@ -96,6 +107,10 @@ class Transactions:
         refusal of this item, and Busy.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
+        common = common_transaction.current(self.database)
+        if common is not None:
+            alone: T = await common.decide(write.decision)
+            return alone
         if self.database.dialect == "postgresql":
             queue = self._joint_queues.get(decision)
             if queue is None:
@@ -154,6 +169,9 @@ class Transactions:
             with self.database.read() as cx:
                 return question(cx, *args, **kwargs)
 
+        common = common_transaction.current(self.database)
+        if common is not None:
+            return await common.decide(lambda cx: question(cx, *args, **kwargs))
         if self.database.dialect == "sqlite":
             return run()
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
@@ -199,14 +217,20 @@ class Transactions:
             with self.database.read(within=self._question_seconds) as cx:
                 return question(cx, *args, **kwargs)
 
+        common = common_transaction.current(self.database)
+        if common is not None:
+            return await common.decide(lambda cx: question(cx, *args, **kwargs), within=self._question_seconds)
         async with self._turns.turn(caller, self._question_seconds):
             return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
 
     async def read_after(self, take: Callable[[], S], question: Callable[[Connection, S], T]) -> T:
         """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
-        So the question sees every commit that happened before ``take`` returned.
+        So the question sees every commit that happened before ``take`` returned. Raises Overloaded within a common
+        transaction, whose writes no other snapshot shows.
         """
+        if self.in_common:
+            raise Overloaded("A search cannot be part of a transaction.")
 
         def run() -> T:
             snapshot = take()
@@ -217,7 +241,29 @@ class Transactions:
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work in a thread of the pool for questions, and return what it returns."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        run = partial(copy_context().run, work) if self.in_common else work
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: run(*args, **kwargs))
+
+    @property
+    def in_common(self) -> bool:
+        """Whether this task has a common transaction open."""
+        return common_transaction.current(self.database) is not None
+
+    @asynccontextmanager
+    async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
+        """Open a transaction for all decisions and questions of the block (``web.common_transaction``).
+
+        It is rolled back at the end of the block, unless the block has committed it. Only one is open at a time.
+        Raises Busy, and Overloaded when the turn of ``caller`` does not come in time.
+        """
+        async with self._common_turns.turn(caller, self.database.busy_seconds):
+            common = CommonTransaction(self.database, self._writers)
+            try:
+                await common.begin()
+                with common_transaction.shared(common):
+                    yield common
+            finally:
+                await common.roll_back()
 
     def close(self) -> None:
         """Wait for the decisions under way, then close the database."""

@@ -8,30 +8,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
+WITNESS = "muniment.witness"
+"""The key in a request's scope of the ``Witness`` that it came through. A batch sends its requests there."""
+
 
 class Witness:
     """ASGI middleware between ``Transport`` and the endpoints: it completes each event and records it.
 
-    The answer's status gives the result, unless the endpoint has set one. The event is written after the answer: so
-    the time to answer does not show whether the event was written or only counted.
+    The answer's status gives the result, unless the endpoint has set one. ``app`` is the application that it wraps. The
+    event is written after the answer: so the time to answer does not show whether the event was written or only
+    counted.
     """
 
     def __init__(self, app: ASGIApp, recorder: Recorder, clock: Callable[[], Instant]) -> None:
-        self._app = app
+        self.app = app
         self._recorder = recorder
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
+        scope[WITNESS] = self
         try:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         finally:
             events: Sequence[Event] = scope.get("muniment.events", ())
             for event in events:
                 status = scope.get("muniment.status", 500)
-                event.result = event.result or _result(status, is_refused="muniment.refused" in scope)
+                event.result = event.result or result(status, is_refused="muniment.refused" in scope)
                 event.origin = scope["client"][0] if scope.get("client") else None
-                event.request_id = scope.get("muniment.request_id")
+                event.request_id = event.request_id or scope.get("muniment.request_id")
                 self._recorder.record(event, self._clock())
 
 
@@ -48,7 +53,8 @@ async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> Non
         recorder.settle(clock(), stopping=True)
 
 
-def _result(status: int, *, is_refused: bool) -> Result:
+def result(status: int, *, is_refused: bool) -> Result:
+    """Return the result of the events of a request that was answered with this status."""
     if status >= 500:
         return "failed"
     return "refused" if is_refused or status >= 400 else "done"

@@ -17,7 +17,7 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.repository import giving, repositories
 from muniment.repository.change_log import changes
-from muniment.repository.objects import creation, objects, usage
+from muniment.repository.objects import creation, inventory, usage
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls, bearers
@@ -70,8 +70,8 @@ class StaffData(Muniment):
     def rows(self) -> dict[str, StoredObject]:
         """Give every object by name."""
         with self.folder.database("repository") as database, database.read() as cx:
-            assert usage.every(cx) == objects.amounts_by_owner(cx)
-            return {one.name: one for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
+            assert usage.every(cx) == inventory.amounts_by_owner(cx)
+            return {one.name: one for one in inventory.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
 
     def key(self, user_id: str) -> str:
         """Give the key of whoever bears the name now."""

@@ -20,7 +20,7 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.importing import file_tree, mirror, record
 from muniment.repository.leases import Lease
-from muniment.repository.objects import lists, objects
+from muniment.repository.objects import assigned_acls, lists, objects
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -316,7 +316,7 @@ def test_another_acl_is_put_on_what_was_imported_before(place: Place, monkeypatc
     apart = before["Papers/deep/3.txt"].id
     place("acl", "add", "own", "readers@staff=READ")
     with place.database.begin() as cx:
-        objects.assign_acl(cx, repositories.find(cx, "main"), BOSS, apart, "own", 1)
+        assigned_acls.assign(cx, repositories.find(cx, "main"), BOSS, apart, "own", 1)
     assert "6 objects carry the other ACL now" in place.load("--acl", "public")
     acls = {path: one.acl_id for path, one in place.tree().items()}
     own = acls.pop("Papers/deep/3.txt")

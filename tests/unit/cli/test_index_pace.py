@@ -104,7 +104,7 @@ class Searcher(threading.Thread):
             index.close()
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     office: StaffData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory.refusals import UnknownResource
 from muniment.repository import removal, repositories
-from muniment.repository.objects import creation, objects
+from muniment.repository.objects import creation, inventory
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
@@ -129,14 +129,14 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
     with repository_db.begin() as cx:
         one = repositories.find(cx, "going")
         removal.close(cx, one, with_everything=True)
-        while removal.remove_objects(cx, one, 2):
+        while removal.remove_objects(cx, one, 2).number:
             pass
         removal.finish(cx, one)
     with repository_db.read() as cx:
         (left,) = repositories.every(cx)
         assert left.name == "staying"
-        assert len(objects.every(cx, left.id, 0, 10)) == 3
-        assert {amount.objects for amount in objects.amounts_by_owner(cx).values()} == {3}
+        assert len(inventory.every(cx, left.id, 0, 10)) == 3
+        assert {amount.objects for amount in inventory.amounts_by_owner(cx).values()} == {3}
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_an_acl_on_objects_is_not_removed_and_they_are_named(muniment: Muniment,
     fill(muniment, tmp_path / "files", 2)
     muniment("acl", "add", "papers", "world=READ")
     with DataFolder(muniment.data, None, []).database("repository") as database, database.read() as cx:
-        ids = [one.id for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10)]
+        ids = [one.id for one in inventory.every(cx, repositories.find(cx, "main").id, 0, 10)]
     muniment("acl", "assign", "papers", *ids[1:])
     muniment("acl", "remove", "papers", code=3)
     assert "'papers' is still on 2 objects" in muniment.err

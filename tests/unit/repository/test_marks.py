@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from muniment.db import repository_tables
 from muniment.repository import marks
 from muniment.repository.marks import SearchMarks
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_editing
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.permissions import acls
@@ -49,11 +49,11 @@ def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:
     assert renewed(shelf, before) == {"acls"}
     before = read(shelf)
     with shelf.database.begin() as cx:
-        object_types.add_type(cx, repository_id, ObjectType("well", "document"), now)
+        type_editing.add_type(cx, repository_id, ObjectType("well", "document"), now)
     assert renewed(shelf, before) == {"types"}
     before = read(shelf)
     with shelf.database.begin() as cx:
-        object_types.add_property(cx, repository_id, "well", PropertyDefinition("depth", "integer"), now)
+        type_editing.add_property(cx, repository_id, "well", PropertyDefinition("depth", "integer"), now)
     assert renewed(shelf, before) == {"types"}
 
 
@@ -62,7 +62,7 @@ def test_a_write_to_any_column_renews_the_mark_of_its_table_alone(shelf: Shelf, 
     """A new table has to be watched, or to be one on which neither types nor rights hang."""
     with shelf.database.begin() as cx:
         kind = ObjectType("well", "document", (PropertyDefinition("depth", "integer"),))
-        object_types.add_type(cx, shelf.repository.id, kind, shelf.now)
+        type_editing.add_type(cx, shelf.repository.id, kind, shelf.now)
     for column in repository_tables.tables[table].columns:
         before = read(shelf)
         with shelf.database.begin() as cx:

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue
-from muniment.repository.objects import lists, objects
+from muniment.repository.objects import inventory, lists
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.plans import steps
@@ -17,7 +17,7 @@ IDS = [f"09000001{number:08x}" for number in range(25)]
 CALLER = Principals("boris@staff", frozenset(f"group-{number}@staff" for number in range(25)))
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
-    "objects": lambda cx: objects.rows(cx, 1, IDS),
+    "objects": lambda cx: inventory.rows(cx, 1, IDS),
     "texts": lambda cx: queue.text_of(cx, IDS),
     "ACLs": lambda cx: acls.permissions_by_acl(cx, 1, CALLER, Permission.READ),
     "changes": lambda cx: changes.hiding(cx, 1, changes.START, 100),

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from muniment.repository import removal
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, type_editing
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
@@ -23,8 +23,8 @@ def typed(shelf: Shelf) -> Shelf:
         "letter", "document", (PropertyDefinition("pages", "integer"), PropertyDefinition("to_", "string"))
     )
     with shelf.database.begin() as cx:
-        object_types.add_type(cx, shelf.repository.id, letter, shelf.now)
-        object_types.add_type(cx, shelf.repository.id, ObjectType("memo", "letter"), shelf.now)
+        type_editing.add_type(cx, shelf.repository.id, letter, shelf.now)
+        type_editing.add_type(cx, shelf.repository.id, ObjectType("memo", "letter"), shelf.now)
     return shelf
 
 
@@ -54,7 +54,7 @@ def test_a_type_goes_when_no_object_and_no_other_type_is_left_of_it(typed: Shelf
     with pytest.raises(WrongValue, match="built in"):
         remove_type(typed, "document")
     with typed.database.begin() as cx:
-        object_types.add_type(cx, typed.repository.id, ObjectType("letter", "folder"), typed.now)
+        type_editing.add_type(cx, typed.repository.id, ObjectType("letter", "folder"), typed.now)
     assert typed.catalogue().properties_of("letter").keys() == typed.catalogue().properties_of("folder").keys()
 
 
@@ -77,9 +77,9 @@ def test_a_property_goes_when_no_object_has_a_value_for_it(typed: Shelf) -> None
     assert "pages" not in typed.catalogue().properties_of("memo")
     assert "to_" in typed.catalogue().properties_of("memo")
     with typed.database.begin() as cx:
-        object_types.add_property(cx, typed.repository.id, "letter", PropertyDefinition("pages", "string"), typed.now)
+        type_editing.add_property(cx, typed.repository.id, "letter", PropertyDefinition("pages", "string"), typed.now)
     with pytest.raises(NameTaken), typed.database.begin() as cx:
-        object_types.add_property(cx, typed.repository.id, "memo", PropertyDefinition("pages", "string"), typed.now)
+        type_editing.add_property(cx, typed.repository.id, "memo", PropertyDefinition("pages", "string"), typed.now)
 
 
 @pytest.mark.parametrize("what", ["type", "property"])

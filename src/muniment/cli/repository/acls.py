@@ -1,6 +1,7 @@
 """Commands about ACLs: who may do how much with the objects that carry them."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -14,8 +15,8 @@ from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.naming import fold_name
 from muniment.repository import removal, repositories
-from muniment.repository.cursors import Stretch
-from muniment.repository.objects import objects
+from muniment.repository.cursors import every_page
+from muniment.repository.objects import assigned_acls
 from muniment.repository.permissions import acl_lists, acl_names, acls
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
@@ -51,8 +52,8 @@ def list_acls(
     data: DataFolder = context.obj
     principals, rows = initialise.administrator(data), list[tuple[str, str, str, list[str]]]()
     with data.database("repository") as database, database.read() as cx:
-        repository_id, stretch = repositories.find(cx, repository_name).id, Stretch(None, 0, _AT_A_TIME)
-        while page := acl_lists.page(cx, repository_id, principals, stretch):
+        repository_id = repositories.find(cx, repository_name).id
+        for page in every_page(partial(acl_lists.page, cx, repository_id, principals), _AT_A_TIME):
             entries = acl_lists.entries(cx, page, principals)
             rows += [
                 (
@@ -63,7 +64,6 @@ def list_acls(
                 )
                 for summary, *_ in page
             ]
-            stretch = Stretch(page[-1].place, 0, _AT_A_TIME)
     terminal.table(("ACL", "Id", "Owner", "Entries"), rows, as_json=as_json, header=header)
 
 
@@ -114,7 +114,7 @@ def assign_acl(
     with data.database("repository") as database, database.begin() as cx:
         stored_in = repositories.find(cx, repository_name)
         for object_id in object_ids:
-            objects.assign_acl(cx, stored_in, principals, object_id, name, data.now)
+            assigned_acls.assign(cx, stored_in, principals, object_id, name, data.now)
 
 
 @acl.command("remove")

@@ -78,6 +78,16 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
             "No later user of this name inherits it."
         )
         terminal.line(f"Give it away with: muniment repository give NAME@PARTITION --left-by {name}")
+    if belongings.comments or belongings.relations:
+        terminal.line(
+            f"{name} wrote {belongings.comments} comments and made {belongings.relations} relations. "
+            "They stay under this name; no later user of it may change them."
+        )
+    if belongings.checkouts:
+        terminal.line(
+            f"{name} had {belongings.checkouts} objects checked out. "
+            "An administrator of the repository can cancel each check-out."
+        )
     if departure.named_by:
         terminal.line(f"{departure.named_by} ACLs named {name}; they no longer do.")
 

@@ -18,7 +18,7 @@ from muniment.exit_codes import Exit, Failure, as_failure
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue
-from muniment.repository.importing import mirror, watching
+from muniment.repository.importing import record, watching
 from muniment.repository.importing.mirror import Import
 from muniment.repository.importing.report import ImportReport
 from muniment.repository.objects.table import StoredObject
@@ -81,7 +81,7 @@ def import_command(
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-            earlier = mirror.earlier_cabinet(cx, repository, folder)
+            earlier = record.earlier_cabinet(cx, repository, folder)
 
         def one_pass(quiet_seconds: float = 0.0) -> ImportReport:
             work = Import(

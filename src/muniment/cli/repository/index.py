@@ -1,6 +1,5 @@
-"""Commands about the index of a repository, and about the content of its objects."""
+"""Commands about the index of a repository."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Annotated
@@ -11,32 +10,25 @@ from sqlalchemy.engine import Connection
 
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
-from muniment.cli.repository.repositories import RepositoryOption
+from muniment.cli.repository.repositories import RepositoryOption, select_repositories
 from muniment.cli.terminal import AsJson, Counting, WithHeader
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
-from muniment.db import Database
 from muniment.exit_codes import Exit
 from muniment.repository import repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import Position
-from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent, checking, reports
 from muniment.repository.index_agent.checking import Report
 from muniment.repository.index_agent.reports import KeptReport
 from muniment.repository.meaning import embedder
-from muniment.repository.objects import objects
-from muniment.repository.objects.table import StoredObject
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
 index = typer.Typer(no_args_is_help=True, help="The index of a repository.")
-content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
 
-COMMANDS = {"index": index, "content": content}
-
-_AT_A_TIME = 500
+COMMANDS = {"index": index}
 
 
 @index.command("status")
@@ -90,7 +82,7 @@ def index_check(
     data: DataFolder = context.obj
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
-        for repository in _select_repositories(database, repository_name):
+        for repository in select_repositories(database, repository_name):
             with closing(stores.reader(data.installation, repository)) as reader:
                 reader.snapshot()  # raises if there is none, before anything is shown
                 with terminal.counting(f"Checking {repository.name}", None) as bar:
@@ -119,7 +111,7 @@ def index_report(context: typer.Context, repository_name: RepositoryOption = "",
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:
-        for repository in _select_repositories(database, repository_name):
+        for repository in select_repositories(database, repository_name):
             with database.read() as cx:
                 kept_reports = reports.of_repository(cx, repository.id)
             for follower, last in kept_reports.items():
@@ -154,34 +146,6 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
                 progress.reach,
             )
     terminal.line(f"{repository.name}: rebuilt, true to position {position}")
-
-
-@content.command("check")
-def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
-    """Read every content and compare it with what was stored; exit code 1 when one is missing or altered."""
-    data: DataFolder = context.obj
-    store, sound = stores.content(data.installation), True
-    with data.database("repository") as database:
-        for repository in _select_repositories(database, repository_name):
-            whole_count, damaged_ids = 0, list[str]()
-            with terminal.counting(f"Reading {repository.name}", None) as progress:
-                for object_id, good in _verify_all(database, store, repository.id):
-                    whole_count += good
-                    damaged_ids += [] if good else [object_id]
-                    progress.reach(whole_count + len(damaged_ids))
-            sound = sound and not damaged_ids
-            terminal.line(
-                f"{repository.name}: {'NOT SOUND' if damaged_ids else 'sound'}: {whole_count} whole, "
-                f"{len(damaged_ids)} missing or altered"
-            )
-            for object_id in damaged_ids:
-                terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
-    return Exit.OK if sound else Exit.FAILED
-
-
-def _select_repositories(database: Database, repository_name: str) -> list[Repository]:
-    with database.read() as cx:
-        return [repositories.find(cx, repository_name)] if repository_name else repositories.every(cx)
 
 
 def _show(bar: Counting, report: Report) -> None:
@@ -237,28 +201,3 @@ def _as_values(report: Report) -> dict[str, object]:
         **{name: getattr(report, name) for name in checking.COUNTS},
         "differences": [msgspec.to_builtins(difference) for difference in report.differences],
     }
-
-
-def _verify_all(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read every content; yield its object's id, and whether the content is still what was stored."""
-    last_seq: int | None = 0
-    while last_seq is not None:
-        with database.read() as cx:
-            page = objects.every(cx, repository_id, last_seq, _AT_A_TIME)
-        for stored in page:
-            content, good = stored.content, False
-            while content is not None:
-                good = store.verify(content.key, content.sha256)
-                current = content if good else _current_content(database, repository_id, stored)
-                if current == content:
-                    yield stored.id, good
-                    break
-                content = current
-        last_seq = page[-1].seq if page else None
-
-
-def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
-    """Return the content that an object has now: it may have been replaced or moved, or the object deleted."""
-    with database.read() as cx:
-        page = objects.every(cx, repository_id, stored.seq - 1, 1)
-        return page[0].content if page and page[0].id == stored.id else None

@@ -7,6 +7,7 @@ folder can read and change everything in it anyway. A user who wants to know wha
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -22,16 +23,24 @@ from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.content.contract import PIECE, ContentStore, StoredContent
-from muniment.repository.cursors import Stretch
+from muniment.repository.cursors import every_page
 from muniment.repository.extraction import queue
 from muniment.repository.importing.media_types import media_type_of
-from muniment.repository.objects import creation, lists, moving, objects, subtrees
+from muniment.repository.objects import (
+    content_references,
+    creation,
+    inventory,
+    lists,
+    moving,
+    object_acls,
+    objects,
+    subtrees,
+)
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
 from muniment.repository.refusals import NoContent, UnknownProperty
 from muniment.troubles import is_undone
 
@@ -75,13 +84,13 @@ def list_objects(
     """List what lies in a folder, or the cabinets and whatever else lies in no folder."""
     data: DataFolder = context.obj
     principals = initialise.administrator(data)
-    rows, after = list[tuple[object, ...]](), None
+    rows = list[tuple[object, ...]]()
     with data.database("repository") as database, database.read() as cx:
         repository = repositories.find(cx, repository_name)
         view = RepositoryView.read(cx, repository, principals)
         folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
         members = Folder(view, folder, "sysobject")
-        while page := lists.page(cx, members, Stretch(after, 0, _AT_A_TIME)):
+        for page in every_page(partial(lists.page, cx, members), _AT_A_TIME):
             rows += [
                 (
                     each.id,
@@ -93,7 +102,6 @@ def list_objects(
                 )
                 for each, _ in page
             ]
-            after = page[-1].place
     heads = ("Object", "Type", "Name", "Owner", "Bytes", "Modified")
     terminal.table(heads, rows, as_json=as_json, header=header)
 
@@ -162,7 +170,7 @@ def put_object(
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-            view = RepositoryView.read(cx, repository, principals)
+            view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
             former = objects.read(cx, repository, replace, principals)[0] if replace else None
         shown_name = name or (former.name if former else os.path.basename(file))
         values = _read_properties(properties or [], view.catalogue)
@@ -175,19 +183,19 @@ def put_object(
                 if former is None:
                     values |= {"object_name": shown_name, "a_content_type": content_type}
                     stored = creation.create(cx, view, type_name, values, folder_id or None, content, data.now)
-                    former_content = None
                 else:
                     if values:
                         objects.change(cx, view, former.id, values, data.now)
-                    stored, former_content = objects.replace_content(
+                    stored = objects.replace_content(
                         cx, repository, principals, former.id, content, content_type, data.now
                     )
         except BaseException as error:
             if is_undone(error):
                 store.remove(content.key)
             raise
-    if former_content is not None:
-        store.remove(former_content.key)
+        content_references.drop_spares(database, store, [content], [stored.content])
+    for key in stored.freed:
+        store.remove(key)
     terminal.line(stored.id)
 
 
@@ -206,7 +214,7 @@ def move_object(
     principals = initialise.administrator(data)
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, repository_name)
-        view = RepositoryView.read(cx, repository, principals)
+        view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
         present = objects.read(cx, repository, object_id, principals)[0].folder_id
         if present and folder_id:
             moving.move(cx, view, object_id, present, folder_id, data.now)
@@ -231,26 +239,28 @@ def remove_objects(
     """Delete objects with their content, all or none. A folder has to be empty, unless --recursive is given."""
     data: DataFolder = context.obj
     principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
+    days = data.settings.repository.wastebasket_days
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, repository_name)
         deleted_objects = list[StoredObject]()
         for object_id in object_ids:
             if recursive:
-                deleted_objects += subtrees.delete(cx, repository, principals, object_id, data.now, most)
+                deleted_objects += subtrees.delete(
+                    cx, repository, principals, object_id, data.now, most, keep_days=days
+                )
             else:
-                deleted_objects.append(objects.delete(cx, repository, principals, object_id, data.now))
+                deleted_objects.append(objects.delete(cx, repository, principals, object_id, data.now, keep_days=days))
     store = stores.content(data.installation)
-    for stored in deleted_objects:
-        if stored.content is not None:
-            store.remove(stored.content.key)
-    terminal.line(f"Deleted: {len(deleted_objects)} {'object' if len(deleted_objects) == 1 else 'objects'}.")
+    for key in (key for stored in deleted_objects for key in stored.freed):
+        store.remove(key)
+    terminal.line(f"Deleted: {terminal.number_of(len(deleted_objects), 'object')}.")
 
 
 def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[str, object]:
     definitions = view.catalogue.properties_of(stored.type)
     shown_values: dict[str, object] = {}
-    acl_name = acls.shown_name(cx, stored.acl_id, view.principals)
-    for name, values in objects.values(stored, view.catalogue, acl_name).items():
+    acl_name = object_acls.shown_name(cx, stored, view.principals)
+    for name, values in inventory.values(stored, view.catalogue, acl_name).items():
         texts = [_date(int(value)) if definitions[name].kind == "date" else value for value in values]
         shown_values[name] = texts if definitions[name].repeating else texts[0]
     shown_values["r_index_status"] = queue.status(cx, stored.id).state

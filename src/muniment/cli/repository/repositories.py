@@ -1,42 +1,54 @@
 """Commands that make repositories, choose the resources that guard them, and remove them with what they hold."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated
 
 import typer
-from sqlalchemy.engine import Connection
 
 from muniment import guards, initialise, stores
 from muniment.cli import terminal
-from muniment.cli.repository import gifts
+from muniment.cli.repository import exports, gifts, guarding
+from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
-from muniment.directory import administration
-from muniment.directory.resources import Resource
+from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
-from muniment.repository.objects import objects, usage
+from muniment.repository.objects import inventory, usage
 from muniment.repository.permissions import bearers
+from muniment.repository.repositories import Repository
 
 repository = typer.Typer(no_args_is_help=True, help="Repositories.")
 
 repository.command("give")(gifts.give_command)
+repository.command("export")(exports.export_command)
+repository.command("import")(exports.import_command)
 
 COMMANDS = {"repository": repository}
 
 _AT_A_TIME = 500
+_FURTHER_TABLES = (
+    "change_log.followers",
+    "importing.record",
+    "index_agent.indexing",
+    "index_agent.reports",
+    "leases",
+    "meaning.embeddings",
+    "search.kept_searches",
+)
+"""The modules with tables that this one does not need otherwise."""
 
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
-RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
-GuardName = Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")]
-GuardId = Annotated[
-    str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
-]
 
 Language = Annotated[
     str, typer.Option(help="Language of its texts, such as German; the installation's (repository.language) if empty.")
 ]
+
+
+def select_repositories(database: Database, name: str) -> list[Repository]:
+    """Return the repository of this name, or all of them if the name is empty."""
+    with database.read() as cx:
+        return [repositories.find(cx, name)] if name else repositories.every(cx)
 
 
 @repository.command("add")
@@ -49,9 +61,9 @@ def add_repository(
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
     data: DataFolder = context.obj
-    language = _known_language(data, language)
-    guard_id = resource_id or _guard(data, resource or initialise.resource_name(name)).id
-    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    language = guarding.known_language(data, language)
+    guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
+    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
         guards.add_repository(directory, cx, name, guard_id, data.now, language)
     terminal.line(guard_id)
 
@@ -67,8 +79,8 @@ def guard_repository(
     data: DataFolder = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
-    guard_id = resource_id or _guard(data, resource).id
-    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    guard_id = resource_id or guarding.resource_of(data, resource).id
+    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
         guards.guard(directory, cx, name, guard_id)
     terminal.line(guard_id)
 
@@ -83,7 +95,7 @@ def set_language(
 ) -> None:
     """Set the language of a repository's texts. The index agent makes a new index, and searches go on meanwhile."""
     data: DataFolder = context.obj
-    language = _known_language(data, language)
+    language = guarding.known_language(data, language)
     with data.database("repository") as database, database.begin() as cx:
         repositories.set_language(cx, repositories.find(cx, name), language)
     terminal.line(f"{name}: {language or data.settings.repository.language}")
@@ -102,6 +114,7 @@ def remove_repository(
     If the command is killed half-way, run it again.
     """
     data: DataFolder = context.obj
+    declare_tables()
     store = stores.content(data.installation)
     data.must_exist()
     with data.lock(), data.database("repository") as database:
@@ -113,19 +126,24 @@ def remove_repository(
         with terminal.counting(f"Removing {name}", None) as progress:
             while True:
                 with database.begin() as cx:
-                    keys = removal.remove_objects(cx, target, _AT_A_TIME)
-                if not keys:
+                    gone = removal.remove_objects(cx, target, _AT_A_TIME)
+                if not gone.number:
                     break
-                for key in keys:
-                    if key is not None:
-                        store.remove(key)
-                count += len(keys)
+                for key in gone.freed:
+                    store.remove(key)
+                count += gone.number
                 progress.reach(count)
         # The index goes before the row: if the command stops in between, the next run still finds the repository.
         stores.engine(data.installation).index(target).remove()
         with database.begin() as cx:
             removal.finish(cx, target)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
+
+
+def declare_tables() -> None:
+    """Load every module that declares a table of the repository. The rows of any other table would stay."""
+    for module in _FURTHER_TABLES:
+        import_module(f"muniment.repository.{module}")
 
 
 @repository.command("list")
@@ -143,7 +161,7 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
     """List how many objects and bytes each owner keeps; exit code 1 when the recorded counts are wrong."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
-        recorded_amounts, actual = usage.every(cx), objects.amounts_by_owner(cx)
+        recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)
         owners = {key: key for key in (*recorded_amounts, *actual)}
         owners |= bearers.names_of_keys(cx, owners)
     terminal.table(
@@ -156,30 +174,3 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
     for key in sorted(wrong):
         terminal.errors.print(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}", markup=False)
     return Exit.FAILED if wrong else Exit.OK
-
-
-def _known_language(data: DataFolder, text: str) -> str:
-    """Return a language as the index engine spells it; empty for an empty text. Raises Failure for an unknown one."""
-    languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
-    if text and text.casefold() not in languages:
-        raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
-    return languages.get(text.casefold(), "")
-
-
-@contextmanager
-def _both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory."""
-    with data.database("repository") as database:
-        if not own_directory:
-            with database.begin() as cx:
-                yield None, cx
-            return
-        with data.database("directory") as rights, rights.begin() as directory, database.begin() as cx:
-            yield directory, cx
-
-
-def _guard(data: DataFolder, name: str) -> Resource:
-    if "directory" not in data.settings.halves:
-        raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
-    with data.database("directory") as database, database.begin() as cx:
-        return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)

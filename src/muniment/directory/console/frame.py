@@ -135,7 +135,7 @@ def new_mark() -> str:
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
-    """Make the hidden field that proves that a form is ours. ``bound_to`` is the cookie that belongs to the form."""
+    """Make the value of the hidden field that proves that a form is ours. ``bound_to`` is the cookie of the form."""
     digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 

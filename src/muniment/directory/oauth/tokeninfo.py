@@ -50,9 +50,9 @@ The same bytes always ask the same question. The memory holds their digest only,
 
 
 def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
-    """Return the remembered answer to the same bytes, or None if ``answer`` must work it out.
+    """Return the remembered answer to these bytes, or None if ``answer`` must work it out.
 
-    A remembered answer holds while the marks are those under which it was worked out, and the token has not expired.
+    A remembered answer holds until the token expires, or one of the marks changes.
     """
     remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None

@@ -30,6 +30,7 @@ from muniment.web.refusals import Overloaded
 _NICENESS = 10
 _POLL_SECONDS = 0.0005
 _LONGEST_RETRY = 30
+_NEW_AT_ONCE = 2
 _RANDOM = secrets.SystemRandom().random
 _TOO_MANY = "Too many sign-ins are under way."
 
@@ -67,6 +68,7 @@ class PasswordGate:
         self._changed = threading.Condition()
         self._seconds_per_check = 0.0
         self._spread = spread
+        self._hashing = threading.BoundedSemaphore(_NEW_AT_ONCE)
         self._closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"password-{number}", daemon=True)
@@ -93,6 +95,20 @@ class PasswordGate:
         if leaving_check is not None and leaving_check.answer.set_running_or_notify_cancel():
             leaving_check.answer.set_exception(full)
         return check.answer
+
+    def hash_new(self, password: str) -> str:
+        """Return the hash of a new password. The function waits for a slot: call it in a thread, never in the event
+        loop.
+
+        At most two threads of a process may wait at one time. For any other it raises Overloaded.
+        """
+        if self._closed or not self._hashing.acquire(blocking=False):
+            raise Overloaded("Too many new passwords are being set.", 1)
+        try:
+            with self._slots.hold():
+                return self._hasher.hash(_normalise(password))
+        finally:
+            self._hashing.release()
 
     def close(self) -> None:
         """Finish the checks that wait, then stop. A second call does nothing."""
@@ -145,7 +161,8 @@ class PasswordGate:
 
 
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
-    """Return the hash of a new password. It does not wait at the gate, so only the command line may call it."""
+    """Return the hash of a new password. It does not wait at the gate, so only the command line may call it; a server
+    calls ``PasswordGate.hash_new``."""
     return _hasher(memory_kib, passes).hash(_normalise(password))
 
 

@@ -38,7 +38,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """The wrong passwords in a row from one place or from elsewhere, and the end of the pause (0: no pause)."""
+    """How many wrong passwords came in a row from one place (or from elsewhere), and when the pause ends (0: none)."""
 
     elsewhere: bool
     failures: int

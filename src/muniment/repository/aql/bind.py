@@ -78,8 +78,8 @@ class Catalogue(Protocol):
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:
         """Return these types with all their sub-types. Raises UnknownType."""
 
-    def property(self, name: str) -> Definition:
-        """Find a property of any type. Raises UnknownProperty."""
+    def searchable(self, name: str) -> Definition:
+        """Find a property of any type that queries may use. Raises UnknownProperty."""
 
 
 ACL_NAME = "acl_name"
@@ -97,7 +97,7 @@ def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Insta
     if "sysobject" in query.types:
         types = ()
     condition = None if query.condition is None else _Binder(catalogue, acls, now).bind(query.condition)
-    return BoundQuery(types, condition)
+    return BoundQuery(types, condition, all_versions=query.all_versions)
 
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
@@ -172,7 +172,7 @@ class _Binder:
                 with naming_place(expression.place):
                     if expression.name == ACL_NAME:
                         return self._carries(expression)
-                    return self._compare(expression, self._catalogue.property(expression.name).kind)
+                    return self._compare(expression, self._catalogue.searchable(expression.name).kind)
             case _:
                 assert_never(expression)
 

@@ -1,8 +1,8 @@
-"""What must an object meet? These conditions are what ``bind`` makes of a query, once it fits a repository's types.
+"""What must an object meet? ``bind`` makes these conditions of a query, once it fits a repository's types.
 
-Engines and the oracle know only these conditions, however a query was written. Names are neutral; strings compare by
-their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does. A property without
-a value matches only the negation of a comparison.
+Engines and the oracle (``evaluate``) know only these conditions, however a query was written. Names are neutral;
+strings compare by their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does.
+A property without a value matches only the negation of a comparison.
 """
 
 from typing import Literal, TypeAlias
@@ -22,7 +22,7 @@ class OneOf(msgspec.Struct, frozen=True, tag=True):
 
 
 class Between(msgspec.Struct, frozen=True, tag=True):
-    """A property that has a value between two bounds, which count unless they are ``open``. None: there is no bound."""
+    """A property with a value between two bounds. A bound is included unless it is open; None means no bound."""
 
     name: str
     low: Value | None
@@ -69,9 +69,11 @@ Condition: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries | 
 class BoundQuery(msgspec.Struct, frozen=True):
     """The objects of these types that meet the condition; without types, objects of any type.
 
-    ``locale`` names the language of the keywords. Without it, they may be of any language of the index.
+    Former versions are left out unless it asks for ``all_versions``. ``locale`` names the language of the keywords.
+    Without it, they may be of any language of the index.
     """
 
     types: tuple[str, ...] = ()
     condition: Condition | None = None
     locale: str = ""
+    all_versions: bool = False

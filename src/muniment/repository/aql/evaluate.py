@@ -63,7 +63,7 @@ class Analyser(Protocol):
         """Return the language of an object with these values and this text, if it is not the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split text in a language into stems, and each of its variants: other spellings by which it is found."""
+        """Split text in a language into stems, and likewise each variant: another spelling by which it is found."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""
@@ -72,7 +72,7 @@ class Analyser(Protocol):
         """Split text with wildcards into patterns of words, with their places."""
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if all are stop words; of several forms of a word, the first."""
+        """Return the first form of each word that is no stop word, or of each word if all are stop words."""
 
 
 def evaluate(
@@ -84,13 +84,18 @@ def evaluate(
     may_read: bool,
     analyser: Analyser,
     ids: Collection[str] = (),
+    *,
+    former: bool = False,
 ) -> bool:
     """Say whether an object that the caller may browse meets a bound query.
 
     ``acl``, ``values`` and ``text`` are the object's; a match in the text counts only if the caller ``may_read`` it.
-    ``ids`` names the properties of kind id: keywords do not look at their values.
+    ``ids`` names the properties of kind id: keywords do not look at their values. ``former`` says whether the object is
+    a former version.
     """
     if query.types and type_name not in query.types:
+        return False
+    if former and not query.all_versions:
         return False
     if query.condition is None:
         return True

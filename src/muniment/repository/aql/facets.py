@@ -21,8 +21,8 @@ from muniment.repository.aql.tree import FacetDefinition, FacetSort, Value
 from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery, WrongValue
 
-NOT_FACETS = frozenset({ACL_NAME, "r_index_status"})
-"""The properties that cannot be facets: an ACL's name means another one to each caller, and the other is only shown."""
+NOT_FACETS = frozenset({ACL_NAME, "r_index_status", "r_folder_path", "i_ancestor_id"})
+"""These cannot be facets: an ACL's name means another ACL to each caller, and the others are only shown."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
 """How values are grouped, as documents write it, in lower case."""
@@ -121,7 +121,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return timestamp(period.low) if self.in_utc else period.name
 
     def place(self, constraint: str) -> Place:
-        """Return the place, in the order by value, of the group with this constraint. Raises BadQuery, WrongValue."""
+        """Return the place of the group with this constraint in the order by value. Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return _NO_VALUE_PLACE
@@ -132,7 +132,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return self.place_of_value(values.read(self.kind, self.name, name))
 
     def place_of_value(self, value: Value) -> Place:
-        """Return the place, in the order by value, of the group of one value, if each value is a group."""
+        """Return the place of a value's group in the order by value. Each value has a group of its own."""
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
     def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
@@ -212,7 +212,7 @@ class FacetBinder:
         name = definition.attributes[0]
         if name in NOT_FACETS:
             raise WrongValue(f"The property {name!r} cannot be a facet.")
-        kind = self._catalogue.property(name).kind
+        kind = self._catalogue.searchable(name).kind
         group_by = _group_by(definition.group_by)
         properties = _properties(definition, group_by)
         if group_by == "relativedate" and definition.nested is not None:

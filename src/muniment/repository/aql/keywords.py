@@ -70,7 +70,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
 
 
 def count(keywords: Keywords | None) -> int:
-    """Count the words, with those in phrases."""
+    """Count the words, including those in phrases."""
     match keywords:
         case None:
             return 0

@@ -59,13 +59,13 @@ def _relax(expression: Expression) -> Expression:
 
 
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords that are words alone, each once; no words for other keywords."""
+    """Return the words of keywords, each once. Return none if the keywords hold anything but words."""
     plain = _plain(keywords)
     return () if plain is None or plain.unwanted else tuple(plain.words)
 
 
 class WordQuestion(NamedTuple):
-    """What a query asks in words, and the same query without them: what is near in meaning must meet that."""
+    """The words of a query, and the query without them (``anything``), which objects near in meaning must meet."""
 
     text: str
     anything: Query

@@ -39,7 +39,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
     """How large a query may be.
 
     ``depth`` limits the nesting of expressions or parentheses, ``clauses`` the number of expressions, list values and
-    keywords together. A comparison that begins with a wildcard counts as many, because it reads every value.
+    keywords together. A comparison that begins with a wildcard counts as ``patterns.OPEN_CLAUSES`` of these, because it
+    reads every value.
     """
 
     depth: int = 20
@@ -107,7 +108,7 @@ Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. Without a word in the text they are None: no match."""
+    """Keywords that match an object's metadata or content. They are None, and match nothing, if there is no word."""
 
     keywords: Keywords | None
 

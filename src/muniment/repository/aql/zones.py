@@ -1,7 +1,7 @@
 """Which time zone does a text name? A region, an abbreviation, or an offset from GMT, in any case.
 
-Source: repository of the field, parameter ``timezone``; docs/aql.md, "Facets". Rules and daylight saving are those of
-the IANA time zone database.
+Source: the parameter ``timezone`` of the field's repositories; docs/aql.md, "Facets". Rules and daylight saving are
+those of the IANA time zone database.
 """
 
 import re

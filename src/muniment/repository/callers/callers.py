@@ -291,8 +291,8 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask a directory elsewhere again, unless it has just answered. A directory in this process is asked by
-        ``principals``.
+        """Ask the directory again if it runs elsewhere, unless it has just answered. ``principals`` asks a directory in
+        this process.
 
         Raises as ``ask`` does.
         """

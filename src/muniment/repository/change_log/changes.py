@@ -22,12 +22,15 @@ from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.refusals import IndexBehind
 
-Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again"]
-"""What has happened to an object. ``again``: it has not changed, but the index differs and must index it again."""
+Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again", "type", "version"]
+"""What has happened to an object. ``again``: it has not changed, but the index differs and must index it again.
+``type``: a property of its type became searchable, or ceased to be. ``version``: it became, or ceased to be, the
+current version of its tree."""
 
-_HIDING = "kind NOT IN ('created', 'text')"
-"""The condition for kinds of change that a search must not overlook. A new object is not in the index yet, and the
-worst case of a new text is that it is not found yet. A query must repeat this very text to use the partial index."""
+_HIDING = "kind NOT IN ('created', 'text', 'type')"
+"""The condition for kinds of change that a search must not overlook. The other kinds do no harm. A new object is not in
+the index yet. A new text is at worst not found yet. No query may use a property while its type's change is under way. A
+query must repeat this very text to use the partial index."""
 
 changes = sa.Table(
     "changes",
@@ -127,9 +130,9 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Return the next lines after a position, oldest first, as far as no open transaction can still add a line before.
+    """Return the next lines after a position, the oldest first. Raises LinesGone.
 
-    Raises LinesGone.
+    A line is left out if an open transaction can still add a line before it.
     """
     if position < cut_to(cx, repository_id):
         raise LinesGone(f"The change log no longer holds what followed position {position}.")
@@ -138,7 +141,10 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Say whether more than ``count`` lines follow the position that no later commit can put a line before."""
+    """Say whether more than ``count`` lines follow the position.
+
+    A line counts only if no later commit can put another line before it.
+    """
     parameters = _after(repository_id, position) | {"passed_over": count}
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
@@ -153,10 +159,10 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
 
 
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
-    """Return the objects with a committed change after the position that a search must not overlook, with the kinds.
+    """Return the objects that have changed since the position, each with the kinds of its changes.
 
-    One statement reads at most two lines more than ``limit``. Raises IndexBehind when there are more than ``limit``
-    such lines, and when lines after the position are gone.
+    Only committed changes that a search must not overlook count. One statement reads at most ``limit`` + 2 lines.
+    Raises IndexBehind when there are more than ``limit`` such lines, and when lines after the position are gone.
     """
     rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}

@@ -1,7 +1,8 @@
 """What does a content store do? It keeps bytes under a key, returns them piece by piece, and never changes them.
 
 The contract names neither folders nor descriptors, so that a store in another place fits beside the built-in one. A
-reader that needs a file of this machine gets one from ``local``.
+reader that needs a file of this machine gets one from ``local``. In a store in the network, every method but ``remove``
+and ``abort`` may raise StoreUnavailable, which is a NotStored.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,9 @@ class ContentWriter(Protocol):
         """Add bytes, in one or several pieces. Raises NotStored."""
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
+        """Keep the bytes, and return the content, which survives a power cut. Raises NotStored; then nothing is kept.
+        If the answer of a store in the network was lost, the store may keep the bytes. No row names them, so the sweep
+        removes them."""
 
     def abort(self) -> None:
         """Drop the bytes. After ``finish`` it does nothing."""
@@ -73,7 +76,7 @@ class ContentStore(Protocol):
 
         ``pieces`` comes from the other store's ``read``. Returns False if that store finds the content damaged; then
         nothing is kept. The copy may not survive a power cut: the caller syncs the disk once after all copies. Raises
-        OSError.
+        OSError, NotStored.
         """
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
@@ -81,14 +84,15 @@ class ContentStore(Protocol):
 
         Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
         whole content, it raises ContentDamaged before the last piece if the digest is wrong, so damaged content is
-        never returned whole. A reader of content that is removed meanwhile can go on.
+        never returned whole. If the content is removed meanwhile, its reader can go on; but a store in the network may
+        raise ContentDamaged.
         """
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
         """Lend a file of this machine with the content, to a reader that needs a descriptor.
 
         The digest is not checked. The file is open for reading, at its beginning. Raises ContentDamaged when there is
-        no content under the key.
+        no content under the key, TooLarge when it is too large to be copied to this machine, OSError.
         """
 
     def verify(self, key: str, sha256: bytes) -> bool:

@@ -17,12 +17,9 @@ from muniment.repository.endpoints import collections, object_body, representati
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
-from muniment.repository.endpoints.spelling import Written
-from muniment.repository.objects import objects
 from muniment.repository.objects.properties import Given
-from muniment.repository.objects.table import StoredObject
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions import acl_entries, acl_lists, acls
+from muniment.repository.permissions import acl_lists, acls
 from muniment.repository.permissions.acl_lists import ListedAcl
 from muniment.repository.permissions.acl_names import AclQuota
 from muniment.repository.permissions.acls import Acl
@@ -112,16 +109,6 @@ class _VisibleAcl(msgspec.Struct, frozen=True):
     entries: Mapping[str, Permission]
 
 
-class _Permissions(msgspec.Struct, frozen=True):
-    """An object, the caller's own permission, the name of the object's ACL for the caller, and the entries of that ACL
-    that the caller may see."""
-
-    stored: StoredObject
-    own: Permission
-    acl_name: str
-    entries: Mapping[str, Permission]
-
-
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET acls: a feed of those the caller may see."""
     caller = await enter(request, context)
@@ -137,12 +124,11 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 async def make(request: Request, context: RepositoryContext) -> Response:
     """POST acls: a new ACL, owned by the caller."""
     event = events.begin(request.scope, "acl", how="made")
-    caller = await enter(request, context)
-    caller.tell(event)
+    caller = await enter(request, context, event)
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    body = await _read(request, context)
-    name, entries, quota = body.object_name, _entries(body.permitted or [], context.options.names), _quota(context)
+    body = await read_body(request, context)
+    name, entries, quota = body.object_name, read_entries(body.permitted or [], context.options.names), _quota(context)
     new_acl = await caller.write(
         lambda cx, principals: _visible(
             cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
@@ -167,14 +153,13 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 async def change(request: Request, context: RepositoryContext) -> Response:
     """POST acls/{acl}: replace the entries of the ACL."""
     event = events.begin(request.scope, "acl", how="changed")
-    caller = await enter(request, context)
-    caller.tell(event)
+    caller = await enter(request, context, event)
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    body = await _read(request, context)
+    body = await read_body(request, context)
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
-    entries, name, quota = _entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
+    entries, name, quota = read_entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
     new_name = body.object_name
 
     def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
@@ -192,42 +177,11 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 async def remove(request: Request, context: RepositoryContext) -> Response:
     """DELETE acls/{acl}: an ACL that no object carries."""
     event = events.begin(request.scope, "acl", how="removed")
-    caller = await enter(request, context)
-    caller.tell(event)
+    caller = await enter(request, context, event)
     name = _acl_name(request)
     await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
     event.on = name
     return Response(status_code=204)
-
-
-async def permission_set(request: Request, context: RepositoryContext) -> Response:
-    """GET permission-set: the object's ACL, the entries that the caller may see, and the caller's own permission."""
-    caller = await enter(request, context)
-    repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
-    return _permission_answer(request, context, media_type, repository, permissions)
-
-
-@events.tells("acl")
-async def assign(request: Request, context: RepositoryContext) -> Response:
-    """PUT permission-set: another ACL for the object, by name, by owner and name, or by id."""
-    event = events.begin(request.scope, "acl", how="assigned")
-    caller = await enter(request, context)
-    caller.tell(event)
-    repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    body = await _read(request, context)
-    if not body.acl_name:
-        raise WrongValue("Name the ACL to assign in 'acl-name'.")
-    permissions, position = await caller.change(
-        lambda cx, principals: _assign(cx, repository, principals, object_id, body.acl_name, context.clock()),
-        lambda permissions: permissions.stored.position,
-    )
-    event.on = f"{permissions.stored.id}: {permissions.acl_name}"
-    answer = _permission_answer(request, context, media_type, repository, permissions)
-    answer.headers.update(position)
-    return answer
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
@@ -290,27 +244,8 @@ def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
     return _VisibleAcl(acl, acls.shown_entries(cx, acl, principals))
 
 
-def _permissions(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> _Permissions:
-    stored, permission = objects.read(cx, repository, object_id, principals)
-    return _permitted_by(cx, stored, permission, principals)
-
-
-def _assign(
-    cx: Connection, repository: Repository, principals: Principals, object_id: str, acl_name: str, now: int
-) -> _Permissions:
-    stored = objects.assign_acl(cx, repository, principals, object_id, acl_name, now)
-    return _permitted_by(
-        cx, stored, acl_entries.permission(cx, stored.acl_id, stored.owner_key, principals), principals
-    )
-
-
-def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:
-    acl = acls.by_id(cx, stored.acl_id)
-    shown_entries = acls.shown_entries(cx, acl, principals, every=principals.is_(stored.owner_key))
-    return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown_entries)
-
-
-async def _read(request: Request, context: RepositoryContext) -> AclBody:
+async def read_body(request: Request, context: RepositoryContext) -> AclBody:
+    """Read the body that holds an ACL. Raises UnsupportedMediaType, Malformed, TooLarge, WrongValue."""
     kind = bodies.media_type(request)
     if not object_body.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")
@@ -356,7 +291,8 @@ def _read_entry(entry: Element) -> AclEntryBody:
     return AclEntryBody(parts["accessor"], parts["basic-permission"], extended_part.name if extended_part else None)
 
 
-def _entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
+def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
+    """Read the entries of a body, by accessor. Raises WrongValue, NotOfferedYet."""
     entries: dict[str, Permission] = {}
     for entry in bodies_of_entries:
         if entry.extend_permissions or entry.application_permission:
@@ -387,23 +323,3 @@ def _answer(
     if status == 201:
         headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
     return Response(body, status, headers)
-
-
-def _permission_answer(
-    request: Request,
-    context: RepositoryContext,
-    media_type: str,
-    repository: Repository,
-    permissions: _Permissions,
-) -> Response:
-    names, stored = context.options.names, permissions.stored
-    own = f"{address(request, context, repository)}/objects/{stored.id}"
-    document: dict[str, Written] = {
-        "acl-name": permissions.acl_name,
-        "owner": stored.owner,
-        "basic-permission": permissions.own.name.capitalize(),
-        "permitted": representations.acl_entry_documents(permissions.entries, names),
-        "links": [{"rel": "self", "href": f"{own}/permission-set"}, {"rel": "parent", "href": own}],
-    }
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(spelling.answer(media_type, "permission-set", document, names), headers=headers)

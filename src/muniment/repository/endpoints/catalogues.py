@@ -1,4 +1,4 @@
-"""Lists of names that clients of the field look up: formats, and what a repository here has none of.
+"""Lists of names that clients of the field look up: formats, and lists that have no members here.
 
 Source: docs/interface.md, ours 16.
 """
@@ -9,22 +9,25 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, format_names, spelling
+from muniment.repository.endpoints import collections, format_names, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.filters import fixed
 from muniment.repository.filters.fixed import ListedName
+from muniment.repository.objects import objects
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import UnknownFormat
+from muniment.repository.refusals import NotOfferedYet, UnknownFormat, UnknownObject
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
 from muniment.web.responses import ErrorCode, Table
 
 LISTING: Table = {**ENTERING, **collections.SELECTING}
+ASPECTS: Table = {**LISTING, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
 SINGLE: Table = {**ENTERING, UnknownFormat: ErrorCode(404, "E_UNKNOWN_FORMAT")}
 
 EMPTY: Mapping[str, str] = {
@@ -51,6 +54,30 @@ def nothing(name: str) -> Answering:
         return await _list(request, context, name, EMPTY[name], {})
 
     return list_nothing
+
+
+async def list_aspects(request: Request, context: RepositoryContext) -> Response:
+    """GET objects/{id}/aspects: an empty feed, for an object that the caller may browse."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/aspects", "Aspects")
+
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        objects.read(cx, repository, object_id, principals)
+        return _page(cx, repository, principals, part, f"aspects {object_id}", {}, here)
+
+    return await collections.answer(caller, feed, question)
+
+
+@events.tells()
+async def refuse_aspects(request: Request, context: RepositoryContext) -> Response:
+    """POST objects/{id}/aspects: refused, because no aspects are offered."""
+    caller = await enter(request, context)
+    object_id = representations.identifier(request)
+    spelling.negotiate(request, spelling.both(context.options.names))
+    await caller.read(lambda cx, principals: objects.read(cx, caller.repository, object_id, principals))
+    raise NotOfferedYet("Aspects are not offered: an object has none.")
 
 
 async def read_format(request: Request, context: RepositoryContext) -> Response:

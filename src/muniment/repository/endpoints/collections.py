@@ -25,11 +25,12 @@ from muniment.repository.endpoints.representations import ObjectBody, Thing, Vie
 from muniment.repository.extraction import queue
 from muniment.repository.filters import reader
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects import object_acls, paths
+from muniment.repository.objects.lists import ListedObject
+from muniment.repository.objects.object_ids import holds_objects, kind_of
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty, WrongValue
 from muniment.repository.search import atom
@@ -45,7 +46,7 @@ SELECTING: Table = {
 """How the address of a list refuses a filter, a sort or a view."""
 
 LONG = 100_000
-"""How many members a list may have for a filter or a sort that takes too long to be the server's fault."""
+"""If a filter or a sort takes too long in a list with more members, the refusal asks for a narrower one."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -103,7 +104,7 @@ class FeedRequest:
         return self.context.options.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
-        """Put the thing itself into its entry."""
+        """Return an entry with the thing that it describes inside it."""
         return msgspec.structs.replace(entry, inlined=inline(thing, self.media_type, self.names, links=self.page.links))
 
     def object_thing(self, here: str, body: ObjectBody) -> Thing:
@@ -256,6 +257,18 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
     return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
 
 
+def object_entries(
+    cx: Connection, view: RepositoryView, feed: FeedRequest, here: str, members: Sequence[ListedObject]
+) -> list[atom.FeedEntry]:
+    """Make the entries of objects in a list, with the objects themselves if the request wants them."""
+    plain = [object_entry(here, each.stored, feed.names) for each in members]
+    if not feed.page.inline:
+        return plain
+    whole_objects = object_bodies(cx, view, [each.stored for each in members])
+    things = [feed.object_thing(here, body) for body in whole_objects]
+    return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
+
+
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
     """Make the entry of something that is no object."""
     return atom.FeedEntry(own, title, author, summary, updated, own)
@@ -263,10 +276,18 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
     """Read what the representations of these objects show besides their rows, for all of them at once."""
-    acl_names = acls.shown_names(cx, {stored.acl_id for stored in several}, view.principals)
-    statuses = queue.statuses(cx, [stored.id for stored in several])
+    acl_names = object_acls.shown_names(cx, several, view.principals)
+    statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
+    places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
     return [
-        ObjectBody(stored, view.catalogue, acl_names[stored.acl_id], statuses[stored.id].state) for stored in several
+        ObjectBody(
+            stored,
+            view.catalogue,
+            acl_names[stored.id],
+            statuses.get(stored.id, queue.EMPTY).state,
+            places.get(stored.id, paths.NOWHERE),
+        )
+        for stored in several
     ]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -25,7 +25,7 @@ from muniment.repository.endpoints import positions
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.keys import Seal
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.people import People
+from muniment.repository.people import People, PeopleChanges, Who
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.bearers import KeyMemory
 from muniment.repository.permissions.principals import Principals
@@ -39,6 +39,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
+from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Malformed, Overloaded
 from muniment.web.responses import ErrorCode, Table, add_header
 from muniment.web.slots import Slots
@@ -50,8 +51,11 @@ T = TypeVar("T")
 SEARCHES = 2
 """Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
 
+BATCHES = _DIRECTORY_CHANGES = 4
+"""Batches, and changes of users and groups, that one caller may have under way in one process."""
+
 _LONG_DECISION = 0.05
-"""Seconds after which a decision has waited for other writes' locks, as on PostgreSQL: the caller is asked again."""
+"""A decision that took longer may have waited for the locks of others. Then the caller's rights are checked again."""
 
 _TRIES = 3
 """How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
@@ -65,13 +69,12 @@ _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 
 @dataclass(frozen=True)
 class RepositoryContext:
-    """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
+    """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
-    ``people`` are the users and groups of the directory, None where it runs elsewhere. ``searching`` is held by each
-    search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal.
-    When a right is used, it is checked whether the guard is still the same. ``bearers`` remembers the keys of callers,
-    and ``memory`` remembers what the next search can use. ``downloads`` and ``uploads`` say how many each caller has
-    under way.
+    ``people`` and ``people_changes`` ask and change the directory, and are None where it runs elsewhere. Each search
+    outside the event loop holds ``searching``. ``repositories`` remembers repositories by name, with the half's seal.
+    ``bearers`` remembers the keys of callers, and ``memory`` what the next search can use. The slots at the end count
+    what each caller has under way.
     """
 
     transactions: Transactions
@@ -81,16 +84,18 @@ class RepositoryContext:
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
     people: People | None = None
+    people_changes: PeopleChanges | None = None
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyMemory = field(default_factory=KeyMemory)
     memory: SearchMemory = field(default_factory=SearchMemory)
     downloads: Slots = field(default_factory=Slots)
     uploads: Slots = field(default_factory=Slots)
+    batches: Slots = field(default_factory=Slots)
+    directory_changes: Slots = field(default_factory=Slots)
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
-
 
 ENTERING: Table = {
     NotSignedIn: ErrorCode(401, "E_NOT_SIGNED_IN"),
@@ -99,12 +104,12 @@ ENTERING: Table = {
     NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
     NotOfferedYet: ErrorCode(400, "E_NOT_OFFERED_YET"),
 }
-"""How every address below a repository says what ``entered`` refuses, and what is not to be had."""
+"""The refusals of every address below a repository: those of ``enter``, and those of features that are not offered."""
 
 
 class Caller:
-    """Who calls which repository. Every decision for a caller is taken here. Only when it is taken does it learn who
-    the caller is.
+    """Who calls which repository. Every decision for a caller is taken here. A decision learns who the caller is only
+    when it is taken.
 
     So a right that has ended is not used any more. It may have ended while a body arrived, during a wait for the index,
     or while others' work came first (decision 0018). What a decision learns about the caller never leaves the decision,
@@ -140,7 +145,7 @@ class Caller:
         )
 
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
-        """Ask a question that may take long, off the loop; callers have turns.
+        """Ask a question that may take long, outside the event loop. Callers take turns.
 
         Raises as ``read``, Overloaded, and TookTooLong when the database stops it.
         """
@@ -185,6 +190,19 @@ class Caller:
 
         return await self.write(decide)
 
+    async def administer(self, decision: Callable[[Who], T]) -> T:
+        """Let the directory take a decision in a thread. Raises what the decision raises, and Overloaded."""
+        context, event = self._context, self._event or Event("user or group")
+
+        def who() -> str:
+            with context.transactions.database.read() as cx:
+                self._check_guard(cx)
+            event.who = self._bearer.principals().id
+            return event.who
+
+        with context.directory_changes.hold(self._bearer.turn, _DIRECTORY_CHANGES, "changes of users and groups"):
+            return await self._use_right(lambda: context.transactions.off_loop(decision, who))
+
     def spell(self, principals: Principals, position: Position) -> str:
         """Write a position for the caller: sealed, or plain for an administrator who asks for that.
 
@@ -210,6 +228,14 @@ class Caller:
 
         return await self._use_right(in_turn)
 
+    def batching(self) -> AbstractContextManager[None]:
+        """Hold one of the caller's slots for batches for the block. Raises Overloaded when all of them are in use."""
+        return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
+
+    def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
+        """Open a transaction for all decisions of the block. Raises as ``Transactions.common``."""
+        return self._context.transactions.common(self._bearer.turn)
+
     def stream(
         self,
         pieces: AsyncGenerator[bytes, None],
@@ -217,7 +243,7 @@ class Caller:
         headers: Mapping[str, str],
         check_right: Callable[[Connection, Principals], object],
     ) -> Response:
-        """Send pieces for as long as ``check_right`` raises nothing; it is asked anew while they go out.
+        """Send pieces for as long as ``check_right`` raises nothing. It is called again and again meanwhile.
 
         A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
         """
@@ -249,10 +275,11 @@ class Caller:
         """Bind each of the caller's names to a key for good, before any decision is taken for them.
 
         If this process has not met the names before, this takes a statement. If no process has, it also takes a write.
-        Raises as ``write``.
+        Raises as ``write``. Within a common transaction it does nothing: what is not committed must not be remembered,
+        and each decision binds the names itself.
         """
         caller = self._bearer.principals()
-        if caller.bound(self._context.bearers) is not None:
+        if self._context.transactions.in_common or caller.bound(self._context.bearers) is not None:
             return
         lacking = self._context.bearers.lacks(caller.names)
         if not lacking:
@@ -272,7 +299,7 @@ class Caller:
         """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
         if not repositories.still_guards(cx, self.repository):
             self._context.repositories.pop(self.repository.name, None)
-            repositories.find(cx, self.repository.name)
+            repositories.find_open(cx, self.repository.name)
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
@@ -306,7 +333,7 @@ class OpenRepositories:
         """
         most = self._context.options.max_searched_repositories
         check_number(names, most)
-        ask = repositories.named if names else partial(repositories.guarded_by_any, limit=most + 1)
+        ask = repositories.by_names if names else partial(repositories.guarded_by_any, limit=most + 1)
         candidates = await self._context.transactions.read(ask, names or self._bearers)
         open_repositories = [repository for repository in candidates if repository.resource_id in self._bearers]
         if unknown := sorted(set(names) - {repository.name for repository in open_repositories}):
@@ -337,7 +364,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     bearers_of, refusals = dict[str, Bearer](), dict[str, NotSignedIn]()
     if names:
         await _open(
-            await context.transactions.read(repositories.named, names), context, credentials, bearers_of, refusals
+            await context.transactions.read(repositories.by_names, names), context, credentials, bearers_of, refusals
         )
     if not bearers_of:
         firsts = await context.transactions.read(repositories.first_of_each_guard, most + 1)
@@ -414,8 +441,8 @@ async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, 
     return True
 
 
-async def enter(request: Request, context: RepositoryContext) -> Caller:
-    """Say who calls which repository: step 1 of every request below a repository. A stranger gets no further.
+async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:
+    """Find out who calls which repository, and name the repository in ``event``: step 1 of every request below one.
 
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
     """
@@ -439,6 +466,8 @@ async def enter(request: Request, context: RepositoryContext) -> Caller:
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
     caller = Caller(context, repository, seal, bearer, plain_positions=plain)
     await caller.prove()
+    if event is not None:
+        caller.tell(event)
     return caller
 
 
@@ -455,13 +484,13 @@ def _csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
 
 
 async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:
-    entrance = await context.transactions.read(lambda cx: (repositories.find(cx, name), keys.seal(cx)))
+    entrance = await context.transactions.read(lambda cx: (repositories.find_open(cx, name), keys.seal(cx)))
     context.repositories[name] = entrance
     return entrance
 
 
 def base_address(request: Request, context: RepositoryContext) -> str:
-    """Spell what every address of the repository half begins with, without a slash at the end."""
+    """Spell the beginning of every address of the repository half, without a slash at its end."""
     base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
     return f"{base}/{context.options.names.prefix}"
 

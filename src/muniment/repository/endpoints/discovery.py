@@ -43,7 +43,7 @@ SEARCH_TEMPLATE = (
 """What the search link's template ends in, character for character (given 2.10)."""
 
 _STRANGERS = ""
-"""Whose turn it is where nobody signs in, and whose a cursor is."""
+"""The name of every caller, for turns and cursors, where nobody signs in."""
 
 _FIELD_RELATIONS = frozenset(
     (
@@ -145,7 +145,7 @@ def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
             "servers": [server],
         }
         if has_links:
-            document["links"] = [{"rel": "self", "href": here}, *(_link(target, here, names) for target in targets)]
+            document["links"] = [{"rel": "self", "href": here}, *_links(targets, here, names)]
         body = spelling.answer(media_type, "repository", document, names)
         headers = {"Content-Type": media_type, **spelling.PRIVATE}
         return Response(body, headers=headers)
@@ -168,10 +168,18 @@ def _release() -> str:
     return metadata.version("muniment")
 
 
+def _links(targets: Sequence[LinkTarget], here: str, names: RepositoryNames) -> list[Written]:
+    """List the links of a repository: to its addresses, and to itself with a statement in DQL."""
+    statement = {"rel": f"{names.linkrel_base}/dql", "hreftemplate": f"{here}{{?dql}}"}
+    return [*(_link(target, here, names) for target in targets), statement]
+
+
 def _link(target: LinkTarget, here: str, names: RepositoryNames) -> dict[str, Written]:
     relation = _relation(target.name, names)
     if target.name == "search":
         return {"rel": relation, "hreftemplate": f"{here}/{SEARCH_TEMPLATE}"}
+    if target.name == "object-by-path":
+        return {"rel": relation, "hreftemplate": f"{here}/{target.name}{{?path}}"}
     return {"rel": relation, "href": f"{here}/{target.name}"}
 
 
@@ -212,7 +220,7 @@ def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequen
     if not feed.page.inline:
         return entry
     # Nobody has signed in: only what the list shows anyway.
-    links: list[Written] = [{"rel": "self", "href": here}, *(_link(target, here, feed.names) for target in targets)]
+    links: list[Written] = [{"rel": "self", "href": here}, *_links(targets, here, feed.names)]
     return feed.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
 
 

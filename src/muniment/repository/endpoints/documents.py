@@ -91,6 +91,17 @@ class FolderLinkDocument(msgspec.Struct, rename="kebab"):
     links: list[LinkDocument]
 
 
+class DeletedObjectDocument(msgspec.Struct):
+    """A deleted object in the wastebasket: who deleted it and when, and until when it can be restored."""
+
+    name: str
+    properties: Properties
+    deleter: str
+    deleted: str
+    expires: str
+    links: list[LinkDocument]
+
+
 class ContentDocument(msgspec.Struct):
     """The description of an object's content, without its bytes."""
 
@@ -183,23 +194,20 @@ class PermissionSetDocument(msgspec.Struct, rename="kebab"):
     links: list[LinkDocument]
 
 
-class PropertyDocument(msgspec.Struct):
-    """A property of an object type."""
+class DefaultPermissionSetDocument(msgspec.Struct, rename="kebab"):
+    """The ACL that new objects in a folder get, with its entries."""
 
-    name: str
-    type: str
-    repeating: bool
-    writable: bool
+    acl_name: str
+    owner: str
+    permitted: list[AclEntryDocument]
+    links: list[LinkDocument]
 
 
-class TypeDocument(msgspec.Struct):
-    """An object type with all its properties, inherited ones first."""
+class PermissionDocument(msgspec.Struct, rename="kebab"):
+    """How much an accessor may do with an object."""
 
-    name: str
-    label: str
-    category: str
-    parent: str | None
-    properties: list[PropertyDocument]
+    accessor: str
+    basic_permission: str
     links: list[LinkDocument]
 
 
@@ -297,7 +305,7 @@ class MarkDocument(msgspec.Struct):
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):
-    """One page of a list or a search. ``partial``: a repository that was searched did not answer."""
+    """One page of a list or a search. ``partial`` says that one of the searched repositories did not answer."""
 
     id: str
     title: str
@@ -309,99 +317,6 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     entries: list[EntryDocument]
     total: int | msgspec.UnsetType = msgspec.UNSET
     partial: bool | msgspec.UnsetType = msgspec.UNSET
-
-
-class TermMatchDocument(msgspec.Struct, rename="kebab"):
-    """A word or phrase that matches in the text or the metadata, and what it adds to the score; or what several words
-    add to it together, or what nearness in meaning adds."""
-
-    term: str
-    weight: str
-    together: bool | msgspec.UnsetType = msgspec.UNSET
-    by_meaning: bool | msgspec.UnsetType = msgspec.UNSET
-    found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
-    properties: list[str] | msgspec.UnsetType = msgspec.UNSET
-
-
-class ReasonDocument(msgspec.Struct):
-    """Why an object is no hit: the part of the explanation, a sentence, and the place in the query document."""
-
-    part: str
-    message: str
-    place: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class ConditionPartDocument(msgspec.Struct, rename="kebab"):
-    """A part of the query's condition. ``outcome`` is `met`, `not-met` or `unknown`."""
-
-    kind: str
-    outcome: str
-    operator: str | msgspec.UnsetType = msgspec.UNSET
-    name: str | msgspec.UnsetType = msgspec.UNSET
-    values: list[str] | msgspec.UnsetType = msgspec.UNSET
-    place: str | msgspec.UnsetType = msgspec.UNSET
-    looked_in: list[str] | msgspec.UnsetType = msgspec.UNSET
-    found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
-    parts: list["ConditionPartDocument"] | msgspec.UnsetType = msgspec.UNSET
-
-
-class TypesOutcome(msgspec.Struct, rename="kebab"):
-    """Whether the object's type is among those of the query."""
-
-    outcome: str
-    object_type: str
-    types: list[str]
-
-
-class PlainOutcome(msgspec.Struct):
-    """Whether a part of the query is met."""
-
-    outcome: str
-
-
-class RightOutcome(msgspec.Struct, rename="kebab"):
-    """Whether the user may browse the object, and by which entries of its ACL."""
-
-    outcome: str
-    basic_permission: str
-    acl_name: str
-    owner: bool
-    administrator: bool
-    permitted: list[AclEntryDocument]
-
-
-class IndexOutcome(msgspec.Struct):
-    """Whether the index holds the object as it is now, and which kinds of change it has missed."""
-
-    outcome: str
-    missed: list[str]
-    reason: str
-
-
-class TextState(msgspec.Struct):
-    """The state of the object's text, and the reason if there is none."""
-
-    state: str
-    reason: str
-
-
-class ExplanationDocument(msgspec.Struct, rename="kebab"):
-    """Why an object is a hit of a search for a user, or why it is none."""
-
-    object_id: str
-    user: str
-    hit: bool
-    matches: list[TermMatchDocument]
-    reasons: list[ReasonDocument]
-    types: TypesOutcome
-    right: RightOutcome
-    index: IndexOutcome
-    links: list[LinkDocument]
-    score: str | msgspec.UnsetType = msgspec.UNSET
-    condition: ConditionPartDocument | msgspec.UnsetType = msgspec.UNSET
-    locations: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
-    facets: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
-    text: TextState | msgspec.UnsetType = msgspec.UNSET
 
 
 class SuggestionDocument(msgspec.Struct):
@@ -448,6 +363,7 @@ class Documents:
             **dict.fromkeys((spelling.ATOM, *self._xml), self._text("An Atom feed (RFC 4287).")),
             spelling.HAL: _HAL,
         }
+        self.thing_or_feed: Content = {**self.feed, **{key: {"type": "object"} for key in self._json}}
         self.query: Content = {
             **dict.fromkeys(
                 (*self._xml, "text/xml"),
@@ -464,6 +380,11 @@ class Documents:
             **dict.fromkeys(self._xml, self._text(meaning)),
             spelling.HAL: _HAL,
         }
+
+    def thing_or_rows(self, kind: type[Any], root: str) -> Content:
+        """Describe an answer that is a single thing, or a feed of the rows that a statement selects."""
+        either = dict.fromkeys(self._json, (kind, FeedDocument))
+        return {**self.thing(kind, root), **either}
 
     def home(self, kind: type[Any]) -> Content:
         """Describe the answer with the home document: each media type, with its schema."""

@@ -21,7 +21,8 @@ from muniment.repository.endpoints import (
     spelling,
 )
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.documents import Documents, ExplanationDocument
+from muniment.repository.endpoints.documents import Documents
+from muniment.repository.endpoints.explanation_documents import ExplanationDocument
 from muniment.repository.endpoints.search_requests import AskedSearch
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
@@ -48,8 +49,8 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of explanations below a repository. It refuses what ``searching`` refuses, and also raises
-    UnknownObject and UnknownPerson."""
+    """Describe the address of explanations below a repository. ``searching`` is the table of its refusals;
+    UnknownObject and UnknownPerson are added to it."""
     content = wire.thing(ExplanationDocument, "explanation")
     answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
     operations = {

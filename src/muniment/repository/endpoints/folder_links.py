@@ -1,6 +1,7 @@
-"""In which folder does an object lie, and what lies in a folder? Links between folders and objects, from either end.
+"""In which folders does an object lie, and which objects lie in a folder? Links between folders and objects, from
+either end.
 
-Source: docs/interface.md, ours 2. An object lies in one folder at most.
+Source: docs/interface.md, ours 2.
 """
 
 from collections.abc import Callable
@@ -16,9 +17,9 @@ from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.objects import writing_view
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.filters import pages
 from muniment.repository.objects import lists, moving, objects
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.object_ids import kind_of
@@ -36,16 +37,14 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: a feed of one link, to the folder in which the object lies, or an empty feed."""
+    """GET parent-links: a feed of the links to the folders in which the object lies, the first one first."""
     caller = await enter(request, context)
-    object_id, here = representations.identifier(request), address(request, context, caller.repository)
+    repository, object_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
     feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
-    body = await caller.read_long(
-        lambda cx, principals: feed.write(
-            _parents(cx, objects.read(cx, caller.repository, object_id, principals)[0], feed, here)
-        )
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _parents(cx, repository, principals, object_id, part, here)
     )
-    return feed.answer(body)
 
 
 async def list_children(request: Request, context: RepositoryContext) -> Response:
@@ -75,8 +74,9 @@ def linking(end: End) -> Answering:
             caller,
             media_type,
             end,
+            folder_id,
             lambda cx, principals, now: moving.link(
-                cx, RepositoryView.read(cx, repository, principals), object_id, folder_id, now
+                cx, writing_view(context, cx, repository, principals), object_id, folder_id, now
             ),
             201,
         )
@@ -94,7 +94,8 @@ def reading(end: End) -> Answering:
         stored = await caller.read(
             lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
         )
-        return _answer(context, media_type, address(request, context, caller.repository), end, stored, 200)
+        here = address(request, context, caller.repository)
+        return _answer(context, media_type, here, end, stored, folder_id, 200)
 
     return read
 
@@ -112,15 +113,16 @@ async def move(request: Request, context: RepositoryContext) -> Response:
         caller,
         media_type,
         "parent",
+        to_folder_id,
         lambda cx, principals, now: moving.move(
-            cx, RepositoryView.read(cx, repository, principals), object_id, folder_id, to_folder_id, now
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, to_folder_id, now
         ),
         200,
     )
 
 
 def unlinking(end: End) -> Answering:
-    """Make the DELETE of a link: the object stays, and lies in no folder."""
+    """Make the DELETE of a link: the object stays, and so do its links to other folders."""
 
     @events.tells()
     async def unlink(request: Request, context: RepositoryContext) -> Response:
@@ -153,23 +155,32 @@ async def _change(
     caller: Caller,
     media_type: str,
     end: End,
+    folder_id: str,
     decision: _Decision,
     status: int,
 ) -> Response:
     stored, position = await caller.change(
         lambda cx, principals: decision(cx, principals, context.clock()), lambda stored: stored.position
     )
-    answer = _answer(context, media_type, address(request, context, caller.repository), end, stored, status)
+    here = address(request, context, caller.repository)
+    answer = _answer(context, media_type, here, end, stored, folder_id, status)
     answer.headers.update(position)
     return answer
 
 
-def _parents(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
-    """List the link to the folder in which the object lies, if it meets the filter."""
-    page, ends = feed.page, {"parent-id": stored.folder_id or "", "child-id": stored.id}
-    is_listed = pages.wants(cx, ends, page.selection) and stored.folder_id is not None
-    entries = [_entry(feed, here, "parent", stored, ends["parent-id"])] if is_listed and page.part.number == 1 else []
-    return ListPage(entries, None, int(is_listed) if page.include_total else None)
+def _parents(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str, feed: FeedRequest, here: str
+) -> ListPage:
+    """List the links to the folders in which the object lies."""
+    stored, selection = objects.read(cx, repository, object_id, principals)[0], feed.page.selection
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, f"parent links {object_id}", selection.text),
+        feed.page,
+        lambda stretch: lists.parents(cx, stored, stretch, selection),
+        lambda members: [_entry(feed, here, "parent", stored, each.folder_id) for each in members],
+        lambda: lists.count_parents(cx, stored, selection),
+    )
 
 
 def _children(
@@ -194,7 +205,7 @@ def _entry(feed: FeedRequest, here: str, end: End, stored: StoredObject, folder_
     entry = collections.plain_entry(own, title, stored.owner, f"{folder_id} {stored.id}", stored.modified)
     if not feed.page.inline:
         return entry
-    return feed.with_thing(entry, Thing("folder-link", _document(feed.names, here, end, stored)))
+    return feed.with_thing(entry, Thing("folder-link", _document(feed.names, here, end, stored, folder_id)))
 
 
 def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
@@ -204,18 +215,17 @@ def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
 
 
 def _answer(
-    context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, status: int
+    context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, folder_id: str, status: int
 ) -> Response:
-    names, own = context.options.names, _address(here, end, stored, stored.folder_id or "")
-    document = _document(names, here, end, stored)
+    names, own = context.options.names, _address(here, end, stored, folder_id)
+    document = _document(names, here, end, stored, folder_id)
     headers = {"Content-Type": media_type, **spelling.PRIVATE}
     if status == 201:
         headers["Location"] = own
     return Response(spelling.answer(media_type, "folder-link", document, names), status, headers)
 
 
-def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject) -> dict[str, Written]:
-    folder_id = stored.folder_id or ""
+def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject, folder_id: str) -> dict[str, Written]:
     own = _address(here, end, stored, folder_id)
     folder, thing = f"{here}/{kind_of(folder_id)}s/{folder_id}", f"{here}/objects/{stored.id}"
     return {

@@ -60,7 +60,7 @@ def media_type_or_same(name: str, names: RepositoryNames) -> str:
 
 
 def name(media_type: str, names: RepositoryNames) -> str:
-    """Return the format name of a media type, and the media type itself where it has none."""
+    """Return the format name of a media type, or the media type itself if it has none."""
     essence = _essence(media_type)
     return next((name for name, of_format in _media_types(names).items() if of_format == essence), media_type)
 

@@ -1,10 +1,10 @@
-"""Objects made: of metadata, of metadata and content, of content alone, or as copies of others.
+"""Make objects: of metadata, of metadata and content, of content alone, or as copies of others.
 
 Source: docs/interface.md, ours 2. A request that creates an object answers 201 with the object's address.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -13,16 +13,23 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import Instant
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.endpoints import format_names, object_body, parameters, representations, spelling, uploads
+from muniment.repository.endpoints import (
+    content_requests,
+    object_body,
+    parameters,
+    representations,
+    spelling,
+    uploads,
+)
+from muniment.repository.endpoints.content_requests import ArrangedContent
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.object_body import Metadata
-from muniment.repository.endpoints.objects import check_root, complete
+from muniment.repository.endpoints.objects import check_root, complete, writing_view
 from muniment.repository.endpoints.representations import ObjectBody
 from muniment.repository.endpoints.uploads import Upload
-from muniment.repository.objects import copying, creation, object_types, usage
+from muniment.repository.objects import contents, copying, creation, usage
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.properties import Given
-from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
@@ -44,7 +51,6 @@ def creating(root: str, *, filed: bool) -> Answering:
         repository, names = caller.repository, context.options.names
         media_type = spelling.negotiate(request, spelling.both(names))
         values = parameters.read(request)
-        content_type = format_names.media_type(values["format"], names) if "format" in values else ""
         folder_id = representations.identifier(request) if filed else None
         type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""
         # Whoever may not put anything here is told so before they send gigabytes.
@@ -53,20 +59,20 @@ def creating(root: str, *, filed: bool) -> Answering:
             lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
         )
         upload = await _read_upload(request, context, caller, values.get("object-name"), room)
-        async with uploads.removal_on_failure(context, upload.content.stored if upload.content else None):
+        async with uploads.removal_on_failure(context, *upload.stored):
+            content_requests.check_length(values, sum(content.size for content in upload.stored))
             if upload.metadata.href:
-                plan = await _plan_copy(context, caller, upload, root, folder_id, quota)
+                decide = _plan_copy(context, repository, upload, root, folder_id)
             else:
-                draft = _draft(upload, type_name or root, content_type)
-                plan = await _plan_new(context, repository, draft, upload, root, folder_id)
-            async with uploads.removal_on_failure(context, plan.content):
-                new, position = await caller.change(
-                    lambda cx, principals: plan.decide(cx, principals, context.clock(), quota),
-                    lambda new: new.stored.position,
-                )
+                decide = await _plan_new(context, repository, values, upload, type_name or root, root, folder_id)
+            (new, named), position = await caller.change(
+                lambda cx, principals: decide(cx, principals, context.clock(), quota),
+                lambda made: made.body.stored.position,
+            )
         here, as_object = address(request, context, repository), root == "sysobject"
         answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
         answer.headers.update(position)
+        answer.background = uploads.after_commit(context, upload.stored, named)
         return answer
 
     return create
@@ -91,71 +97,65 @@ async def _read_upload(
     return Upload(Metadata({"object_name": object_name}), content, request.headers.get("content-type", ""))
 
 
-def _draft(upload: Upload, type_name: str, content_type: str) -> Metadata:
+def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
     """Complete what the body says. Without a type, it gets the type of the address; its content gets a media type."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
-    if upload.content is not None and (content_type or not properties.get("a_content_type")):
+    if arranged and (values.get("format") or not properties.get("a_content_type")):
         name = str(properties.get("object_name", ""))
-        properties["a_content_type"] = uploads.media_type_of(content_type or upload.media_type, name)
+        properties["a_content_type"] = uploads.media_type_of(arranged[0].media_type, name)
     return Metadata(properties, str(properties["r_object_type"]))
 
 
-class _Plan(NamedTuple):
-    """The decision that makes an object, and the content that was copied for it."""
+class _NewObject(NamedTuple):
+    """A new object, and the contents that it has now."""
 
-    content: StoredContent | None
-    decide: Callable[[Connection, Principals, Instant, StorageQuota], ObjectBody]
+    body: ObjectBody
+    named: Sequence[StoredContent]
+
+
+_Decision: TypeAlias = Callable[[Connection, Principals, Instant, StorageQuota], _NewObject]
 
 
 async def _plan_new(
     context: RepositoryContext,
     repository: Repository,
-    draft: Metadata,
+    values: Mapping[str, str],
     upload: Upload,
+    type_name: str,
     root: str,
     folder_id: str | None,
-) -> _Plan:
+) -> _Decision:
+    """Plan the decision that makes an object from the received body."""
+    arranged = content_requests.arrange(upload, values, context.options.names)
+    draft = _draft(upload, type_name, arranged, values)
     content = text = None
     if upload.content is not None:
         content = upload.content.stored
         name, media_type = (str(draft.properties.get(key, "")) for key in ("object_name", "a_content_type"))
         text = await uploads.read_plain_text(upload.content, name, media_type, context)
-    new = NewObject(draft.type, draft.properties, folder_id, content, text)
-    return _Plan(None, lambda cx, principals, now, quota: _create(cx, repository, principals, new, root, now, quota))
+    further = [(each.place, each.media_type, each.body.stored) for each in arranged[1:]]
+    new = NewObject(draft.type, draft.properties, folder_id, content, text, further=further)
+    return lambda cx, principals, now, quota: _create(
+        cx, writing_view(context, cx, repository, principals), new, root, now, quota
+    )
 
 
-async def _plan_copy(
-    context: RepositoryContext, caller: Caller, upload: Upload, root: str, folder_id: str | None, quota: StorageQuota
-) -> _Plan:
-    """Copy the content of the object that the body refers to, before the decision that makes the copy."""
-    repository = caller.repository
+def _plan_copy(
+    context: RepositoryContext, repository: Repository, upload: Upload, root: str, folder_id: str | None
+) -> _Decision:
+    """Plan the decision that copies the object to which the body refers. A folder is copied with everything in it."""
     if upload.content is not None or upload.metadata.properties:
         raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
     object_id = object_body.referenced_id(upload.metadata, repository.name)
-    source = await caller.read(lambda cx, principals: _original(cx, repository, principals, object_id, root, quota))
-    content = None
-    if source.content is not None:
-        with caller.uploading():
-            pieces = context.store.read(source.content)
-            content = await context.transactions.off_loop(context.store.put, pieces)
 
-    def decide(cx: Connection, principals: Principals, now: Instant, quota: StorageQuota) -> ObjectBody:
-        view = RepositoryView.read(cx, repository, principals)
-        return complete(cx, copying.copy(cx, view, source, folder_id, content, now, quota), view)
+    def decide(cx: Connection, principals: Principals, now: Instant, quota: StorageQuota) -> _NewObject:
+        view, most = writing_view(context, cx, repository, principals), context.options.max_copied_objects
+        originals = copying.lock_originals(cx, view, object_id, most)
+        check_root(view.catalogue, originals[0].type, root)
+        return _NewObject(complete(cx, copying.copy(cx, view, originals, folder_id, now, quota), view), ())
 
-    return _Plan(content, decide)
-
-
-def _original(
-    cx: Connection, repository: Repository, principals: Principals, object_id: str, root: str, quota: StorageQuota
-) -> StoredObject:
-    source = copying.original(cx, repository, principals, object_id)
-    check_root(object_types.catalogue(cx, repository.id), source.type, root)
-    size = source.content.size if source.content else 0
-    if not principals.administrator and size > usage.room(cx, principals.key, quota, Amount(1, 0)):
-        raise usage.too_much(quota)
-    return source
+    return decide
 
 
 def _may_create(
@@ -176,16 +176,15 @@ def _may_create(
 
 def _create(
     cx: Connection,
-    repository: Repository,
-    principals: Principals,
+    view: RepositoryView,
     new: NewObject,
     root: str,
     now: int,
     quota: StorageQuota,
-) -> ObjectBody:
-    view = RepositoryView.read(cx, repository, principals)
+) -> _NewObject:
     check_root(view.catalogue, new.type, root)
     if new.content is not None and view.catalogue.is_a(new.type, "folder"):
         raise WrongValue("A folder holds objects, not content.")
     stored = creation.create_all(cx, view, [new], now, quota)[0]
-    return complete(cx, stored, view)
+    named = contents.every(cx, stored) if new.further else ([first] if (first := contents.main(stored)) else [])
+    return _NewObject(complete(cx, stored, view), [each.content for each in named])

@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object, in neutral names.
 
-    ``type`` is empty when the body names none, ``href`` is the address of the object that the body refers to, or empty.
+    ``type`` is empty if the body names none. ``href`` is the address of the object that it refers to, or empty.
     """
 
     properties: dict[str, Given] = {}
@@ -35,6 +35,12 @@ class JsonReference(msgspec.Struct):
     """The address of another object or folder."""
 
     href: str
+
+
+class JsonOptionalReference(msgspec.Struct):
+    """The address of a folder, or nothing."""
+
+    href: str = ""
 
 
 class JsonMetadata(msgspec.Struct):
@@ -53,11 +59,11 @@ _json_body = msgspec.json.Decoder(JsonMetadata)
 
 def is_one(media_type: str) -> bool:
     """Say whether a body of this type is JSON or XML that describes an object."""
-    return _is_json(media_type) or _is_xml(media_type)
+    return _is_json(media_type) or is_xml(media_type)
 
 
 async def read_body(request: Request, context: RepositoryContext) -> Metadata:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, and as ``read``."""
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
     if not is_one(kind):
@@ -70,7 +76,7 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
 
     Raises Malformed, UnknownType (a built-in type without its prefix).
     """
-    if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
+    if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
     json_body = json_text.decode(body, _json_body)
     try:
@@ -123,7 +129,7 @@ def check_namespace(element: Element, names: RepositoryNames) -> None:
 
 
 def _value(element: Element, names: RepositoryNames) -> Given:
-    if element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1"):
+    if _is_nil(element):
         return None
     if not element.children:
         return element.text or None
@@ -131,7 +137,11 @@ def _value(element: Element, names: RepositoryNames) -> Given:
         check_namespace(child, names)
     if any(child.name != "item" or child.children for child in element.children) or element.text.strip():
         raise Malformed(f"A property holds text, or item elements with text ({element.place}).")
-    return [child.text for child in element.children]
+    return [None if _is_nil(child) else child.text for child in element.children]
+
+
+def _is_nil(element: Element) -> bool:
+    return element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1")
 
 
 def _neutral(values: Mapping[str, Given], stated_type: str, href: str, names: RepositoryNames) -> Metadata:
@@ -153,5 +163,6 @@ def _is_json(media_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
 
 
-def _is_xml(media_type: str) -> bool:
+def is_xml(media_type: str) -> bool:
+    """Say whether a media type is one of XML."""
     return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

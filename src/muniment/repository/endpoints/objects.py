@@ -1,17 +1,19 @@
-"""Objects, folders and cabinets: read, changed, deleted, listed.
+"""Read, change, delete and list objects, folders and cabinets.
 
 Source: docs/interface.md, ours 2. An update is a POST.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
+from muniment.repository.change_log.changes import Position
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling
+from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling, uploads
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import (
     ENTERING,
@@ -21,18 +23,24 @@ from muniment.repository.endpoints.context import (
     enter,
 )
 from muniment.repository.endpoints.representations import ObjectBody
-from muniment.repository.objects import lists, object_types, objects, subtrees
-from muniment.repository.objects.lists import Folder, ListedObject
+from muniment.repository.objects import lists, object_types, objects, subtrees, version_removal
+from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.version_removal import Scope
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import (
+    CheckedOut,
     ContentDamaged,
     InUse,
+    NameTaken,
+    NotCheckedOut,
     NotPermitted,
     NotWritable,
     QuotaExceeded,
+    StoreUnavailable,
+    Superseded,
     UnknownAcl,
     UnknownObject,
     UnknownProperty,
@@ -41,7 +49,6 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
-from muniment.repository.search.atom import FeedEntry
 from muniment.web.refusals import Malformed
 from muniment.web.responses import ErrorCode, Table
 
@@ -50,6 +57,7 @@ TABLE: Table = {
     **collections.SELECTING,
     UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
     ContentDamaged: ErrorCode(500, "E_CONTENT_DAMAGED"),
+    StoreUnavailable: ErrorCode(503, "E_STORE_UNAVAILABLE"),
     NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
     UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
     UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
@@ -57,12 +65,18 @@ TABLE: Table = {
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
     NotWritable: ErrorCode(400, "E_NOT_WRITABLE"),
     InUse: ErrorCode(409, "E_IN_USE"),
+    CheckedOut: ErrorCode(409, "E_LOCKED"),
+    NotCheckedOut: ErrorCode(409, "E_NOT_LOCKED"),
+    Superseded: ErrorCode(409, "E_NOT_LATEST_VERSION"),
+    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
     VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
     QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
 }
 
-_RIGHTS = {"acl_name", "owner_name"}
+RIGHTS = {"acl_name", "owner_name"}
 """Properties that say who may do what with an object."""
+
+_SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
 
 def reading(kind: str) -> Answering:
@@ -97,7 +111,7 @@ def changing(kind: str) -> Answering:
         if body.href:
             raise Malformed("A body with 'href' makes a copy when it is posted to a folder; it changes no object.")
         changes: dict[str, Given] = dict(body.properties)
-        rights = sorted(_RIGHTS & changes.keys())
+        rights = sorted(RIGHTS & changes.keys())
         event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
         if event is not None:
             caller.tell(event)
@@ -105,7 +119,13 @@ def changing(kind: str) -> Answering:
             changes.setdefault("r_object_type", body.type)
         whole, position = await caller.change(
             lambda cx, principals: _change(
-                cx, repository, principals, object_id, changes, context.clock(), expected, kind
+                cx,
+                writing_view(context, cx, repository, principals),
+                object_id,
+                changes,
+                context.clock(),
+                expected,
+                kind,
             ),
             lambda whole: whole.stored.position,
         )
@@ -130,20 +150,51 @@ def deleting(kind: str) -> Answering:
         values = parameters.read(request)
         most = context.options.max_deleted_objects
         with_everything = parameters.truth(values, "del-non-empty", default=False)
+        scope = parameters.choice(values, "del-version", _SCOPES, default="selected")
+        days = context.options.wastebasket_days
+        all_links = parameters.truth(values, "del-all-links", default=False)
 
         def decide(cx: Connection, principals: Principals) -> list[StoredObject]:
             now = context.clock()
+            if scope != "selected":
+                return version_removal.delete(
+                    cx,
+                    repository,
+                    principals,
+                    object_id,
+                    scope,
+                    now,
+                    most,
+                    expected=expected,
+                    kind=kind,
+                    keep_days=days,
+                )
             if with_everything:
-                return subtrees.delete(cx, repository, principals, object_id, now, most, expected=expected, kind=kind)
-            return [objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind)]
+                return subtrees.delete(
+                    cx,
+                    repository,
+                    principals,
+                    object_id,
+                    now,
+                    most,
+                    all_links=all_links,
+                    expected=expected,
+                    kind=kind,
+                    keep_days=days,
+                )
+            return [
+                objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind, keep_days=days)
+            ]
 
-        deleted_objects, position = await caller.change(decide, lambda deleted_objects: deleted_objects[-1].position)
-        for stored in deleted_objects:
-            if stored.content is not None:
-                await context.transactions.off_loop(context.store.remove, stored.content.key)
-        return Response(status_code=204, headers=position)
+        deleted_objects, position = await caller.change(decide, _last_position)
+        freed = [key for stored in deleted_objects for key in stored.freed]
+        return Response(status_code=204, headers=position, background=uploads.after_commit(context, (), (), freed))
 
     return delete
+
+
+def _last_position(deleted_objects: Sequence[StoredObject]) -> Position | None:
+    return deleted_objects[-1].position if deleted_objects else None
 
 
 def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
@@ -156,10 +207,11 @@ def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
         folder_id = representations.identifier(request) if filed else None
         own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
         feed = collections.feed_request(request, context, own, f"{title} {folder_id}" if filed else title)
+        every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name, default=False)
         return await collections.answer(
             caller,
             feed,
-            lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here),
+            lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here, every=every),
         )
 
     return list_objects
@@ -172,15 +224,13 @@ def _read(cx: Connection, repository: Repository, principals: Principals, object
 
 def _change(
     cx: Connection,
-    repository: Repository,
-    principals: Principals,
+    view: RepositoryView,
     object_id: str,
     changes: dict[str, Given],
     now: int,
     expected: int | None,
     kind: str,
 ) -> ObjectBody:
-    view = RepositoryView.read(cx, repository, principals)
     stored = objects.change(cx, view, object_id, changes, now, expected=expected, kind=kind)
     return complete(cx, stored, view)
 
@@ -193,30 +243,33 @@ def _list(
     root: str,
     feed: FeedRequest,
     here: str,
+    *,
+    every: bool,
 ) -> ListPage:
-    view, names, selection = RepositoryView.read(cx, repository, principals), feed.names, feed.page.selection
+    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
+    prefix = feed.names.type_prefix
     type_name = feed.page.object_type or root
     check_root(view.catalogue, type_name, root)
     if folder_id is not None:
         objects.read(cx, repository, folder_id, principals, "folder")
-    folder = Folder(view, folder_id, type_name)
-
-    def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
-        plain = [collections.object_entry(here, each.stored, names) for each in members]
-        if not feed.page.inline:
-            return plain
-        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
-        things = [feed.object_thing(here, body) for body in bodies]
-        return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
-
+    folder = Folder(view, folder_id, type_name, every)
     return collections.page(
         cx,
-        CursorBinding(repository.id, principals.key, f"{folder_id or ''} {type_name}", selection.text),
+        CursorBinding(
+            repository.id, principals.key, f"{folder_id or ''} {type_name}{' every' if every else ''}", selection.text
+        ),
         feed.page,
-        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=names.type_prefix),
-        entries,
-        lambda: lists.count(cx, folder, selection, type_prefix=names.type_prefix),
+        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        partial(collections.object_entries, cx, view, feed, here),
+        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
     )
+
+
+def writing_view(
+    context: RepositoryContext, cx: Connection, repository: Repository, principals: Principals
+) -> RepositoryView:
+    """Make the caller's view of a repository for a decision that writes."""
+    return RepositoryView.read(cx, repository, principals, unique_names=context.options.unique_names)
 
 
 def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:

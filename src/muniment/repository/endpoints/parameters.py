@@ -1,6 +1,6 @@
 """Which parameters and headers may a request to the repository carry, and what does each mean?
 
-Every method says in the table of addresses which parameters it takes, and ``check`` holds each request to that.
+Every method says in the table of addresses which parameters it takes, and ``check`` enforces that.
 Source: docs/interface.md, ours 1.
 """
 
@@ -23,12 +23,16 @@ _TRUTH: Schema = {"type": "boolean", "default": False}
 NOT_YET = "is not offered yet"
 
 REPOSITORY = Parameter("repository", "Name of a repository.", place="path")
-OBJECT_ID = Parameter("id", "Id of an object; `.json` or `.xml` after it chooses the media type.", place="path")
+OBJECT_ID = Parameter(
+    "id", "Id of an object, a relation or a comment; `.json` or `.xml` after it chooses the media type.", place="path"
+)
 ACL = Parameter("acl", "Id of an ACL, or a name that needs no owner beside it.", place="path")
 TYPE_NAME = Parameter("name", "Name of an object type.", place="path")
 FORMAT_NAME = Parameter("format", "Name of a format of contents.", place="path")
 OTHER_END = Parameter("other", "Id of the folder or object at the other end of a link.", place="path")
+RELATION_TYPE = Parameter("relation_type", "Name of a type of relations.", place="path")
 PERSON = Parameter("person", "Id of a user or group, `name@partition`.", place="path")
+MEMBER = Parameter("member", "Id of a user or group that is directly in the group.", place="path")
 
 PAGE = Parameter("page", "Number of the page; 0 is read as 1.", {"type": "integer", "minimum": 0, "default": 1})
 ITEMS_PER_PAGE = Parameter(
@@ -49,6 +53,19 @@ INLINE = Parameter("inline", "Whether each entry carries the thing itself.", _TR
 LINKS = Parameter("links", "Whether entries and things carry their links.", {"type": "boolean", "default": True})
 LIST = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, FILTER, SORT, VIEW, INLINE, LINKS)
 TYPED_LIST = (*LIST, OBJECT_TYPE)
+RELATED_OBJECT = Parameter(
+    "related-object-id", "Id of an object: only relations with this object at one of their ends."
+)
+RELATED_ROLE = Parameter(
+    "related-object-role",
+    "The end at which that object stands.",
+    {"type": "string", "enum": ["any", "parent", "child"], "default": "any"},
+)
+RELATION_NAME = Parameter("relation-name", "Name of a type of relations: only relations of this type.")
+RELATIONS = (*LIST, RELATED_OBJECT, RELATED_ROLE, RELATION_NAME)
+ALL_VERSIONS = Parameter(
+    "include-all-versions", "Whether former versions are listed, too, after the current ones.", _TRUTH
+)
 
 WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as `{HEADER}` states it.")
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
@@ -154,44 +171,128 @@ SAVING = (SAVED_LOCALE,)
 
 SHOWING = (VIEW, LINKS)
 
+DQL = Parameter("dql", "A statement in DQL: the answer shows its rows instead of the repository (docs/dql.md).")
+REPOSITORY_PARAMETERS = (DQL, PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, INLINE, LINKS)
+
 OBJECT_NAME = Parameter("object-name", "Name of the new object: then the body is its content alone.")
-CONTENT_COUNT = Parameter("content-count", "Accepted, and has no effect.")
-ALL_PRIMARY = Parameter("all-primary", "Accepted, and has no effect.")
+CONTENT_COUNT = Parameter(
+    "content-count", "How many contents the body has: another number is refused.", {"type": "integer", "minimum": 0}
+)
+ALL_PRIMARY = Parameter(
+    "all-primary",
+    "`true`: several contents are the pages of the primary content. Otherwise the first is the main content, and the "
+    "others are renditions.",
+    _TRUTH,
+)
 FORMAT = Parameter("format", "Format of the content: a media type, or a format name such as `crtext` or `pdf`.")
+FORMATS = Parameter(
+    "format", "Formats of the contents, with commas between: media types, or format names such as `crtext` or `pdf`."
+)
+MODIFIER = Parameter("modifier", "A text that tells a rendition from others of the same format and page.")
+MODIFIERS = Parameter("modifier", "Modifiers of the contents, with commas between; a main content has none.")
+CONTENT_PAGE = Parameter("page", "Page of the content, from 0 on.", {"type": "integer", "minimum": 0, "default": 0})
+CONTENT_LENGTH = Parameter(
+    "content-length",
+    "How many bytes the content has, or all contents together: another number is refused.",
+    {"type": "integer", "minimum": 0},
+)
+CONTENT_CHARSET = Parameter("content-charset", "Charset of a text whose media type names none.")
+MEDIA_URL_POLICY = Parameter(
+    "media-url-policy",
+    "Accepted, and has no effect: contents come from this server.",
+    {"type": "string", "enum": ["dc-pref", "dc-only", "local", "all"]},
+)
+NETWORK_LOCATION = Parameter("network-location", "Accepted, and has no effect.")
 CREATE = (
-    *(OBJECT_NAME, OBJECT_TYPE, FORMAT, CONTENT_COUNT, ALL_PRIMARY),
-    *(
-        Parameter(name, "Accepted, and has no effect.")
-        for name in ("content-length", "content-charset", "network-location")
-    ),
+    *(OBJECT_NAME, OBJECT_TYPE, FORMATS, MODIFIERS, CONTENT_COUNT, ALL_PRIMARY),
+    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION),
 )
 
 DEL_NON_EMPTY = Parameter(
     "del-non-empty", "`true`: a folder goes with everything in it, if the caller may delete all of that.", _TRUTH
 )
+DEL_ALL_LINKS = Parameter(
+    "del-all-links",
+    "`true`, with `del-non-empty`: objects that also lie in a folder outside are deleted, too. "
+    "Otherwise they stay there.",
+    _TRUTH,
+)
+DEL_VERSION = Parameter(
+    "del-version",
+    "Which versions are deleted: `SELECTED`, this one; `UNUSED`, those of its tree without a symbolic label that "
+    "nobody has checked out; or `ALL` of its tree. In upper or lower case.",
+    {"type": "string", "default": "SELECTED"},
+)
 DELETE = (
     DEL_NON_EMPTY,
-    *(
-        Parameter(name, "Accepted, and has no effect.")
-        for name in ("del-all-links", "del-version", "del-vd-all", "check-subscription")
-    ),
+    DEL_ALL_LINKS,
+    DEL_VERSION,
+    *(Parameter(name, "Accepted, and has no effect.") for name in ("del-vd-all", "check-subscription")),
 )
 
-MEDIA_URL_POLICY = Parameter("media-url-policy", "Accepted, and has no effect.")
-NETWORK_LOCATION = Parameter("network-location", "Accepted, and has no effect.")
-MEDIA = (FORMAT, MEDIA_URL_POLICY)
-DESCRIPTION = (*MEDIA, NETWORK_LOCATION)
-REPLACE = (
-    FORMAT,
-    Parameter("page", "Page of the content; only `0` is offered.", {"const": "0"}),
-    Parameter("primary", "Only `true` is offered.", {"const": "true"}),
-    *(Parameter(name, "Accepted, and has no effect.") for name in ("overwrite", "content-length", "content-charset")),
+PATH = Parameter(
+    "path", "Names of folders, and last the name of the object, each after a slash; a slash within a name is `\\/`."
 )
+
+CHECK_IN = (
+    Parameter(
+        "version-policy",
+        "Which number the new version gets: `next-minor`, `next-major` or `branch-version`.",
+        {"type": "string", "enum": ["next-minor", "next-major", "branch-version"], "default": "next-minor"},
+    ),
+    FORMAT,
+    Parameter("comment", "The comment of the check-in: at most 400 characters."),
+    Parameter("version-label", "Symbolic labels of the new version, with commas between."),
+    Parameter("make-current", "Whether the new version becomes the current one.", {"type": "boolean", "default": True}),
+    Parameter("retain-lock", "Whether the caller has the new version checked out at once.", _TRUTH),
+    Parameter("page", "Page of the content; only `0` is offered.", {"const": "0"}),
+    *(CONTENT_COUNT, ALL_PRIMARY),
+    *(
+        Parameter(name, "Accepted, and has no effect.")
+        for name in ("content-length", "content-charset", "network-location")
+    ),
+)
+CHECKOUTS = (
+    Parameter(
+        "checked-out-by",
+        "Whose check-outs are listed: `current-user`, `all`, or `user`; then `user-name` names the user.",
+        {"type": "string", "enum": ["current-user", "all", "user"], "default": "current-user"},
+    ),
+    Parameter("user-name", "A user, `name@partition`."),
+)
+
+SELECTED_PRIMARY = Parameter(
+    "primary",
+    "`true` means a page of the primary content, `false` a rendition. Without it, either may be meant.",
+    {"type": "boolean"},
+)
+MEDIA = (FORMAT, CONTENT_PAGE, MODIFIER, SELECTED_PRIMARY, MEDIA_URL_POLICY, NETWORK_LOCATION)
+DESCRIPTION = MEDIA
+ADD_CONTENT = (
+    *(FORMAT, CONTENT_PAGE, MODIFIER),
+    Parameter(
+        "primary",
+        "`false`: the body is a rendition. Otherwise it is a page of the primary content; page 0 is the main content.",
+        {"type": "boolean", "default": True},
+    ),
+    Parameter(
+        "overwrite",
+        "`false`: a content that is there already is not replaced (409).",
+        {"type": "boolean", "default": True},
+    ),
+    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION),
+)
+OBJECT_IDS = Parameter(
+    "object-id",
+    "Ids of objects, with commas between; the parameter may also be repeated.",
+    {"type": "array", "items": {"type": "string"}},
+)
+CHANGE_CONTENT = (*MEDIA, CONTENT_LENGTH, CONTENT_CHARSET)
 SINGLE_REFUSED = dict.fromkeys(("view", "inline", "links"), NOT_YET)
 SHOWING_REFUSED = {"inline": NOT_YET}
 LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
-FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide-shared-parent"), NOT_YET)}
-REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
+FOLDER_REFUSED = {**LIST_REFUSED, "hide-shared-parent": NOT_YET}
+REPOSITORY_REFUSED = dict.fromkeys(("include-domains",), NOT_YET)
 DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
     (
         *("q", "object-type", "sort", "link", "cursor", "facet", "timezone", "facet-value-constraints"),
@@ -209,26 +310,23 @@ SEARCH_OF_SEVERAL_REFUSED = {
 DOCUMENT_SEARCH_OF_SEVERAL_REFUSED = {**SEARCH_OF_SEVERAL_REFUSED, **DOCUMENT_SEARCH_REFUSED}
 SAVING_REFUSED = {"inline": NOT_YET}
 STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
-CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
-REPLACE_REFUSED = {"modifier": NOT_YET}
-MEDIA_REFUSED = dict.fromkeys(("page", "modifier"), NOT_YET)
-DESCRIPTION_REFUSED = {**SINGLE_REFUSED, **MEDIA_REFUSED}
+CREATE_REFUSED = {"require-dc-write": NOT_YET}
+DESCRIPTION_REFUSED = SINGLE_REFUSED
 """What the interface knows and a method does not take. ``_NO_EFFECT`` says which values are accepted all the same."""
 
 _NO_EFFECT: Mapping[str, str] = {
     "collapse": "none",
     "hide-shared-parent": "false",
-    "include-all-versions": "false",
     "include-domains": "false",
     "inline": "false",
     "links": "true",
-    "page": "0",
     "require-dc-write": "false",
     "view": ":default",
 }
-"""The value of a parameter that asks for what is done without it; so does a value without characters."""
+"""For each of these parameters, the value that changes nothing. An empty value changes nothing, either."""
 
 REPAIR = Parameter("repair", "`true`: what differs is indexed again.", _TRUTH)
+ACCESSOR = Parameter("accessor", "A user or group, `owner` or `world`; without it, the caller.")
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
@@ -267,15 +365,16 @@ def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
 
 
 def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
-    """Hold a request's query to the parameters of its method, and keep for ``read`` those that the method takes.
+    """Check a request's query against its method's parameters, and keep for ``read`` those that the method takes.
 
     A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
     NotOfferedYet and Malformed, the latter also for a name that is almost a known one.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    lists = {parameter.name for parameter in operation.parameters if parameter.schema.get("type") == "array"}
     query: dict[str, str] = {}
     unknown: list[str] = []
-    for name, value in bodies.query(request).items():
+    for name, value in bodies.query(request, lists).items():
         if name in query_names:
             query[name] = value
         elif name in operation.refused:

@@ -6,25 +6,30 @@ Source: docs/interface.md, ours 9. They are read from the directory.
 from collections.abc import Sequence
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, representations, spelling
+from muniment.repository.endpoints import collections, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.representations import ObjectBody, Thing
 from muniment.repository.endpoints.spelling import Written
+from muniment.repository.objects import folders
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind, ListedPerson, People, Person
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet, UnknownPerson
+from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
 from muniment.repository.repositories import Repository
-from muniment.repository.search.atom import FeedEntry
+from muniment.repository.search.atom import FeedEntry, Link
 from muniment.web.responses import ErrorCode, Table
 
 TABLE: Table = {**ENTERING, **collections.SELECTING, UnknownPerson: ErrorCode(404, "E_UNKNOWN_PERSON")}
+
+HOME: Table = {**TABLE, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
 
 _DIGITS = {"user": "11", "group": "12"}
 
@@ -34,10 +39,10 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
     address names."""
 
     async def list_people(request: Request, context: RepositoryContext) -> Response:
-        caller, people = await enter(request, context), _people(context)
+        caller, people = await enter(request, context), of_directory(context)
         group_id = request.path_params["person"] if of_group else None
         here = address(request, context, caller.repository)
-        own = f"{here}/groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{here}/{kind}s"
+        own = f"{group_address(here, group_id)}/{kind}s" if group_id else f"{here}/{kind}s"
         feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
         return await collections.answer(
             caller,
@@ -50,32 +55,51 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
     return list_people
 
 
-def reader(kind: Kind) -> Answering:
-    """Make the GET of one user or group."""
+def reader(kind: Kind, *, of_group: bool = False) -> Answering:
+    """Make the GET of one user or group. With ``of_group``, only direct members of the group in the address count."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
-        caller, people = await enter(request, context), _people(context)
+        caller, people = await enter(request, context), of_directory(context)
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        name = request.path_params["person"]
-        person = await caller.read_long(lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name))
-        return _answer(request, context, caller, media_type, person)
+        name, group_id = last_person(request), request.path_params["person"] if of_group else None
+        person = await caller.read_long(
+            lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
+        )
+        return answer(request, context, caller, media_type, person)
 
     return read
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
     """GET currentuser: the user who asks."""
-    caller, people = await enter(request, context), _people(context)
+    caller, people = await enter(request, context), of_directory(context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     person = await caller.read_long(
         lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
     )
-    return _answer(request, context, caller, media_type, person)
+    return answer(request, context, caller, media_type, person)
+
+
+async def home(request: Request, context: RepositoryContext) -> Response:
+    """GET users/{person}/home: the cabinet that is the user's home."""
+    caller, people = await enter(request, context), of_directory(context)
+    repository, names, user_id = caller.repository, context.options.names, last_person(request)
+    media_type, values = spelling.negotiate(request, spelling.both(names)), parameters.read(request)
+    view = representations.read_view(values, names)
+    links = parameters.truth(values, "links", default=True)
+
+    def read(cx: Connection, principals: Principals) -> ObjectBody:
+        user = people.find(repository.resource_id, "user", user_id)
+        seen = RepositoryView.read(cx, repository, principals)
+        return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
+
+    whole, here = await caller.read_long(read), address(request, context, repository)
+    return representations.object_answer(request, context, media_type, here, whole, view=view, links=links)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
-    caller, people, person_id = await enter(request, context), _people(context), request.path_params["person"]
+    caller, people, person_id = await enter(request, context), of_directory(context), last_person(request)
     kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
 
     def find(_cx: Connection, _principals: Principals) -> bool:
@@ -88,7 +112,14 @@ async def has_name(request: Request, context: RepositoryContext) -> bool:
     return await caller.read_long(find)
 
 
-def _people(context: RepositoryContext) -> People:
+def last_person(request: Request) -> str:
+    """Return the id of the user or group at the end of the address. In the address of a membership it is the member."""
+    person_id: str = request.path_params.get("member") or request.path_params["person"]
+    return person_id
+
+
+def of_directory(context: RepositoryContext) -> People:
+    """Return the users and groups of the directory in this process. Raises NotOfferedYet if it runs elsewhere."""
     if context.people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     return context.people
@@ -110,7 +141,11 @@ def _people_page(
         feed_entries = []
         for person, _ in members:
             summary = person.description or person.id
-            entry = collections.plain_entry(_address(here, person), person.id, "Muniment", summary, person.modified)
+            entry = collections.plain_entry(address_of(here, person), person.id, "Muniment", summary, person.modified)
+            if group_id is not None:
+                membership = membership_address(group_address(here, group_id), person)
+                link = Link(f"{feed.names.linkrel_base}/delete", membership)
+                entry = msgspec.structs.replace(entry, links=(link,))
             if feed.page.inline:
                 entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
             feed_entries.append(entry)
@@ -126,30 +161,29 @@ def _people_page(
     )
 
 
-def _answer(request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person) -> Response:
+def answer(
+    request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200
+) -> Response:
+    """Answer with a user or group: 200, or 201 with the address."""
     names, here = context.options.names, address(request, context, caller.repository)
     body = _thing(here, person, names, media_type).written(media_type, names)
     headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(body, headers=headers)
+    if status == 201:
+        headers["Location"] = address_of(here, person)
+    return Response(body, status, headers)
 
 
 def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -> Thing:
-    own, base, type_name = _address(here, person), names.linkrel_base, names.type_prefix + person.kind
-    links = [("self", own)]
-    properties: dict[str, Written] = {
-        # Ids of the repository have 16 digits; the first 14 of an identity, which is a UUID, are as unique.
-        spelling.write_property("r_object_id", names): _DIGITS[person.kind] + person.identity.replace("-", "")[:14],
-        "description": person.description,
-    }
+    own, base, type_name = address_of(here, person), names.linkrel_base, names.type_prefix + person.kind
+    links = [("self", own), ("edit", own), (f"{base}/delete", own)]
     if person.kind == "user":
-        properties |= {"user_name": person.id, "user_login_name": person.short_name}
+        links.append((f"{base}/default-folder", f"{own}/home"))
     else:
-        properties |= {"group_name": person.id, "group_display_name": person.short_name}
         links += [(f"{base}/users", f"{own}/users"), (f"{base}/groups", f"{own}/groups")]
     document: dict[str, Written] = {
         "name": person.kind,
         "type": type_name,
-        "properties": properties,
+        "properties": person_properties(person, names),
         "links": [{"rel": rel, "href": href} for rel, href in links],
     }
     if media_type.endswith("xml"):
@@ -157,7 +191,32 @@ def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -
     return Thing(person.kind, document, {"": {"xsi:type": type_name}})
 
 
-def _address(here: str, person: Person) -> str:
+def person_properties(person: Person, names: RepositoryNames) -> dict[str, Written]:
+    """Spell the properties of a user or group."""
+    # Ids of the repository have 16 digits. The first 14 digits of an identity, which is a UUID, are unique enough.
+    identity = _DIGITS[person.kind] + person.identity.replace("-", "")[:14]
+    properties: dict[str, Written] = {
+        spelling.write_property("r_object_id", names): identity,
+        "description": person.description,
+    }
+    if person.kind == "user":
+        properties |= {"user_name": person.id, "user_login_name": person.short_name}
+        return properties if person.state is None else properties | {"user_state": person.state}
+    return properties | {"group_name": person.id, "group_display_name": person.short_name}
+
+
+def address_of(here: str, person: Person) -> str:
+    """Spell the address of a user or group."""
     if person.kind == "user":
         return representations.user_address(here, person.id)
-    return f"{here}/groups/{quote(person.id, safe='@')}"
+    return group_address(here, person.id)
+
+
+def group_address(here: str, group_id: str) -> str:
+    """Spell the address of a group."""
+    return f"{here}/groups/{quote(group_id, safe='@')}"
+
+
+def membership_address(group: str, member: Person) -> str:
+    """Spell the address of a user or group as a member of the group with the address ``group``."""
+    return f"{group}/{member.kind}s/{quote(member.id, safe='@')}"

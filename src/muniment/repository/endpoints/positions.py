@@ -15,9 +15,9 @@ from muniment.repository.refusals import NotPermitted
 from muniment.web.refusals import Malformed
 
 HEADER = "Muniment-Position"
-"""Header of an answer: the position of a write's change, or the one that a page of hits is true to.
+"""In an answer, this header holds the position of a write's change, or the position up to which a page of hits is true.
 
-As a header of a request it says in which form the caller wants that: ``plain``.
+In a request, it says in which form the caller wants the position: ``plain``.
 """
 
 _PURPOSE = "position"

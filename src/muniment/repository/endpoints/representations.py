@@ -1,12 +1,12 @@
-"""Objects, ACLs and types as the wire shows them, in JSON or XML.
+"""Objects and ACLs as the wire shows them, in JSON or XML.
 
-Source: docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents), ours 4 (permission sets).
+Source: docs/interface.md, ours 2 (objects), ours 3 (contents), ours 4 (permission sets).
 """
 
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -16,9 +16,11 @@ from muniment.clock import timestamp
 from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.spelling import Written
+from muniment.repository.objects import paths
+from muniment.repository.objects.further_contents import ObjectContent
+from muniment.repository.objects.inventory import values
 from muniment.repository.objects.object_ids import kind_of
-from muniment.repository.objects.object_types import Catalogue, ObjectType
-from muniment.repository.objects.objects import values
+from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import PropertyDefinition, Value
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.options import RepositoryNames
@@ -61,6 +63,7 @@ class ObjectBody(msgspec.Struct, frozen=True):
     catalogue: Catalogue
     acl_name: str
     index_status: str
+    place: paths.Ancestry = paths.NOWHERE
 
 
 def object_answer(
@@ -110,7 +113,7 @@ def object_thing(
         "name": kind,
         "type": type_name,
         "definition": definition,
-        "properties": _properties(whole, names, view),
+        "properties": object_properties(whole, names, view),
     }
     if media_type.endswith("xml"):
         document = {"properties": document["properties"]}
@@ -134,20 +137,45 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
         folder_address = f"{here}/folders/{stored.id}"
         parts = ("folders", "documents", "objects", "child-links")
         links += [(f"{names.linkrel_base}/{part}", f"{folder_address}/{part}") for part in parts]
+        links.append((f"{names.own_linkrel_base}/default-permission-set", f"{folder_address}/default-permission-set"))
     else:
         links += [
             ("contents", f"{thing}/contents"),
             (f"{names.linkrel_base}/primary-content", f"{thing}/contents/content"),
             (f"{names.linkrel_base}/content-media", f"{thing}/content-media"),
+            *_version_links(thing, here, stored, names),
             (f"{names.own_linkrel_base}/index-status", f"{thing}/index-status"),
             (f"{names.own_linkrel_base}/similar", f"{thing}/similar"),
         ]
     if actual_kind != "cabinet":
         links.append((f"{names.linkrel_base}/parent-links", f"{thing}/parent-links"))
-    if stored.folder_id is not None:
-        links.append(("parent", f"{here}/{kind_of(stored.folder_id)}s/{stored.folder_id}"))
-    links.append((f"{names.linkrel_base}/permission-set", f"{thing}/permission-set"))
-    return [{"rel": rel, "href": href} for rel, href in links]
+    parents = [
+        {"rel": "parent", "href": f"{here}/{kind_of(folder_id)}s/{folder_id}", "title": folder_id}
+        for folder_id in stored.folder_ids
+    ]
+    further = [
+        (f"{names.linkrel_base}/permission-set", f"{thing}/permission-set"),
+        (f"{names.linkrel_base}/permissions", f"{thing}/permissions"),
+        (f"{names.linkrel_base}/relations", f"{here}/relations?related-object-id={stored.id}&related-object-role=any"),
+        (f"{names.linkrel_base}/object-aspects", f"{thing}/aspects"),
+        (f"{names.linkrel_base}/comments", f"{thing}/comments"),
+    ]
+    before, after = ([{"rel": rel, "href": href} for rel, href in some] for some in (links, further))
+    return [*before, *parents, *after]
+
+
+def _version_links(thing: str, here: str, stored: StoredObject, names: RepositoryNames) -> list[tuple[str, str]]:
+    """List the addresses that belong to an object as a version (docs/interface.md, ours 17)."""
+    base, lock, versions = names.linkrel_base, f"{thing}/lock", f"{thing}/versions"
+    links = [(f"{base}/checkout", lock)]
+    if stored.version.lock is not None:
+        policies = {"next-major": "next-major", "next-minor": "next-minor", "branch": "branch-version"}
+        links = [(f"{base}/cancel-checkout", lock)]
+        links += [(f"{base}/checkin-{name}", f"{versions}?version-policy={each}") for name, each in policies.items()]
+    links += [("version-history", versions), (f"{base}/current-version", f"{versions}/current")]
+    if stored.version.antecedent_id is not None:
+        links.append(("predecessor-version", f"{here}/objects/{stored.version.antecedent_id}"))
+    return links
 
 
 @lru_cache(maxsize=1000)
@@ -156,14 +184,29 @@ def user_address(here: str, user_id: str) -> str:
     return f"{here}/users/{quote(user_id, safe='@')}"
 
 
+def content_query(content: ObjectContent, names: RepositoryNames) -> str:
+    """Return the query that turns the address of the main content into the address of this one."""
+    place = content.place
+    if place.is_main:
+        return ""
+    values = {"page": str(place.page), "primary": "true" if place.is_primary else "false"}
+    if not place.is_primary:
+        values = {"format": format_names.name(place.format, names), **values}
+    if place.modifier:
+        values["modifier"] = place.modifier
+    return f"?{urlencode(values)}"
+
+
 def content_document(
     here: str,
     stored: StoredObject,
+    content: ObjectContent,
     names: RepositoryNames,
     view: View = View(),  # noqa: B008 - it does not change
 ) -> dict[str, Written]:
-    """Describe an object's content (docs/interface.md, ours 3). Raises UnknownProperty."""
-    thing, some = f"{here}/objects/{stored.id}", content_properties(stored, names)
+    """Describe a content of an object (docs/interface.md, ours 3). Raises UnknownProperty."""
+    thing, some = f"{here}/objects/{stored.id}", content_properties(stored, content, names)
+    query = content_query(content, names)
     if view.properties is not None:
         if unknown := sorted(view.properties - some.keys()):
             raise UnknownProperty(f"A content has no property {unknown[0][:100]!r}.")
@@ -172,24 +215,36 @@ def content_document(
         "name": "content",
         "properties": {spelling.write_property(name, names): value for name, value in some.items()},
         "links": [
-            {"rel": "self", "href": f"{thing}/contents/content"},
+            {"rel": "self", "href": f"{thing}/contents/content{query}"},
+            {"rel": "edit", "href": f"{thing}/contents/content{query}"},
+            {"rel": f"{names.linkrel_base}/delete", "href": f"{thing}/contents/content{query}"},
             {"rel": "parent", "href": thing},
-            {"rel": "enclosure", "href": f"{thing}/content-media", "title": "LOCAL"},
-            {"rel": f"{names.linkrel_base}/content-media", "href": f"{thing}/content-media"},
+            {"rel": "enclosure", "href": f"{thing}/content-media{query}", "title": "LOCAL"},
+            {"rel": f"{names.linkrel_base}/content-media", "href": f"{thing}/content-media{query}"},
         ],
     }
 
 
-def content_properties(stored: StoredObject, names: RepositoryNames) -> dict[str, str | int | None]:
-    """List the properties of an object's content, by neutral names."""
+def content_properties(stored: StoredObject, content: ObjectContent, names: RepositoryNames) -> dict[str, str | int]:
+    """List the properties of a content of an object, by neutral names."""
     return {
         "object_name": stored.name,
-        "r_object_id": "06" + stored.id[2:],
-        "format_name": format_names.name(stored.media_type, names),
-        "mime_type": stored.media_type,
-        "full_content_size": stored.content.size if stored.content else 0,
-        "sha256": stored.content.sha256.hex() if stored.content else None,
+        "r_object_id": _content_id(content),
+        "format_name": format_names.name(content.media_type, names),
+        "mime_type": content.media_type,
+        "full_content_size": content.content.size,
+        "sha256": content.content.sha256.hex(),
+        "page": content.place.page,
+        "is_primary": "true" if content.place.is_primary else "false",
+        "page_modifier": content.place.modifier,
     }
+
+
+def _content_id(content: ObjectContent) -> str:
+    """Make the id of a content, which tells neither an order nor a count."""
+    if content.place.is_main:
+        return f"06{content.object_id[2:]}"
+    return f"06{hashlib.sha256(repr((content.object_id, *content.place)).encode()).hexdigest()[:14]}"
 
 
 def acl_document(
@@ -219,47 +274,11 @@ def acl_entry_documents(entries: Mapping[str, Permission], names: RepositoryName
     ]
 
 
-TYPE_ATTRIBUTES = ("name", "label", "category", "parent")
-"""What is an attribute of the element ``type`` in XML."""
-
-
-def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames, media_type: str) -> Thing:
-    """Describe an object type as it is written in this media type."""
-    document = type_document(here, kind, catalogue, names)
-    if not media_type.endswith("xml"):
-        return Thing("type", document)
-    attributes = {name: str(text) for name in TYPE_ATTRIBUTES if (text := document.pop(name))}
-    return Thing("type", document, {"": attributes})
-
-
-def type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames) -> dict[str, Written]:
-    """Describe an object type with all its properties, inherited ones first."""
-    own = f"{here}/types/{quote(spelling.write_type(kind.name, names))}"
-    links: list[Written] = [{"rel": "self", "href": own}]
-    if kind.parent is not None:
-        parent = spelling.write_type(kind.parent, names)
-        links.append({"rel": "parent", "href": f"{here}/types/{quote(parent)}"})
-    return {
-        "name": spelling.write_type(kind.name, names),
-        "label": kind.name,
-        "category": "standard",
-        "parent": spelling.write_type(kind.parent, names) if kind.parent else None,
-        "properties": [
-            {
-                "name": spelling.write_property(definition.name, names),
-                "type": definition.kind,
-                "repeating": definition.repeating,
-                "writable": definition.writable,
-            }
-            for definition in catalogue.properties_of(kind.name).values()
-        ],
-        "links": links,
-    }
-
-
 def matches(request: Request, header: str, etag: str) -> bool:
     """Say whether a conditional header names this tag (RFC 9110 13.1); weak tags count for If-None-Match only."""
     value = request.headers.get(header, "").strip()
+    if not value:
+        return False
     tags = [tag.strip() for tag in value.split(",")]
     if header == "if-none-match":
         tags = [tag.removeprefix("W/") for tag in tags]
@@ -267,8 +286,10 @@ def matches(request: Request, header: str, etag: str) -> bool:
 
 
 def expected_version(request: Request) -> int | None:
-    """Return the version that the caller has seen, as If-Match says; None if any version will do. Raises
-    VersionConflict."""
+    """Return the revision that the caller has seen, as If-Match says; None if any revision will do.
+
+    Raises VersionConflict if the tag is none of an object.
+    """
     tag = request.headers.get("if-match", "").strip()
     if tag in ("", "*"):
         return None
@@ -297,10 +318,12 @@ def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
     return View(properties=frozenset(spelling.read_property(name, names) for name in wire_names))
 
 
-def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
+def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
+    """Spell the properties of an object that a view shows. Raises UnknownProperty."""
     definitions = whole.catalogue.properties_of(whole.stored.type)
     some = values(whole.stored, whole.catalogue, whole.acl_name)
     some["r_index_status"] = [whole.index_status]
+    some |= paths.values(whole.place)
     some["r_object_type"] = [spelling.write_type(whole.stored.type, names)]
     some = {**{name: some[name] for name in _ALWAYS_SHOWN}, **some}
     if view.properties is not None:
@@ -315,8 +338,7 @@ def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[s
 def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:
     if not of_object:  # as the field writes what is empty
         return "" if definition.kind in ("string", "id") and not definition.repeating else None
-    values: list[Written] = [
-        timestamp(value, utc="+00:00") if definition.kind == "date" and isinstance(value, int) else value
-        for value in of_object
-    ]
+    values: list[Written] = [*of_object]
+    if definition.kind == "date":
+        values = [timestamp(value, utc="+00:00") if isinstance(value, int) else value for value in of_object]
     return values if definition.repeating else values[0]

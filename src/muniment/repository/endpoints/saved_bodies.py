@@ -44,7 +44,7 @@ _AROUND_A_QUERY = 14
 class SavedSearchBody(msgspec.Struct, rename="kebab"):
     """A saved search or a search template: its properties, and its query document as a text or as the document itself.
 
-    ``search-reference`` is the address of another saved search or template, whose document is taken.
+    ``search-reference`` is the address of another saved search or template, from which the document is taken.
     """
 
     properties: dict[str, Any] = {}
@@ -65,7 +65,7 @@ class VariableBody(msgspec.Struct, rename="kebab"):
 
 
 class VariablesBody(msgspec.Struct, rename="kebab"):
-    """The values for the variables of a template. A variable that is not here keeps its own."""
+    """The values for the variables of a template. A variable that is not among them keeps its own values."""
 
     external_variables: list[VariableBody] | None = None
 

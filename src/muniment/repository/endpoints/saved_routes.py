@@ -6,17 +6,13 @@ Source: docs/interface.md, ours 12 and 13.
 from muniment.repository.endpoints import parameters, saved_searches, search_templates
 from muniment.repository.endpoints.context import Answering, RepositoryContext
 from muniment.repository.endpoints.documents import Documents, SavedSearchDocument, SearchTemplateDocument
+from muniment.repository.endpoints.operations import UNCHANGED, Addresses, Operations
 from muniment.repository.endpoints.saved_bodies import SavedSearchBody, VariablesBody
 from muniment.web.addresses import Address, AnswerDescription, Content, Operation
 
-Operations = dict[str, Operation[RepositoryContext]]
-Addresses = tuple[Address[RepositoryContext], ...]
-
-_UNCHANGED = AnswerDescription(304, "The caller has it already.", headers=(parameters.ETAG,))
-
 
 def addresses(wire: Documents, prefix: str) -> Addresses:
-    """List the addresses; ``prefix`` is what the path of every address of a repository begins with."""
+    """List the addresses; ``prefix`` is the beginning of the path of every address of a repository."""
     return (*_saved_searches(wire, prefix), *_search_templates(wire, prefix))
 
 
@@ -49,7 +45,7 @@ def _saved_searches(wire: Documents, prefix: str) -> Addresses:
             AnswerDescription(
                 200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG, parameters.WORDS_NEEDED)
             ),
-            _UNCHANGED,
+            UNCHANGED,
         ),
     )
     page = (AnswerDescription(200, "A page of the stored results.", wire.feed),)
@@ -122,7 +118,7 @@ def _save(endpoint: Answering, summary: str, body: Content, representation: Cont
 
 def _show_saved(endpoint: Answering, summary: str, description: AnswerDescription) -> Operation[RepositoryContext]:
     values, refusals = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
-    return Operation(endpoint, summary, parameters=values, refused=refusals, answers=(description, _UNCHANGED))
+    return Operation(endpoint, summary, parameters=values, refused=refusals, answers=(description, UNCHANGED))
 
 
 def _remove_saved(endpoint: Answering, summary: str, noun: str) -> Operation[RepositoryContext]:

@@ -22,7 +22,7 @@ from muniment.repository.endpoints import (
     spelling,
 )
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.saved_bodies import SearchDraft
 from muniment.repository.endpoints.saved_shapes import PATHS, SearchRepresentation
 from muniment.repository.endpoints.search_requests import NamedQuery, QuerySource
@@ -31,14 +31,9 @@ from muniment.repository.objects.lists import ListedObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import (
-    BadQuery,
-    IndexBehind,
-    IndexUnavailable,
     NoStoredResults,
     QuotaExceeded,
-    UnknownProperty,
     UnknownSavedSearch,
-    UnknownType,
     VersionConflict,
     WrongValue,
 )
@@ -51,18 +46,12 @@ from muniment.web.refusals import Malformed
 from muniment.web.responses import ErrorCode, Table
 
 TABLE: Table = {
-    **ENTERING,
+    **search.TABLE,
     **collections.SELECTING,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
     UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
     NoStoredResults: ErrorCode(404, "E_NO_STORED_RESULTS"),
     QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
     VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
 }
 
 _DEFAULT_RESULTS = 1000

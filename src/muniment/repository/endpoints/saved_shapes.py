@@ -110,7 +110,7 @@ def answer(
 
 
 def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:
-    """Read what a request asks of a list. A page that shows documents is a small one.
+    """Read what a request asks of a list. A page that shows documents has at most ``MOST_INLINED`` entries.
 
     Raises as ``collections.feed_request``.
     """

@@ -27,19 +27,44 @@ from muniment.repository.endpoints import (
     search_requests,
     spelling,
 )
-from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search_requests import AskedSearch, QuerySource
 from muniment.repository.index.contract import Index, Snapshot
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery, IndexBehind
+from muniment.repository.refusals import (
+    BadQuery,
+    BadSort,
+    IndexBehind,
+    IndexUnavailable,
+    NotSearchable,
+    UnknownLink,
+    UnknownProperty,
+    UnknownType,
+    WrongValue,
+)
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, results, walks
 from muniment.repository.search.results import Hit, HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
+from muniment.web.responses import ErrorCode, Table
+
+TABLE: Table = {
+    **ENTERING,
+    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
+    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    NotSearchable: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
+    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
+    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
+    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+}
+"""How a search is refused, at every address that searches."""
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
@@ -300,7 +325,7 @@ def inlined_hits(
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
     for name in form.view.properties or ():
         view.catalogue.property(name)
-    objects_by_id = objects.rows(cx, repository.id, [hit.object_id for hit in hits])
+    objects_by_id = inventory.rows(cx, repository.id, [hit.object_id for hit in hits])
     bodies_of_hits = collections.object_bodies(cx, view, [objects_by_id[hit.object_id] for hit in hits])
     things = [
         representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
@@ -386,8 +411,8 @@ def _feed(
 def all_words_link(
     context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
-    """Return the link from a relaxed search to the same search with all words. ``place`` are the parameters of its
-    first page."""
+    """Return the link from a relaxed search to the same search with all words. ``place`` holds the parameters
+    of its first page."""
     parameters = urlencode({**repeated, "words": "all", **place})
     return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 

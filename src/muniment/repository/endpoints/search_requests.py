@@ -172,7 +172,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
 
 
 def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool | None:
-    """Read whether what is near in meaning is wanted, too; None for ``auto``. Raises Malformed."""
+    """Read whether the search shall also find what is near in meaning; None for ``auto``. Raises Malformed."""
     choice = parameters.choice(query, "meaning", ("auto", "true", "false"), default="auto")
     if choice == "true" and not options.meaning:
         raise Malformed("This server does not search by meaning; its setting repository.meaning is false.")

@@ -3,38 +3,27 @@
 Source: given 2.8-2.10; docs/interface.md, ours 6.
 """
 
-from muniment.repository.endpoints import explanations, federated_search, parameters, search, similar, suggestions
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext
-from muniment.repository.endpoints.documents import Documents
-from muniment.repository.refusals import (
-    BadQuery,
-    BadSort,
-    IndexBehind,
-    IndexUnavailable,
-    UnknownLink,
-    UnknownProperty,
-    UnknownType,
-    WrongValue,
+from muniment.repository.endpoints import (
+    collections,
+    explanations,
+    federated_search,
+    parameters,
+    search,
+    similar,
+    suggestions,
 )
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.documents import Documents
 from muniment.web.addresses import Address, AnswerDescription, Operation
-from muniment.web.responses import ErrorCode, Table
+from muniment.web.responses import Table
 
-SEARCH: Table = {
-    **ENTERING,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
-}
+DQL: Table = {**search.TABLE, **collections.SELECTING}
+"""The refusals of a statement in DQL."""
 
 
 def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ...]:
-    """List the addresses of searches in one repository; ``prefix`` is how the path of every address of a repository
-    begins."""
+    """List the addresses of searches in one repository; ``prefix`` is the beginning of the path of every
+    address of a repository."""
     hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED))
     searching = Address(
         f"{prefix}/search",
@@ -54,13 +43,13 @@ def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ..
                 answers=(hits,),
             ),
         },
-        SEARCH,
+        search.TABLE,
     )
     return (
         searching,
-        explanations.address_below(wire, prefix, SEARCH),
-        suggestions.address_below(wire, prefix, SEARCH),
-        similar.address_below(wire, prefix, SEARCH),
+        explanations.address_below(wire, prefix, search.TABLE),
+        suggestions.address_below(wire, prefix, search.TABLE),
+        similar.address_below(wire, prefix, search.TABLE),
     )
 
 
@@ -87,5 +76,5 @@ def of_several(wire: Documents) -> Address[RepositoryContext]:
                 answers=(hits,),
             ),
         },
-        SEARCH,
+        search.TABLE,
     )

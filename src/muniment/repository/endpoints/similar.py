@@ -68,8 +68,10 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of the documents like an object. It refuses what ``searching`` refuses, and an unknown
-    object."""
+    """Describe the address of the documents that are like an object.
+
+    ``searching`` is the table of its refusals; UnknownObject is added to it.
+    """
     operation = Operation(
         list_similar,
         "List the documents that are most like an object.",

@@ -15,6 +15,8 @@ from muniment.repository.aql import wire_names
 from muniment.repository.objects.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import OWNER, WORLD
+from muniment.repository.refusals import UnknownRelationType
+from muniment.repository.relations import relation_types
 from muniment.repository.search import atom
 from muniment.web import accept, bodies
 from muniment.web.refusals import NotAcceptable, UnsupportedMediaType
@@ -34,14 +36,22 @@ ITEMS: Mapping[str, str] = {
     "acls": "acl",
     "agents": "index-agent",
     "differences": "difference",
+    "operations": "operation",
+    "headers": "header",
 }
 """What the members of a list are called in XML; elsewhere ``item``."""
+
+_TEXT_ITEMS: Mapping[str, str] = {
+    "batchable-resources": "batchable-resource",
+    "non-batchable-resources": "non-batchable-resource",
+}
+"""The names of the members of these lists of texts in XML. The members of any other list are called ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
 """Lists that have no element of their own in XML, with the name of each member."""
 
 _NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
-"""Lists whose members are called in XML what one of their own texts says, with the name of that text."""
+"""Lists whose members have no fixed name in XML. The value is the key of the member's text that becomes its name."""
 
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
 """What a document of the wire is made of, before it is JSON or XML."""
@@ -61,6 +71,22 @@ def read_type(name: str, names: RepositoryNames) -> str:
 def write_type(name: str, names: RepositoryNames) -> str:
     """Spell a type's name for the wire."""
     return names.type_prefix + name if name in BUILT_IN_NAMES else name
+
+
+def read_relation_type(name: str, names: RepositoryNames) -> str:
+    """Translate a relation type's name on the wire. Raises UnknownRelationType for a built-in one without its
+    prefix."""
+    bare = name.removeprefix(names.type_prefix)
+    if bare in relation_types.BUILT_IN and name != bare:
+        return bare
+    if names.type_prefix and name in relation_types.BUILT_IN:
+        raise UnknownRelationType(f"There is no relation type {name!r}. Is {names.type_prefix + name!r} meant?")
+    return name
+
+
+def write_relation_type(name: str, names: RepositoryNames) -> str:
+    """Spell a relation type's name for the wire."""
+    return names.type_prefix + name if name in relation_types.BUILT_IN else name
 
 
 def read_property(name: str, names: RepositoryNames) -> str:
@@ -169,7 +195,7 @@ _PLAIN_TYPES: Mapping[str, str] = {
     "application/home+xml": "application/xml",
     "application/home+json": "application/json",
 }
-"""As what an error goes out to a caller who asks for a feed or for the home document."""
+"""The media type of an error, by the media type of the feed or home document that the caller wants."""
 
 
 def error_code(code: ErrorCode) -> str:
@@ -241,7 +267,7 @@ def _element(
                 inner = {key: value for key, value in member.items() if key != naming}
                 _element(pieces, str(member[naming]), inner, {})
                 continue
-            _element(pieces, item if isinstance(member, Mapping) else "item", member, {})
+            _element(pieces, item if isinstance(member, Mapping) else _TEXT_ITEMS.get(name, "item"), member, {})
     elif isinstance(content, bool):
         pieces.append("true" if content else "false")
     else:

@@ -38,7 +38,7 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of suggestions below a repository. It refuses what ``searching`` refuses."""
+    """Describe the address of suggestions below a repository. ``searching`` is the table of its refusals."""
     content = wire.thing(SuggestionsDocument, "suggestions")
     operation = Operation(
         suggest,

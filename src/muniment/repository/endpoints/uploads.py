@@ -6,28 +6,32 @@ Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by o
 import asyncio
 import mimetypes
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
+import structlog
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 
+from muniment.db import Busy
 from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.endpoints import object_body
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import usage
+from muniment.repository.objects import content_references, contents, usage
 from muniment.repository.objects.usage import StorageQuota
-from muniment.repository.refusals import NotOfferedYet
 from muniment.troubles import is_undone
 from muniment.web import bodies
-from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
+from muniment.web.refusals import Malformed, NotStored, TooLarge, UnsupportedMediaType
 
-MULTIPART = ("multipart/form-data", "multipart/mixed")
+log = structlog.get_logger("muniment.content")
+
+MULTIPART = ("multipart/form-data", "multipart/mixed", "multipart/related")
 
 _AROUND = 65_536
 """Bytes around and between the parts of a multipart body."""
@@ -39,18 +43,28 @@ _types = mimetypes.MimeTypes(filenames=())
 
 
 class ReceivedBody(msgspec.Struct, frozen=True):
-    """Content in the store; ``whole`` has its bytes where they came in one piece and are at hand, else nothing."""
+    """Content in the store. ``whole`` holds its bytes if they came in one piece and are at hand, and else is empty."""
 
     stored: StoredContent
     whole: bytes
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """A body received whole: its metadata, its content in the store, and the media type the body says it has."""
+    """The whole of a body: its metadata, its content in the store, and the media type that the body states.
+
+    ``further`` are the contents after the first one, each with the media type of its part.
+    """
 
     metadata: Metadata
     content: ReceivedBody | None
     media_type: str
+    further: tuple[tuple[ReceivedBody, str], ...] = ()
+
+    @property
+    def stored(self) -> list[StoredContent]:
+        """All contents of the body, as the store keeps them."""
+        first = [self.content.stored] if self.content else []
+        return [*first, *(body.stored for body, _ in self.further)]
 
 
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
@@ -71,10 +85,10 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 
 
 async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
-    """Receive a multipart body: first metadata, then content, unless the types of the parts say otherwise.
+    """Receive a multipart body: first metadata, then contents, unless the types of the parts say otherwise.
 
-    ``room`` is as in ``raw_content``. Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one
-    content), QuotaExceeded; then the store keeps nothing.
+    ``room`` is as in ``raw_content``, for all contents together. Raises Malformed, TooLarge, UnsupportedMediaType,
+    QuotaExceeded; then the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -82,22 +96,44 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
     try:
         return await receiving.upload(request)
     except BaseException:
-        receiving.abort()
+        await receiving.abort()
         raise
 
 
-@asynccontextmanager
-async def removal_on_failure(context: RepositoryContext, content: StoredContent | None) -> AsyncGenerator[None, None]:
-    """Remove stored content again if the block that gives it to an object fails.
+def after_commit(
+    context: RepositoryContext,
+    uploaded: Sequence[StoredContent],
+    named: Sequence[StoredContent | None],
+    freed: Sequence[str] = (),
+) -> BackgroundTask | None:
+    """Make the task that removes contents that no row names: the ``freed`` keys, and uploads of bytes that were kept
+    already; None where there are neither. It runs after the answer, so that the time of an answer does not tell whether
+    equal bytes were kept. If the process ends before, the sweep removes them."""
+    if not uploaded and not freed:
+        return None
 
-    It stays if the object may be committed nevertheless: if a commit was interrupted, or the request cancelled. Then
-    the sweep removes it if no object names it.
-    """
+    def remove() -> None:
+        try:
+            content_references.drop_spares(context.transactions.database, context.store, uploaded, named)
+            for key in freed:
+                context.store.remove(key)
+        except (Busy, NotStored, OSError) as trouble:
+            log.warning("content that no object has stays for the sweep", reason=str(trouble)[:300])
+
+    return BackgroundTask(context.transactions.off_loop, remove)
+
+
+@asynccontextmanager
+async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
+    """Remove stored contents again if the block that gives them to an object fails. They stay if a commit was
+    interrupted, or the request was cancelled, because an object may name them. Then the sweep removes those that no
+    object names."""
     try:
         yield
     except BaseException as error:
-        if content is not None and is_undone(error):
-            await context.transactions.off_loop(context.store.remove, content.key)
+        for content in contents if is_undone(error) else ():
+            if content is not None:
+                await context.transactions.off_loop(context.store.remove, content.key)
         raise
 
 
@@ -116,8 +152,7 @@ async def read_plain_text(
 
 def media_type_of(media_type: str, name: str) -> str:
     """Return the media type of content: the stated one; or, if that is missing or ``application/octet-stream``, the one
-    that the ending of the name suggests.
-    """
+    that the ending of the name suggests."""
     if media_type.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
         return media_type.strip()[:255]
     return _types.guess_type(name, strict=False)[0] or "application/octet-stream"
@@ -126,6 +161,11 @@ def media_type_of(media_type: str, name: str) -> str:
 def servable(media_type: str) -> str:
     """Return the media type with which stored content goes out. A text without the form of a media type is replaced."""
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
+
+
+def is_token(text: str) -> bool:
+    """Say whether a text is a token, as the name of a charset is (RFC 9110 5.6.2)."""
+    return re.fullmatch(_TOKEN, text) is not None
 
 
 def upload_quota(context: RepositoryContext) -> StorageQuota:
@@ -204,6 +244,7 @@ class _Receiving:
         self._context = context
         self._room = room
         self._content: _Keeping | None = None
+        self._contents: list[tuple[ReceivedBody, str]] = []
         self._size = 0
         self._metadata: list[bytes] | None = None
         self._metadata_type = ""
@@ -221,7 +262,7 @@ class _Receiving:
         async for piece in bodies.pieces(request, limit):
             for event, data in parts.read(piece):
                 if isinstance(data, Mapping):
-                    self._begin(data)
+                    await self._begin(data)
                 elif event == "data":
                     await self._take(data)
         if not parts.ended:
@@ -229,25 +270,38 @@ class _Receiving:
         if self._metadata is None:
             raise Malformed("The multipart body has no part with the object's metadata.")
         body = object_body.read(b"".join(self._metadata), self._metadata_type, options.names)
-        content = await self._content.finish() if self._content is not None else None
-        return Upload(body, content, self._media_type)
+        await self._finish_content()
+        if not self._contents:
+            return Upload(body, None, "")
+        (content, media_type), *further = self._contents
+        return Upload(body, content, media_type, tuple(further))
 
-    def abort(self) -> None:
+    async def abort(self) -> None:
+        """Forget what was received. The store may take long to remove it, so that happens outside the event loop."""
         if self._content is not None:
             self._content.abort()
+        for body, _ in self._contents:
+            await self._context.transactions.off_loop(self._context.store.remove, body.stored.key)
 
-    def _begin(self, headers: Mapping[str, str]) -> None:
+    async def _finish_content(self) -> None:
+        if self._content is not None:
+            self._contents.append((await self._content.finish(), self._media_type))
+            self._room = None if self._room is None else self._room - self._contents[-1][0].stored.size
+            self._content = None
+
+    async def _begin(self, headers: Mapping[str, str]) -> None:
         if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
             raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
         media_type = headers.get("content-type", "").strip()
         kind = media_type.partition(";")[0].strip().lower()
-        first = self._metadata is None and self._content is None
+        await self._finish_content()
+        first = self._metadata is None and not self._contents
         if self._metadata is None and (object_body.is_one(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
-        elif self._content is None:
+        elif len(self._contents) <= contents.MOST:
             self._content, self._media_type, self._into = _Keeping(self._context, self._room), media_type, "content"
         else:
-            raise NotOfferedYet("More than one content of an object is not offered yet.")
+            raise Malformed(f"A body has at most {contents.MOST + 1} contents.")
         self._size = 0
 
     async def _take(self, data: bytes) -> None:

@@ -21,7 +21,8 @@ from muniment.repository.extraction.findings import Extracted, Poisoned, Unreada
 from muniment.repository.extraction.process import Reader, Stopped, Unstarted, limits
 from muniment.repository.extraction.queue import Job
 from muniment.repository.options import RepositoryOptions
-from muniment.web.refusals import Refusal
+from muniment.repository.refusals import StoreUnavailable
+from muniment.web.refusals import Refusal, TooLarge
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
 _LOOK_SECONDS = 1.0
@@ -93,6 +94,9 @@ def _work(
                     _handle(database, store, reader, job, stop, clock)
             except Busy:
                 stop.wait(_POLL_SECONDS)
+            except StoreUnavailable as refusal:
+                _log.warning("extraction waits for the content store", reason=refusal.sentence)
+                stop.wait(_TROUBLE_SECONDS)
             except Exception:  # noqa: BLE001 - an unforeseen error must not stop the queue: the file is tried again
                 _log.exception("extraction.trouble")
                 reader.close()
@@ -121,6 +125,13 @@ def _handle(
             result = _plain(content.fileno(), job, reader.characters) or reader.read(
                 content.fileno(), job.file_name, job.media_type, lease
             )
+    except TooLarge as refusal:
+        _fail(database, job, refusal.sentence, "failed", clock())
+    except StoreUnavailable:
+        # The file did nothing wrong, so it waits for the store, however long that takes.
+        with database.begin() as cx:
+            queue.release(cx, job, clock())
+        raise
     except (Refusal, OSError) as error:
         _fail(database, job, f"Its content could not be opened: {error}", "retry", clock())
     except (Stopped, Unstarted) as error:

@@ -23,7 +23,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If something was cut off, the note says so."""
+    """Tidy a text, and cut it to ``characters``. If it has as many as that, the note says that it was cut."""
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

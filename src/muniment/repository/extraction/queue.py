@@ -66,6 +66,10 @@ class IndexStatus(msgspec.Struct, frozen=True):
     attempts: int
 
 
+EMPTY = IndexStatus("empty", "The object has no content.", 0)
+"""The status of an object without content. It needs no look-up."""
+
+
 class ExtractedText(msgspec.Struct, frozen=True):
     """The text of a file. ``note`` says what was left out, or why there is no text; it may be empty."""
 
@@ -106,9 +110,10 @@ def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> Non
     enqueue_new(cx, repository_id, [file], now)
 
 
-def rename(cx: Connection, object_id: str, content_key: str, new_key: str) -> None:
-    """Name the new key of an object's content, whose bytes are the same, in the transaction that changes its row."""
-    where = sa.and_(texts.c.object_id == object_id, texts.c.content_key == content_key)
+def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key: str) -> None:
+    """Give the waiting content of some objects its new key, in the transaction that changes the objects' rows. The
+    bytes are the same. The objects are at most a few hundred."""
+    where = sa.and_(texts.c.object_id.in_(object_ids), texts.c.content_key == content_key)
     cx.execute(texts.update().where(where).values(content_key=new_key))
 
 
@@ -161,7 +166,7 @@ def status(cx: Connection, object_id: str) -> IndexStatus:
 
 def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
     """Return the states of these objects' texts by object id; an object without content is `empty`."""
-    states = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
+    states = dict.fromkeys(object_ids, EMPTY)
     for start in range(0, len(object_ids), _MANY):
         rows = _STATUSES.all(cx, object_ids=object_ids[start : start + _MANY])
         states.update((object_id, IndexStatus(*status)) for object_id, *status in rows)

@@ -1,9 +1,9 @@
-"""Compile a filter to a condition in SQL. Every value is a parameter. None is ever null, so ``not`` is exact."""
+"""Compile a filter to a condition in SQL. Every value is a parameter. No condition is null, so ``not`` is exact."""
 
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import sqlalchemy as sa
 
@@ -11,13 +11,27 @@ from muniment.clock import Instant, read_timestamp
 from muniment.naming import is_storable
 from muniment.repository.filters import sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf, Test
-from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, Literally, Not
+from muniment.repository.filters.tree import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Filter,
+    FitsPattern,
+    HasNoValue,
+    HasOneOf,
+    LiteralValue,
+    Not,
+    PropertyTest,
+)
 from muniment.repository.refusals import UnknownProperty, WrongValue
 
 _MILLISECOND: Instant = 1000
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?")
 _TRUTHS = {"true": 1, "t": 1, "1": 1, "false": 0, "f": 0, "0": 0}
+
+_LIKE_PIECES: dict[str | None, str] = {None: "_", "": "%"}
+_LIKE_MARKS = re.compile(r"[\\%_]")
 
 _TESTS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
     "=": lambda left, right: left == right,
@@ -30,7 +44,7 @@ _TESTS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
 
 
 def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.ColumnElement[bool]:
-    """Make the condition that a member matches. Raises UnknownProperty, WrongValue, each with the place."""
+    """Return the condition of a filter in SQL. Raises UnknownProperty, WrongValue, with the place in the filter."""
     match filter_tree:
         case None:
             return sa.true()
@@ -41,9 +55,23 @@ def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.Column
         case Not(part):
             return sa.not_(condition(part, properties))
     try:
-        return _comparison(filter_tree, properties(filter_tree.name))
+        return _test(filter_tree, properties(filter_tree.name))
     except (UnknownProperty, WrongValue) as refusal:
         raise type(refusal)(f"{refusal.sentence.rstrip('.')} (character {filter_tree.place}).") from refusal
+
+
+def _test(test: PropertyTest, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    match test:
+        case Comparison():
+            return _comparison(test, listed_property)
+        case HasOneOf():
+            return _one_of(test, listed_property)
+        case FitsPattern():
+            return _like(test, listed_property)
+        case HasNoValue():
+            return _missing(test, listed_property)
+        case _:
+            assert_never(test)
 
 
 def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
@@ -61,6 +89,33 @@ def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.C
         raise WrongValue(f"The property {comparison.name!r} is true or false: it is compared by = and != alone.")
     number, test = _number(comparison, listed_property.kind), _TESTS[comparison.operator]
     return listed_property.match(lambda value: test(value, number))
+
+
+def _one_of(test: HasOneOf, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    comparisons = [Comparison(test.name, "=", literal, test.place) for literal in test.literals]
+    if listed_property.kind not in ("string", "id") or listed_property.names is not None:
+        return sa.or_(*(_comparison(comparison, listed_property) for comparison in comparisons))
+    texts = [listed_property.fold(_text(comparison)) for comparison in comparisons]
+    return listed_property.match(lambda value: sql.by_code_point(value).in_(texts))
+
+
+def _like(test: FitsPattern, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    if listed_property.kind not in ("string", "id") or listed_property.names is not None:
+        raise WrongValue(f"LIKE is for texts, and the property {test.name!r} is none.")
+    pieces = [
+        _LIKE_PIECES.get(piece) or _LIKE_MARKS.sub(r"\\\g<0>", listed_property.fold(piece or ""))
+        for piece in test.pieces
+    ]
+    pattern = "".join(pieces)
+    if not is_storable(pattern):
+        raise WrongValue(f"The pattern of {test.name!r} holds a character that is no Unicode text.")
+    return listed_property.match(lambda value: sql.by_code_point(value).like(pattern, escape="\\"))
+
+
+def _missing(test: HasNoValue, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    if listed_property.names is not None:
+        raise WrongValue(f"The property {test.name!r} always has a value.")
+    return sa.not_(listed_property.match(lambda value: value.is_not(None)))
 
 
 def _naming(comparison: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
@@ -138,7 +193,7 @@ def _number(comparison: Comparison, kind: str) -> Any:
     return sql.double(number)
 
 
-def _is_number(literal: Literally) -> bool:
+def _is_number(literal: LiteralValue) -> bool:
     return literal.kind in ("number", "text")
 
 

@@ -1,6 +1,6 @@
-"""One page of a list whose members are in no table. Each member is a name with properties that are texts."""
+"""One page of a list whose members are in no table. Each member is a name with properties: texts or integers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -11,9 +11,13 @@ from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty
 
-_TEXT = sa.String(255)
+MOST = 490
+"""How many members a list may have. SQLite joins at most 500 queries in one."""
+
+_TEXT, _NUMBER = sa.String(255), sa.BigInteger()
 
 
 class ListedName(NamedTuple):
@@ -25,39 +29,56 @@ class ListedName(NamedTuple):
 
 def page(
     cx: Connection,
-    members: Mapping[str, Mapping[str, str]],
+    members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
     stretch: Stretch,
     selection: Selection = EVERYTHING,
+    *,
+    numbers: Collection[str] = (),
 ) -> list[ListedName]:
-    """List the names of these members, which have these properties, by name.
+    """List the names of the members that the selection wants, in its order, or else in alphabetical order.
 
-    Raises UnknownProperty, WrongValue, BadSort.
+    ``members`` maps at most ``MOST`` names to the values of ``property_names``. ``numbers`` are the properties that are
+    integers. Raises UnknownProperty, WrongValue, BadSort.
     """
-    query, properties, order = _as_rows(members, property_names)
+    query, properties, order = _as_rows(members, property_names, numbers)
     return [ListedName(row.name, place) for row, place in pages.fetch(cx, query, properties, order, stretch, selection)]
 
 
 def count(
     cx: Connection,
-    members: Mapping[str, Mapping[str, str]],
+    members: Mapping[str, Mapping[str, str | int]],
     property_names: Sequence[str],
     selection: Selection = EVERYTHING,
+    *,
+    numbers: Collection[str] = (),
 ) -> int:
     """Count all members that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    query, properties, _ = _as_rows(members, property_names)
+    query, properties, _ = _as_rows(members, property_names, numbers)
     return pages.count(cx, query, properties, selection)
 
 
 def _as_rows(
-    members: Mapping[str, Mapping[str, str]], property_names: Sequence[str]
+    members: Mapping[str, Mapping[str, str | int]], property_names: Sequence[str], numbers: Collection[str]
 ) -> tuple[sa.Select[Any], PropertiesOf, Order]:
     columns = ("name", *property_names)
-    rows = [{"name": name, **of_name} for name, of_name in members.items()]
-    none = sa.select(*(sa.literal("", _TEXT).label(column) for column in columns)).where(sa.false())
-    each = [sa.select(*(sa.literal(row[column], _TEXT).label(column) for column in columns)) for row in rows]
-    table = sa.union_all(none, *each).subquery("members")
-    properties: dict[str, ListedProperty] = {column: listed.plain(table.c[column]) for column in columns}
+    rows: list[dict[str, str | int]] = [{"name": name, **of_name} for name, of_name in members.items()]
+
+    def one(row: Mapping[str, str | int]) -> sa.Select[Any]:
+        cells: list[sa.ColumnElement[Any]] = [
+            sa.literal(row[each], _NUMBER if each in numbers else _TEXT).label(each) for each in columns
+        ]
+        cells += [sa.literal(fold(str(row[each])), _TEXT).label(f"folded_{each}") for each in columns]
+        return sa.select(*cells)
+
+    none = one({column: 0 if column in numbers else "" for column in columns}).where(sa.false())
+    table = sa.union_all(none, *map(one, rows)).subquery("members")
+    properties: dict[str, ListedProperty] = {
+        column: listed.single("integer", table.c[column])
+        if column in numbers
+        else listed.single("string", table.c[column], compared=table.c[f"folded_{column}"])
+        for column in columns
+    }
 
     def find(name: str) -> ListedProperty:
         if name not in properties:

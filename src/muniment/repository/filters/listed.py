@@ -26,8 +26,8 @@ class ListedProperty:
     ``value`` is the value that the list is sorted by; None if the property has several. ``compared`` is what
     comparisons look at: for a text, its folded form. ``match`` makes the condition that the property meets a test, by
     one of its values if it has several; the condition is never null. ``names`` is for a property whose values name
-    something: it makes the condition that a text names it, and other tests are refused. With ``indexed``, a database
-    index holds ``value``.
+    something: it makes the condition that a text is a name of its value, and other tests are refused. With ``indexed``,
+    a database index holds ``value``.
     """
 
     kind: Kind

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql.visitors import replacement_traverse
 
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import conditions, listed, sql
@@ -38,7 +39,15 @@ class Order(NamedTuple):
     indexed: bool = False
 
 
-class Found(NamedTuple):
+class Branch(NamedTuple):
+    """Further members of a list, which another table names. ``columns`` maps columns of the list's order to columns of
+    the other table with the same values. So an index of the other table finds a page of these members, too."""
+
+    members: sa.Select[Any]
+    columns: Mapping[sa.Column[Any], sa.Column[Any]]
+
+
+class ListedRow(NamedTuple):
     """A row of a list with its place in the order. Its first columns are those that were selected."""
 
     row: sa.Row[*tuple[Any, ...]]
@@ -52,34 +61,45 @@ def fetch(
     own_order: Order,
     stretch: Stretch,
     selection: Selection = EVERYTHING,
-) -> list[Found]:
-    """Read the members that the selection wants, at most ``stretch.limit``.
+    further: Branch | None = None,
+) -> list[ListedRow]:
+    """Read the members that the selection wants, at most ``stretch.limit``; ``further`` members stand among the others.
 
-    ``own_order`` is the list's own order; its last key, which no two members share, ends every order. Raises
-    UnknownProperty, WrongValue, BadSort.
+    Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so this
+    key also ends every sort. Raises UnknownProperty, WrongValue, BadSort.
     """
     order = _order(selection, properties, own_order)
-    query = members.where(conditions.condition(selection.filter, properties))
-    query = query.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
+    wanted = conditions.condition(selection.filter, properties)
+    branches = [(members.where(wanted), order)]
+    if further is not None:
+        branches.append((further.members.where(wanted), _by_columns(order, further.columns)))
     if stretch.after is None:
-        return _with_places(cx.execute(query.offset(stretch.offset)), order)
-    steps = _conditions_behind(order, stretch.after)
+        return _read(cx, branches, None, stretch.limit, stretch.offset)
+    steps = [_conditions_behind(each, stretch.after) for _, each in branches]
     if not order.indexed:
-        return _with_places(cx.execute(query.where(sa.or_(*steps))), order)
+        return _read(cx, branches, [sa.or_(*each) for each in steps], stretch.limit)
     # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
     # every member that has the same.
-    page_rows: list[Found] = []
-    for condition in steps:
-        page_rows += _with_places(cx.execute(query.where(condition).limit(stretch.limit - len(page_rows))), order)
+    page_rows: list[ListedRow] = []
+    for step in zip(*steps, strict=True):
+        page_rows += _read(cx, branches, step, stretch.limit - len(page_rows))
         if len(page_rows) == stretch.limit:
             break
     return page_rows
 
 
-def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection) -> int:
+def count(
+    cx: Connection,
+    members: sa.Select[Any],
+    properties: PropertiesOf,
+    selection: Selection,
+    further: Branch | None = None,
+) -> int:
     """Count the members that the selection wants. Raises UnknownProperty, WrongValue."""
-    query = members.where(conditions.condition(selection.filter, properties))
-    return int(cx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one())
+    wanted = conditions.condition(selection.filter, properties)
+    several = [members.where(wanted), *([] if further is None else [further.members.where(wanted)])]
+    counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in several]
+    return sum(cx.execute(sa.select(*counts)).one())
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
@@ -88,7 +108,7 @@ def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: Order
 
 
 def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
-    """Return the first column of these members in an order. No two of them have the same value of its last key."""
+    """Return the first column of these members, sorted. Their values of the order's last key must all differ."""
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 
@@ -143,6 +163,40 @@ def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
     return ordering
 
 
+def _by_columns(order: Order, columns: Mapping[sa.Column[Any], sa.Column[Any]]) -> Order:
+    """Return the same order, with other columns for some."""
+
+    def replace(element: Any, **_: Any) -> Any:
+        return columns.get(element) if isinstance(element, sa.Column) else None
+
+    keys = [key._replace(expression=replacement_traverse(key.expression, {}, replace)) for key in order.keys]
+    return Order(tuple(keys), order.indexed)
+
+
+def _read(
+    cx: Connection,
+    branches: Sequence[tuple[sa.Select[Any], Order]],
+    behind: Sequence[sa.ColumnElement[bool]] | None,
+    limit: int,
+    offset: int = 0,
+) -> list[ListedRow]:
+    """Read the first rows of all branches together, in one statement. ``behind`` holds for each branch the condition of
+    the rows that follow the last page."""
+    order = branches[0][1]
+    queries = []
+    for number, (members, own) in enumerate(branches):
+        query = members if behind is None else members.where(behind[number])
+        queries.append(query.add_columns(*(key.expression for key in own.keys)).order_by(*_ordering(own)))
+    if len(queries) == 1:
+        return _with_places(cx.execute(queries[0].limit(limit).offset(offset or None)), order)
+    first = [sa.select(query.limit(limit + offset).subquery()) for query in queries]
+    every = sa.union_all(*first).subquery()
+    expressions = list(every.c)[-len(order.keys) :]
+    merged = [key._replace(expression=each) for key, each in zip(order.keys, expressions, strict=True)]
+    query = sa.select(every).order_by(*_ordering(Order(tuple(merged)))).limit(limit).offset(offset or None)
+    return _with_places(cx.execute(query), order)
+
+
 def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
     """Make the conditions for members behind a place, the nearest members first. No member meets two of them."""
     same: list[sa.ColumnElement[bool]] = []
@@ -158,9 +212,9 @@ def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool
     return conditions[::-1]
 
 
-def _with_places(rows: sa.Result[Any], order: Order) -> list[Found]:
+def _with_places(rows: sa.Result[Any], order: Order) -> list[ListedRow]:
     count = len(order.keys)
-    return [Found(row, tuple(map(_plain, row[-count:]))) for row in rows]
+    return [ListedRow(row, tuple(map(_plain, row[-count:]))) for row in rows]
 
 
 def _plain(value: Any) -> Any:

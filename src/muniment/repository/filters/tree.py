@@ -11,7 +11,7 @@ import msgspec
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "starts-with", "contains"]
 
 
-class Literally(msgspec.Struct, frozen=True):
+class LiteralValue(msgspec.Struct, frozen=True):
     """A value as the filter writes it: a text in quotes, a number, a date, or a truth value."""
 
     kind: Literal["text", "number", "date", "truth"]
@@ -23,7 +23,33 @@ class Comparison(msgspec.Struct, frozen=True):
 
     name: str
     operator: Operator
-    literal: Literally
+    literal: LiteralValue
+    place: int
+
+
+class HasOneOf(msgspec.Struct, frozen=True):
+    """A property that has one of these values. Only DQL writes it."""
+
+    name: str
+    literals: tuple[LiteralValue, ...]
+    place: int
+
+
+class FitsPattern(msgspec.Struct, frozen=True):
+    """A text that consists of these pieces. Only DQL writes it.
+
+    A piece of None stands for exactly one character, an empty text for any run of characters.
+    """
+
+    name: str
+    pieces: tuple[str | None, ...]
+    place: int
+
+
+class HasNoValue(msgspec.Struct, frozen=True):
+    """A property without a value. Only DQL writes it."""
+
+    name: str
     place: int
 
 
@@ -45,7 +71,10 @@ class Not(msgspec.Struct, frozen=True):
     part: "Filter"
 
 
-Filter: TypeAlias = Comparison | AllOf | AnyOf | Not
+PropertyTest: TypeAlias = Comparison | HasOneOf | FitsPattern | HasNoValue
+"""A condition for one property."""
+
+Filter: TypeAlias = PropertyTest | AllOf | AnyOf | Not
 
 
 class SortKey(msgspec.Struct, frozen=True):
@@ -58,7 +87,7 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which members of a list are wanted, in which order. Without a filter all, without sort in the list's own order.
+    """Which members of a list are wanted (without a filter, all), in which order (without a sort, the list's own).
 
     ``text`` is the selection as its caller wrote it: cursors are bound to it.
     """

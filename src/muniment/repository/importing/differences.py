@@ -25,8 +25,10 @@ class FormerFile(NamedTuple):
 
 
 class Differences(msgspec.Struct):
-    """``moved`` has the former files and folders by their new paths. ``files`` and ``folders`` are gone altogether;
-    a folder comes after those that lay in it.
+    """What has changed in an imported folder since the last import.
+
+    ``moved`` maps a new path to the file or folder that had another path before. ``files`` and ``folders`` are gone
+    altogether. Each folder in ``folders`` comes after the folders that lay in it.
 
     ``files_before`` is the number of files that were imported before and still have their objects.
     """

@@ -60,11 +60,11 @@ class FileTree:
     """One pass over a folder and all folders below it, in the order of their names.
 
     ``enter`` is called once for each folder, before the folders in it, and decides whether to go in. ``accept`` decides
-    whether to take a file. A file for which ``unchanged`` is true is not read. ``limit`` bounds the number of files,
-    ``limit_bytes`` their total size. A file over ``largest`` bytes is refused. ``failed`` is called with the path of
-    each file that cannot be read, and with the reason. A file for which ``settled`` is false is still being written: it
-    is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the symbolic links,
-    ``left_out`` the hidden names, ``unsettled`` the files still being written.
+    whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files,
+    ``limit_bytes`` their total size. A file over ``largest`` bytes is refused. ``note_failure`` is called with the
+    path of each file that cannot be read, and with the reason. A file for which ``is_settled`` is false is still being
+    written: it is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the symbolic
+    links, ``left_out`` the hidden names, ``unsettled`` the files still being written.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class FileTree:
         self.links = self.left_out = self.unsettled = 0
 
     def contents(self) -> FolderContents:
-        """List what lies in the folder, whatever can be done with it, without opening any file."""
+        """List what lies in the folder, also what cannot be imported, without opening any file."""
         whole_tree = FolderContents({}, [""], [])
 
         def note(error: OSError) -> None:
@@ -134,7 +134,7 @@ class FileTree:
             file.close()
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the files. The caller closes a file that comes open."""
+        """Yield the files. If a file is yielded open, the caller closes it."""
         count, total = 0, 0
         if not self._enter(""):
             return

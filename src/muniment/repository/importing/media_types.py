@@ -1,4 +1,4 @@
-"""Which media type has a file, by its name?"""
+"""Which media type does a file have, by its name?"""
 
 import mimetypes
 import os

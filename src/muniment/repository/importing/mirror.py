@@ -4,8 +4,9 @@ Small new files are imported in batches. Their bytes are on the disk before the 
 objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
 another, is imported alone.
 
-Options that differ from those of earlier imports are applied to what these made, or refused. A mirroring import also
-follows the files that moved, so that their objects live on, and deletes the objects of files that are gone.
+Another ACL or cabinet name than in earlier imports is also given to what these made; another type is refused. A
+mirroring import also follows the files that moved, so that their objects live on, and deletes the objects of files that
+are gone.
 """
 
 import os
@@ -32,15 +33,22 @@ from muniment.repository.importing.record import ImportRecord
 from muniment.repository.importing.report import ImportReport
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
-from muniment.repository.objects import creation, moving, objects, writable
+from muniment.repository.objects import (
+    assigned_acls,
+    content_references,
+    creation,
+    inventory,
+    moving,
+    object_types,
+    objects,
+)
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.properties import Given
-from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import InUse, WrongValue
+from muniment.repository.refusals import CheckedOut, InUse, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.troubles import is_undone
 from muniment.web.refusals import Refusal
@@ -70,10 +78,10 @@ class _Result(NamedTuple):
 class Import:
     """One import of one folder. ``limit`` bounds the number of files, ``limit_bytes`` their sizes together.
 
-    ``cabinet``, ``acl`` and ``type_name`` may be empty: they are then as before. With ``mirrors``, objects of files
-    that are gone are deleted, but more than half of them only with ``deletes_most``. With ``quiet_seconds``, a file
-    that was written within that time is left for a later import. It keeps pace with ``index``, which it closes at the
-    end of its run. Its lock file lies in the folder ``locks``.
+    ``cabinet``, ``acl`` and ``type_name`` may be empty: then they stay as earlier imports had them. With ``mirrors``,
+    objects of files that are gone are deleted, but more than half of them only with ``deletes_most``. With
+    ``quiet_seconds``, a file that was written within that time is left for a later import. It keeps pace with
+    ``index``, which it closes at the end of its run. Its lock file lies in the folder ``locks``.
     """
 
     def __init__(
@@ -117,7 +125,7 @@ class Import:
         self._quiet_nanoseconds = int(quiet_seconds * 1e9)
         self._checksums = checksums
         self._store = store
-        self._characters = options.extraction_characters
+        self._options = options
         self.report = ImportReport()
         self._moved_files: dict[str, FormerFile] = {}
         self._type_name = type_name
@@ -160,14 +168,12 @@ class Import:
     def _read(self) -> None:
         """Read what earlier imports made, once no other import adds to it."""
         with self._database.read() as cx:
-            self._view = RepositoryView.read(cx, self._repository, self._principals)
+            unique = self._options.unique_names
+            self._view = RepositoryView.read(cx, self._repository, self._principals, unique_names=unique)
             records = record.find(cx, self._repository.id, self._source)
-            self._alive = objects.rows(
-                cx, self._repository.id, {import_record.object_id for import_record in records.values()}
-            )
-        self._known_records = {
-            path: import_record for path, import_record in records.items() if import_record.object_id in self._alive
-        }
+            self._versions = inventory.versions(cx, self._repository.id, {each.object_id for each in records.values()})
+        self._alive = {chronicle_id: versions[0] for chronicle_id, versions in self._versions.items()}
+        self._known_records = {path: each for path, each in records.items() if each.object_id in self._alive}
         self._type_name = self._type_for(self._type_name)
 
     def _import_all(self, threads: int, progress: Callable[[], None]) -> None:
@@ -212,13 +218,14 @@ class Import:
         if self._acl:
             with self._database.read() as cx:
                 acl_id = acls.find_assignable(cx, self._repository.id, self._acl, principals)
-            carrying = [each.id for each in self._alive.values() if each.acl_id == cabinet.acl_id]
+            every_version = (each for versions in self._versions.values() for each in versions)
+            carrying = [each.id for each in every_version if each.acl_id == cabinet.acl_id]
             carrying.sort(key=lambda object_id: object_id == cabinet.id)
             for begin in range(0, len(carrying) if acl_id != cabinet.acl_id else 0, _BATCH_FILES):
                 self._keep_pace()
                 with self._database.begin() as cx:
                     for object_id in carrying[begin : begin + _BATCH_FILES]:
-                        objects.assign_acl(cx, self._repository, principals, object_id, self._acl, self._clock())
+                        assigned_acls.assign(cx, self._repository, principals, object_id, self._acl, self._clock())
                         self.report.reassigned += 1
         if self._cabinet and cabinet.name != _object_name(self._cabinet):
             with self._database.begin() as cx:
@@ -241,42 +248,49 @@ class Import:
 
     def _delete(self, differences: Differences) -> None:
         """Delete the objects of files and folders that are gone, unless they hold what no import made."""
+        is_later = False
         for former in (*differences.files, *differences.folders):
             self._keep_pace()
             try:
                 self._delete_one(former)
             except Busy as busy:
+                is_later = True
                 self._fail(former.stored.name, str(busy))
             except Refusal as refusal:
-                # From now on the object is not this import's any more, so that this is said once.
-                with self._database.begin() as cx:
-                    record.forget(cx, self._repository.id, self._source, former.key)
+                is_later = is_later or isinstance(refusal, CheckedOut)
+                if not is_later:
+                    # From now on the object is not this import's any more, so that this is said once.
+                    with self._database.begin() as cx:
+                        record.forget(cx, self._repository.id, self._source, former.key)
                 self._fail(former.stored.name, f"is gone from the folder, but its object stays: {refusal.sentence}")
 
     def _delete_one(self, former: FormerFile) -> None:
-        object_id = former.record.object_id
         with self._database.begin() as cx:
             record.forget(cx, self._repository.id, self._source, former.key)
-            stored = objects.lock_to_delete(cx, self._repository, self._view.principals, object_id, "object", None)
+            current, who, days = self._current(cx, former.record), self._view.principals, self._options.wastebasket_days
+            stored = objects.lock_to_delete(cx, self._repository, who, current, "object", None)
             if former.record.digest and stored.content and stored.content.sha256.hex() != former.record.digest:
                 raise InUse("Its content was changed in the repository.")
-            objects.delete(cx, self._repository, self._view.principals, object_id, self._clock())
-        if stored.content is not None:
-            self._store.remove(stored.content.key)
+            if stored.version.chronicle_id is not None:
+                raise InUse("It has versions that no import made.")
+            gone = objects.delete(cx, self._repository, who, current, self._clock(), keep_days=days)
+        for key in gone.freed:
+            self._store.remove(key)
         self.report.deleted += former.record.size >= 0
 
     def _move(self, path: str, former: FormerFile) -> None:
         """Put an object where its file or folder lies now, under the name that it has now."""
-        object_id, name = former.record.object_id, _object_name(os.path.basename(path))
+        name = _object_name(os.path.basename(path))
         changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
         if former.record.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
             changes["a_content_type"] = media_type_of(path)
         above, now = self._ids[os.path.dirname(path)], self._clock()
         with self._database.begin() as cx:
+            object_id = self._current(cx, former.record)
             stored, _ = objects.read(cx, self._repository, object_id, self._view.principals, lock=True)
             if stored.folder_id is None:
                 moving.link(cx, self._view, object_id, above, now)
-            elif stored.folder_id != above:
+            elif above not in stored.folder_ids:
                 moving.move(cx, self._view, object_id, stored.folder_id, above, now)
             if changes:
                 objects.change(cx, self._view, object_id, changes, now)
@@ -285,19 +299,7 @@ class Import:
 
     def _count(self, ready_batches: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
         for result in (result for batch in ready_batches for result in batch.result()):
-            if result.object_id:
-                self.report.object_ids.append(result.object_id)
-            match result.outcome:
-                case "made":
-                    self.report.created += 1
-                case "replaced":
-                    self.report.replaced += 1
-                case "moved":
-                    self.report.moved += 1
-                case "unchanged":
-                    self.report.unchanged += 1
-                case reason:
-                    self._fail(result.path, reason)
+            self.report.add(printable(result.path), result.outcome, result.object_id)
             progress()
 
     def _batches(self) -> Iterator[list[SourceFile]]:
@@ -401,18 +403,18 @@ class Import:
     def _store_one(self, file: SourceFile) -> _Result:
         former = self._former(file.path)
         if former is not None and file.handle < 0 and file.content is None:
-            return _Result(file.path, "unchanged", former.object_id)
+            return _Result(file.path, "unchanged", self._alive[former.object_id].id)
         if former is not None and former.size == file.size and file.digest() == former.digest:
             with self._database.begin() as cx:
                 self._keep(cx, {file.path: ImportRecord(former.object_id, file.size, file.modified, former.digest)})
-            return _Result(file.path, "unchanged", former.object_id)
+            return _Result(file.path, "unchanged", self._alive[former.object_id].id)
         if former is None and file.path in self._moved_files:
             self._move(file.path, self._moved_files[file.path])
-            return _Result(file.path, "moved", self._moved_files[file.path].record.object_id)
+            return _Result(file.path, "moved", self._moved_files[file.path].stored.id)
         content = self._store.put(file.pieces())
         if former is None:
             return self._make([file], [content])[0]
-        return self._replace(file, former.object_id, content)
+        return self._replace(file, former, content)
 
     def _make(self, files: list[SourceFile], contents: list[StoredContent]) -> list[_Result]:
         new_objects = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
@@ -430,6 +432,7 @@ class Import:
             for content in contents if is_undone(error) else ():
                 self._store.remove(content.key)
             raise
+        content_references.drop_spares(self._database, self._store, contents, [stored.content for stored in created])
         return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
 
     def _new(self, file: SourceFile, content: StoredContent) -> NewObject:
@@ -438,14 +441,20 @@ class Import:
         acl = self._acl_for(file.path)
         if acl is not None:
             properties["acl_name"] = acl
-        plain_text = plain.read(file.content or b"", printable(name), media_type, self._characters)
+        plain_text = plain.read(file.content or b"", printable(name), media_type, self._options.extraction_characters)
         text = ExtractedText(plain_text.text, plain_text.note) if plain_text else None
         return NewObject(self._type_name, properties, self._ids[os.path.dirname(file.path)], content, text)
 
-    def _replace(self, file: SourceFile, object_id: str, content: StoredContent) -> _Result:
+    def _current(self, cx: Connection, import_record: ImportRecord) -> str:
+        """Return the id of the current version of a document, or the id of a folder."""
+        versions = inventory.versions(cx, self._repository.id, [import_record.object_id])
+        return versions[import_record.object_id][0].id if versions else import_record.object_id
+
+    def _replace(self, file: SourceFile, former: ImportRecord, content: StoredContent) -> _Result:
         try:
             with self._database.begin() as cx:
-                _, former = objects.replace_content(
+                object_id = self._current(cx, former)
+                stored = objects.replace_content(
                     cx,
                     self._repository,
                     self._view.principals,
@@ -454,13 +463,14 @@ class Import:
                     media_type_of(file.path),
                     self._clock(),
                 )
-                self._keep(cx, {file.path: _record_of(file, object_id, content)})
+                self._keep(cx, {file.path: _record_of(file, former.object_id, content)})
         except BaseException as error:
             if is_undone(error):
                 self._store.remove(content.key)
             raise
-        if former is not None:
-            self._store.remove(former.key)
+        content_references.drop_spares(self._database, self._store, [content], [stored.content])
+        for key in stored.freed:
+            self._store.remove(key)
         return _Result(file.path, "replaced", object_id)
 
     def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
@@ -474,14 +484,6 @@ class Import:
         record.keep(cx, self._repository.id, self._source, records)
 
 
-def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
-    """Return the cabinet that earlier imports of this folder made; None if there is none, or no longer."""
-    import_record = record.find_one(cx, repository.id, str(folder.resolve()), "")
-    if import_record is None:
-        return None
-    return objects.rows(cx, repository.id, {import_record.object_id}).get(import_record.object_id)
-
-
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
     return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
 
@@ -493,4 +495,4 @@ def _reason(error: Refusal | Busy | OSError) -> str:
 
 
 def _object_name(name: str) -> str:
-    return printable(name)[: writable.MAX_NAME]
+    return printable(name)[: object_types.MAX_NAME]

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 import sqlalchemy as sa
@@ -10,6 +11,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.db import PreparedStatement, repository_tables
+from muniment.repository.objects import inventory
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.repositories import Repository
 
 imports = sa.Table(
     "imports",
@@ -25,7 +29,7 @@ imports = sa.Table(
 
 
 class ImportRecord(msgspec.Struct, frozen=True):
-    """The object that a file or folder became.
+    """The object that a file or folder became. ``object_id`` is its chronicle id, which all its versions share.
 
     ``size`` is the file's size in bytes, ``modified`` its own time of modification in nanoseconds, ``digest`` its
     SHA-256 in hexadecimal digits. A folder has size -1, time 0 and no digest.
@@ -98,3 +102,11 @@ def _keep(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
 
 
 _KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite.insert(imports))}
+
+
+def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
+    """Return the cabinet that earlier imports of this folder made; None if they made none, or if it is gone."""
+    import_record = find_one(cx, repository.id, str(folder.resolve()), "")
+    if import_record is None:
+        return None
+    return inventory.rows(cx, repository.id, {import_record.object_id}).get(import_record.object_id)

@@ -27,3 +27,22 @@ class ImportReport(msgspec.Struct):
     def files(self) -> int:
         """How many of the files are in the repository now."""
         return self.created + self.replaced + self.moved + self.unchanged
+
+    def add(self, path: str, outcome: str, object_id: str) -> None:
+        """Count a file: ``outcome`` is made, replaced, moved or unchanged, or else it says why the file failed.
+
+        ``object_id`` is empty if the file has no object.
+        """
+        if object_id:
+            self.object_ids.append(object_id)
+        match outcome:
+            case "made":
+                self.created += 1
+            case "replaced":
+                self.replaced += 1
+            case "moved":
+                self.moved += 1
+            case "unchanged":
+                self.unchanged += 1
+            case reason:
+                self.failed.append((path, reason))

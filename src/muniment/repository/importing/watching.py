@@ -1,4 +1,4 @@
-"""When has a folder changed? The system's own notices tell; where it gives none, the folder is looked at in turn."""
+"""When has a folder changed? The system tells this. If it cannot, the folder is looked at again and again."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) 
     """Yield whenever the folder is to be imported: at once, after each burst of changes, and while ``is_due`` says so.
 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. A folder that is mounted anew is
-    watched anew. ``polls`` is called if the system cannot notice changes in so many folders, so that they are looked
-    at in turn instead. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    watched anew. ``polls`` is called if the system cannot notice changes in so many folders: from then on, they are
+    looked at again and again. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None
     while True:

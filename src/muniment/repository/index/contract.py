@@ -59,7 +59,8 @@ class Visible(msgspec.Struct, frozen=True):
     ``browse_acls`` and ``read_acls`` are the ids of the ACLs that permit this; ``owner`` is the caller's key, under
     which their own objects are stored. ``hidden`` names objects with a change that the snapshot has missed; they are
     left out. ``decided`` names objects whose ACL has changed since the snapshot. The index ignores their old ACLs: the
-    caller may browse those that are also in ``browse``, and read those that are also in ``read``.
+    caller may browse those that are also in ``browse``, and read those that are also in ``read``. Former versions are
+    left out unless the search asks for ``all_versions``.
     """
 
     everything: bool = False
@@ -70,6 +71,7 @@ class Visible(msgspec.Struct, frozen=True):
     decided: frozenset[str] = frozenset()
     browse: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
+    all_versions: bool = False
 
     def may_read(self, indexed: IndexedObject) -> bool:
         """Say whether the caller may read an object that the index has found."""
@@ -157,7 +159,7 @@ class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
     ``embedding`` is the id of the object's embedding, 0 without one; only bare hits have it. ``marks`` are the places
-    in the excerpt that match: the first character of each match, and the character behind its last. They are None
+    in the excerpt that match: the first character of each match, and the character after its last. They are None
     unless the search asks for them.
     """
 
@@ -254,7 +256,7 @@ class Snapshot(Protocol):
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
 
-        The total is in the answer. Facets are fed as by ``search``. Raises as ``search``.
+        The answer always has the total. Facets count the same hits as with ``search``. Raises as ``search``.
         """
 
     def counters(self, search: Search, order: Order) -> Sequence[int]:
@@ -296,7 +298,7 @@ class Snapshot(Protocol):
         """
 
     def marker(self, search: Search) -> Marker:
-        """Return the function that marks texts as excerpts of this search are marked. Raises as ``search``.
+        """Return the function that marks words of a text, as in the excerpts of this search. Raises as ``search``.
 
         The function depends on the search alone, and can be used after the snapshot.
         """

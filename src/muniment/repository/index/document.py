@@ -11,7 +11,7 @@ from muniment.repository.aql.tree import Value
 from muniment.repository.index.text import normal, whole
 
 
-class Stored(Protocol):
+class IndexableObject(Protocol):
     """The part of a stored object from which its document is made."""
 
     @property
@@ -38,6 +38,10 @@ class Stored(Protocol):
     def acl_id(self) -> int:
         """The id of the ACL that the object carries."""
 
+    @property
+    def former(self) -> bool:
+        """Whether the object is a former version."""
+
 
 class Document(msgspec.Struct, frozen=True):
     """One object in the index: its searchable values, its text, its owner and its ACL.
@@ -46,7 +50,8 @@ class Document(msgspec.Struct, frozen=True):
     neutral name; a double is a float, a date an instant. Hits are ordered by ``seq``, the object's counter, and
     ``modified``, its last change. ``text`` has the form that is split into words (``text.normal``). ``ids`` names the
     properties whose values are ids: keywords do not look at them. ``embedding`` is the id of the embedding of the
-    object's heading and text; 0 while there is none.
+    object's heading and text; 0 while there is none. A ``former`` version is found only if a search asks for all
+    versions.
     """
 
     key: str
@@ -59,10 +64,11 @@ class Document(msgspec.Struct, frozen=True):
     text: str
     ids: tuple[str, ...] = ()
     embedding: int = 0
+    former: bool = False
 
 
 def document(
-    stored: Stored,
+    stored: IndexableObject,
     values: Mapping[str, Sequence[Value]],
     text: str,
     ids: AbstractSet[str] = frozenset(),
@@ -88,4 +94,5 @@ def document(
         normal(text),
         tuple(sorted(ids & storable.keys())),
         embedding,
+        stored.former,
     )

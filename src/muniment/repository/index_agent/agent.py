@@ -25,9 +25,10 @@ from muniment.repository.content.contract import ContentStore
 from muniment.repository.index.contract import Engine, Index, IndexWriter, OtherFormat, RepositoryIndex
 from muniment.repository.index_agent import indexing
 from muniment.repository.index_agent.background import BackgroundChecks
+from muniment.repository.index_agent.reindexer import Reindexer
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
-from muniment.repository.objects import compaction, objects
+from muniment.repository.objects import compaction, inventory, object_acls, wastebasket
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
@@ -49,12 +50,14 @@ _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
 _PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
+_PURGED_AT_A_TIME = 200
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _COMMITS_TO_THE_END = 10
-"""How many commits a rebuild tries to reach the end of the log by; afterwards the current generation's end will do."""
+"""How many commits a rebuild makes to reach the end of the log. Then it need only be as far as the current index."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
+_SWEPT_AT_A_TIME = 200
 
 
 def catch_up(
@@ -121,8 +124,11 @@ def run(
         at_the_end.callback(_close, feeders)
         watch = Watch(database)
         at_the_end.callback(watch.close)
-        packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
-        at_the_end.callback(packs.stop)
+        content_chores = _ContentChores(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
+        at_the_end.callback(content_chores.stop)
+        reindexer = Reindexer(
+            database, lambda repository_id: feeders[repository_id].position if repository_id in feeders else None
+        )
         checks = BackgroundChecks(database, engine, check_seconds)
         at_the_end.callback(checks.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
@@ -144,18 +150,19 @@ def run(
                     has_moved = False
                     for feeder in feeders.values():
                         has_moved |= feeder.advance(database, clock)
+                has_moved = has_moved or reindexer.advance(clock())
                 if time.monotonic() >= chores:
-                    _chores(database, engine, store, clock)
-                    packs.begin(clock())
+                    _chores(database, engine, clock)
+                    content_chores.begin(clock())
                     for feeder in feeders.values():
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
-                packs.advance()
+                content_chores.advance()
                 has_moved |= checks.advance(clock())
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 has_moved, look = False, 0.0
-                packs.stop()
+                content_chores.stop()
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not has_moved:
                 watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
@@ -265,6 +272,11 @@ class _Feeder:
         self._failures = 0 if has_moved else self._failures
         return has_moved
 
+    @property
+    def position(self) -> Position | None:
+        """The position of the index; None while the writer is closed."""
+        return None if self._writer is None else self._writer.position
+
     def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
         """Note the position of the index, and cut off the lines that nobody must read any more.
 
@@ -344,8 +356,11 @@ class _Feeder:
         return self._current_writer(database, clock)
 
 
-class _Packs:
-    """Gets room in packs back, a step at a time between the agent's other work. One machine at a time does so."""
+class _ContentChores:
+    """Removes content without an object, and gets room in packs back, a step at a time between the agent's other work.
+
+    One machine at a time does so.
+    """
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
         self._database, self._store, self._tenure = database, store, tenure
@@ -353,9 +368,12 @@ class _Packs:
         self._chores = 0
 
     def begin(self, now: Instant) -> None:
-        """Begin with the first packs, unless that was a short time ago."""
-        if self._store is not None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
-            self._steps = compaction.steps(self._database, self._store, now - _ORPHAN_AGE)
+        """Begin with the first contents, unless the last round began a short time ago or is still under way."""
+        if self._store is not None and self._steps is None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
+            before = now - _ORPHAN_AGE
+            sweep = _sweep(self._database, self._store, before)
+            purge = _purge(self._database, self._store, now)
+            self._steps = itertools.chain(purge, sweep, compaction.steps(self._database, self._store, before))
         self._chores += 1
 
     def advance(self) -> None:
@@ -366,7 +384,7 @@ class _Packs:
             if not self._tenure.holds() or next(self._steps, None) is None:
                 self.stop()
         except NotStored as refusal:
-            log.warning("packs wait for room on the disk", reason=refusal.sentence)
+            log.warning("the sweep and the packs wait for the content store", reason=refusal.sentence)
             self.stop()
 
     def stop(self) -> None:
@@ -421,16 +439,33 @@ def _leave(database: Database, repository: Repository, name: str) -> None:
         )
 
 
-def _chores(database: Database, engine: Engine, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
-    """Remove expired kept searches, generations that are no longer current, and content without an object."""
+def _purge(database: Database, store: ContentStore, now: Instant) -> Iterator[int]:
+    """Remove objects whose time in the wastebasket is over, in steps. Each step yields how many it removed."""
+    number = 1
+    while number:
+        with database.begin() as cx:
+            number, freed = wastebasket.purge(cx, now, _PURGED_AT_A_TIME)
+        for key in freed:
+            store.remove(key)
+        yield number
+
+
+def _sweep(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
+    """Remove content without an object, in steps. Each step yields how many contents it removed."""
+    old_keys = store.older_than(before)
+    while keys := list(itertools.islice(old_keys, _SWEPT_AT_A_TIME)):
+        with database.read() as cx:
+            count = inventory.remove_unnamed(cx, store, keys)
+        yield count
+
+
+def _chores(database: Database, engine: Engine, clock: Callable[[], Instant]) -> None:
+    """Remove expired kept searches, generations that are not current, and ACLs without an object."""
     now, remain = clock(), True
     while remain:  # a transaction for each portion, so that no write waits for all of them
         with database.begin() as cx:
-            remain = kept_searches.purge(cx, now) > 0
+            remain = kept_searches.purge(cx, now) + object_acls.remove_unused(cx) > 0
     engine.sweep(now)
-    if store is not None:
-        with database.read() as cx:
-            objects.sweep(cx, store, now - _ORPHAN_AGE)
 
 
 def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: Tenure) -> None:

@@ -125,7 +125,7 @@ class Course(msgspec.Struct):
 class Checker:
     """Compares one repository with its index, a step at a time. A step reads one range, or asks about some objects.
 
-    Each step opens the database for reading once or twice, and for no longer than it reads so much.
+    Each step opens the database for reading once or twice, and closes it as soon as it has read what it needs.
     """
 
     def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:

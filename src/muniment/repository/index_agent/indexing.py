@@ -20,8 +20,9 @@ from muniment.repository.index.document import Document, document
 from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embeddings import Embedding
 from muniment.repository.meaning.passages import digest, heading
-from muniment.repository.objects import object_types, objects
+from muniment.repository.objects import inventory, object_types
 from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.reindexing import IndexedProperties
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
 from muniment.repository.repositories import Repository
@@ -70,10 +71,11 @@ class Batch(msgspec.Struct):
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
     """Make the documents of these objects, in this order; the batch ends early once it holds much text."""
     catalogue = object_types.catalogue(cx, repository.id)
+    indexed = IndexedProperties.read(cx, repository.id, catalogue)
     batch, characters = Batch(), 0
-    rows = objects.rows(cx, repository.id, object_ids)
+    rows = inventory.rows(cx, repository.id, object_ids)
     for portion in _portions(object_ids, rows):
-        characters += _add(cx, batch, catalogue, portion, rows)
+        characters += _add(cx, batch, catalogue, indexed, portion, rows)
         if characters > CHARACTERS:
             break
     batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
@@ -91,11 +93,12 @@ def every(database: Database, repository: Repository) -> Iterator[Batch]:
 
 def page(cx: Connection, repository: Repository, after_seq: int, most: int | None = None) -> tuple[Batch, int | None]:
     """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
-    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
+    rows = {stored.id: stored for stored in inventory.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
     batch, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
+    indexed = IndexedProperties.read(cx, repository.id, catalogue)
     for portion in _portions(list(rows), rows):
-        characters += _add(cx, batch, catalogue, portion, rows)
+        characters += _add(cx, batch, catalogue, indexed, portion, rows)
         last = rows[portion[-1]].seq
         if characters > CHARACTERS:
             break
@@ -146,7 +149,12 @@ def reason(cx: Connection, object_id: str) -> str | None:
 
 
 def _add(
-    cx: Connection, batch: Batch, catalogue: Catalogue, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
+    cx: Connection,
+    batch: Batch,
+    catalogue: Catalogue,
+    indexed: IndexedProperties,
+    object_ids: Sequence[str],
+    rows: Mapping[str, StoredObject],
 ) -> int:
     """Add the documents of these objects to the batch, and return how many characters of text they hold."""
     present = [rows[object_id] for object_id in object_ids if object_id in rows]
@@ -160,7 +168,7 @@ def _add(
             batch.keys_to_remove.append(object_id)
             continue
         try:
-            values = objects.values(row, catalogue, acl_names[row.acl_id])
+            values = inventory.values(row, catalogue, acl_names[row.acl_id], indexed.lacking(row))
             text = texts.get(object_id, "")
             embedding = _embedding(present_embeddings.get(object_id), row, text)
             batch.documents.append(document(row, values, text, catalogue.ids, embedding))

@@ -43,14 +43,14 @@ class WantedCheck(msgspec.Struct, frozen=True):
 
 
 class KeptReport(msgspec.Struct, frozen=True):
-    """What one agent keeps: the report of its last check, and the check that is under way. None where there is none."""
+    """What one agent keeps: the report of its last check, and the check that is under way. Each may be None."""
 
     report: Report | None = None
     course: Course | None = None
 
 
 def began(report: KeptReport) -> Instant:
-    """Return when the check began that is under way, or else the last one; 0 if there was none."""
+    """Return when the check under way began, or else when the last one did; 0 if there was none."""
     if report.course is not None:
         return report.course.report.began
     return 0 if report.report is None else report.report.began
@@ -62,12 +62,12 @@ def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> 
 
 
 def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
-    """Return the check that was wanted last of each repository, by the repository's id."""
+    """Return, by repository id, the check of this repository that was wanted last."""
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
 def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
-    """Keep what an agent has to say; it takes the place of what that agent said before."""
+    """Keep an agent's report in place of its former one."""
     texts = {
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),

@@ -28,7 +28,7 @@ from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embeddings import NewEmbedding
 from muniment.repository.meaning.passages import digest, heading, passages
 from muniment.repository.meaning.process import NotEmbedded
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.repositories import Repository
 
@@ -106,7 +106,7 @@ class Embedder:
             with self._database.read() as cx:
                 lines = changes.after(cx, repository.id, position, _LINES)
                 object_ids = list(dict.fromkeys(line.object_id for line in lines))
-                stale = self._stale(cx, list(objects.rows(cx, repository.id, object_ids).values()))
+                stale = self._stale(cx, list(inventory.rows(cx, repository.id, object_ids).values()))
         except LinesGone:
             return self._begin_pass(repository)
         if lines:
@@ -121,7 +121,7 @@ class Embedder:
 
     def _look_at_all(self, repository: Repository, of_all: "_Pass") -> bool:
         with self._database.read() as cx:
-            some = objects.every(cx, repository.id, of_all.after, _OBJECTS)
+            some = inventory.every(cx, repository.id, of_all.after, _OBJECTS)
             stale = self._stale(cx, some)
         self._embed(repository, stale)
         if some:

@@ -56,7 +56,7 @@ def are_there(cx: Connection) -> bool:
 
 
 def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embedding]:
-    """Return the embeddings of those of these objects that have one, by object id."""
+    """Return the embeddings of these objects by object id; an object that has none is left out."""
     found: dict[str, Embedding] = {}
     for portion in _portions(list(object_ids)):
         size = sa.func.length(embeddings.c.vectors)
@@ -75,7 +75,7 @@ def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
 
 
 def keep(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
-    """Store the embeddings of those of these objects that still exist, and note that the index needs them.
+    """Store the embeddings of these objects, except those that are gone, and note that the index needs them.
 
     Returns how many were stored.
     """

@@ -17,7 +17,7 @@ _AT_A_TIME = 8
 
 
 class Encoder:
-    """The model in the memory of this process, in ``folder``. One thread computes at a time."""
+    """The model, read from ``folder`` into the memory of this process. One thread computes at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

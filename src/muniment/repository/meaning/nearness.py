@@ -1,4 +1,4 @@
-"""Which objects are near a question in meaning? Only those count that the caller may read.
+"""Which objects are near in meaning to a question? Only objects that the caller may read count.
 
 The question's vector is moved towards those of the objects that answer it best by words and meaning together
 (pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts as part of
@@ -31,10 +31,10 @@ ADDED = 50
 _BY_WORDS = 50
 """How many hits by words the feedback chooses among."""
 
-_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.0
+_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
 """How many objects the question is moved towards, and how much they count beside the question itself."""
 
-_FIRST_WEIGHT, _WEIGHT = 0.5, 1.5
+_FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
 """How much nearness counts beside the score of the best hit by words: for the feedback, and in the answer."""
 
 _QUESTIONS = 2_000
@@ -43,7 +43,7 @@ log = structlog.get_logger("muniment.meaning")
 
 
 class TextEncoder(Protocol):
-    """What turns the text of a question into a vector."""
+    """Turns the text of a question into a vector."""
 
     def vectors(self, texts: Sequence[str]) -> Vector:
         """Return a vector of length 1 for each text."""

@@ -24,7 +24,8 @@ _word = re.compile(r"\S+")
 def passages(heading: str, text: str) -> list[str]:
     """Cut an object's heading and the beginning of its text into passages; none of an object without either.
 
-    The last one also holds words of the one before, so that it is as long as the others: a few words mean too much.
+    The last one also holds words of the one before, so that it is as long as the others: the vector of a few words
+    would be too near to too many questions.
     """
     words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
     starts = [0]
@@ -42,7 +43,7 @@ def digest(heading: str, text: str) -> bytes:
 
 
 def heading(stored: StoredObject) -> str:
-    """Return what names an object to people: its title, or its name if it has none."""
+    """Return the text that names an object to people: its title, or its name if it has none."""
     return str(next(iter(stored.properties.get("title", ())), "")) or stored.name
 
 

@@ -1,4 +1,4 @@
-"""What does a process remember of embeddings? Their vectors, in one matrix. So a question is compared with many."""
+"""What does a process remember of embeddings? Their vectors in one matrix: a question is compared with all at once."""
 
 import threading
 from collections.abc import Sequence

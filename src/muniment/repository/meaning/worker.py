@@ -1,7 +1,7 @@
 """The confined process: it loads the model, shuts itself in, and then turns texts into vectors.
 
 `process.EmbeddingProcess` starts it, with ``<socket> <parent> <limits> <folder>`` as its arguments.
-Texts are a stranger's, and the libraries that read them are not ours. So the process can only compute and answer.
+Texts come from strangers, and the libraries that read them are not ours. So the process can only compute and answer.
 """
 
 import os

@@ -11,7 +11,8 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import objects, writable
+from muniment.repository.objects import contents, object_acls, objects, stored_values, unique_names, writable
+from muniment.repository.objects.further_contents import ContentPlace
 from muniment.repository.objects.properties import Given, Value
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import StorageQuota
@@ -22,13 +23,19 @@ from muniment.repository.refusals import WrongValue
 
 
 class NewObject(msgspec.Struct, frozen=True):
-    """An object to be made. ``text`` is the text of its content, if known; otherwise the extractor reads it later."""
+    """An object to be made. ``text`` is the text of its content, if known; otherwise the extractor reads it later.
+
+    With ``shared``, the content is that of another object, whose row the caller has locked. ``further`` are the
+    contents beside it, each with its place and media type.
+    """
 
     type: str
     properties: Mapping[str, Given]
     folder_id: str | None = None
     content: StoredContent | None = None
     text: ExtractedText | None = None
+    shared: bool = False
+    further: Sequence[tuple[ContentPlace, str, StoredContent]] = ()
 
 
 def create(
@@ -41,11 +48,12 @@ def create(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make an object that the caller owns. In a folder, it gets the folder's ACL; unfiled, the ACL ``private``.
+    """Make an object that the caller owns. In a folder, it gets the default ACL of the folder, or if there is none
+    the ACL of the folder. In no folder, it gets the ACL ``private``.
 
     The property ``a_content_type`` is the media type of the content. ``quota`` limits what the owner may have, but not
     for an administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
-    WrongValue, NotWritable, QuotaExceeded.
+    WrongValue, NotWritable, NameTaken, QuotaExceeded.
     """
     return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
 
@@ -73,10 +81,10 @@ def create_all(
             "i_folder_id": [folder.id] if folder else [],
             "owner_name": [creator],
         }
-        values = writable.read(view.catalogue, new.type, new.properties, current, principals, owns=True)
+        values = writable.read(view.catalogue, new.type, new.properties, current, principals, owns=True, new=True)
         acl_name = writable.text_of(values, "acl_name") if "acl_name" in values else None
         if acl_name not in acl_ids and acl_name is not None:
-            acl_ids[acl_name] = acls.find_assignable(cx, repository.id, acl_name, principals)
+            acl_ids[acl_name] = object_acls.find_assignable(cx, repository.id, acl_name, principals)
         elif acl_name not in acl_ids and folder is None:
             acl_ids[None] = acls.built_in(cx, repository.id, acls.PRIVATE, now)
         owner = writable.text_of(values, "owner_name") or creator
@@ -91,20 +99,30 @@ def create_all(
                 name=writable.object_name(values),
                 owner=owner,
                 owner_key=owner_keys[owner],
-                acl_id=folder.acl_id if folder and acl_name is None else acl_ids[acl_name],
+                acl_id=(folder.default_acl_id or folder.acl_id) if folder and acl_name is None else acl_ids[acl_name],
                 folder_id=folder.id if folder else None,
                 created=now,
                 creator=creator,
                 modified=now,
                 modifier=creator,
                 revision=1,
-                properties=writable.decode(writable.encode(values)),
+                properties=stored_values.decode(stored_values.encode(values)),
                 media_type=writable.text_of(values, "a_content_type"),
                 content=new.content,
+                default_acl_id=folder.default_acl_id if folder and view.catalogue.is_a(new.type, "folder") else None,
             )
         )
+    for folder_id in sorted({draft.folder_id or "" for draft in drafts}) if view.unique_names else ():
+        names = [draft.name for draft in drafts if (draft.folder_id or "") == folder_id and _is_listed(draft, view)]
+        unique_names.claim(cx, view, folder_id or None, names)
     owner_quota = None if principals.administrator else quota
-    return objects.keep_new(cx, view, drafts, [new.text for new in new_objects], now, owner_quota)
+    shared = {new.content.key for new in new_objects if new.content is not None and new.shared}
+    texts = [new.text for new in new_objects]
+    created = objects.keep_new(cx, view, drafts, texts, now, owner_quota, shared=shared)
+    for stored, new in zip(created, new_objects, strict=True):
+        if new.further:
+            contents.add_to_new(cx, stored, new.further, now, owner_quota, shared=new.shared)
+    return created
 
 
 def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: str | None) -> StoredObject | None:
@@ -123,3 +141,8 @@ def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: 
         raise WrongValue("A cabinet is made in the repository, not in a folder.")
     objects.require(permission, Permission.WRITE, "put objects into this folder")
     return folder
+
+
+def _is_listed(draft: StoredObject, view: RepositoryView) -> bool:
+    """Say whether the list of its folder, or that of the cabinets, shows the object."""
+    return draft.folder_id is not None or view.catalogue.is_a(draft.type, "cabinet")

@@ -1,13 +1,17 @@
-"""Which folders are there, and which lie below them, as far as the caller may browse them?"""
+"""Which folders are there, which lie below them, and which is a user's home? Only what the caller may browse counts."""
 
 from collections.abc import Collection
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.naming import fold_name
 from muniment.repository.objects.lists import browsable
-from muniment.repository.objects.table import objects
+from muniment.repository.objects.table import StoredObject, folder_links, objects, read_row
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.people import Person
+from muniment.repository.permissions import bearers
+from muniment.repository.refusals import UnknownObject
 
 _AT_ONCE = 500
 
@@ -23,25 +27,31 @@ def find(
 ) -> set[str]:
     """Return the ids of folders that the caller may browse: of these ``ids``, or ``inside`` these folders.
 
-    With a ``name``, only folders of this name; without ``ids`` and ``inside``, those that lie in no folder. At most
-    ``most`` are returned.
+    Without ``ids`` and ``inside``, it looks at the folders that lie in no folder. With a ``name``, it returns only
+    folders of this name. If there are more than ``most``, it leaves some out.
     """
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
         browsable(view),
+        sa.true() if name is None else objects.c.name == name,
     )
     if ids is not None:
-        statement = statement.where(objects.c.id.in_(ids))
+        branches = [statement.where(objects.c.id.in_(ids))]
+    elif inside is None:
+        branches = [statement.where(objects.c.folder_id.is_(None), objects.c.former == sa.literal_column("0"))]
     else:
-        statement = statement.where(
-            objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside)
-        )
-    if name is not None:
-        statement = statement.where(objects.c.name == name)
-    if most is not None:
-        statement = statement.limit(most)
-    return set(cx.execute(statement).scalars())
+        # No folder is former. The condition is needed because ``former`` stands before ``name`` in the indexes.
+        link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
+        link &= objects.c.id == folder_links.c.object_id
+        if name is not None:
+            link &= folder_links.c.name == name
+        statement = statement.where(objects.c.former == sa.literal_column("0"))
+        branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
+    found: set[str] = set()
+    for branch in branches:
+        found.update(cx.execute(branch if most is None else branch.limit(most)).scalars())
+    return found
 
 
 def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
@@ -59,3 +69,25 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
         edge = sorted(children - folder_ids)
         folder_ids |= children
     return folder_ids
+
+
+def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
+    """Find a user's home: the oldest cabinet that they own and that has their login name, or their id, as its name.
+
+    Raises UnknownObject, also if the caller may not browse it. Source: docs/interface.md, ours 9.
+    """
+    folded = fold_name(user.id)
+    owner_key = bearers.keys(cx, {folded: user.identity})[folded]
+    statement = sa.select(objects).where(
+        objects.c.folder_id.is_(None),
+        objects.c.former == sa.literal_column("0"),
+        objects.c.name.in_({user.short_name, user.id}),
+        objects.c.repository_id == view.repository.id,
+        objects.c.owner_key == owner_key,
+        objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"]))),
+        browsable(view),
+    )
+    row = cx.execute(statement.order_by(objects.c.seq).limit(1)).first()
+    if row is None:
+        raise UnknownObject(f"The user {user.id} has no home in this repository.")
+    return read_row(row)

@@ -11,7 +11,7 @@ from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.objects import object_types
+from muniment.repository.objects import type_lists
 from muniment.repository.objects.object_types import BUILT_IN, SYSTEM_PROPERTIES
 from muniment.repository.refusals import UnknownProperty
 
@@ -71,7 +71,7 @@ def _definitions(
         for one in kind.properties
         if one.name not in names_left_out
     ]
-    custom = object_types.custom_properties(repository_id)
+    custom = type_lists.custom_properties(repository_id)
     members = sa.union(*built_in, custom).subquery("attributes")
     properties: dict[str, ListedProperty] = {
         "name": listed.plain(members.c.name),

@@ -6,19 +6,20 @@ The database leaves out what the caller may not browse, before anything else is 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import listed, pages, sql
-from muniment.repository.filters.listed import ListedProperty, PropertiesOf
-from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.listed import ListedProperty, PropertiesOf, Test
+from muniment.repository.filters.pages import Branch, ListedRow, Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects.object_types import BUILT_IN_NAMES
+from muniment.repository.objects.object_types import BUILT_IN_NAMES, SHOWN_ONLY
 from muniment.repository.objects.properties import PropertyDefinition
-from muniment.repository.objects.table import StoredObject, objects, read_row
+from muniment.repository.objects.table import StoredObject, folder_links, objects, read_row
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
@@ -26,12 +27,20 @@ from muniment.repository.refusals import UnknownProperty
 
 _COLUMN_COUNT = len(objects.c)
 _BY_NAME = Order((OrderKey(objects.c.name), OrderKey(objects.c.seq)), indexed=True)
+_EVERY_VERSION = Order((OrderKey(objects.c.former, kind="integer"), *_BY_NAME.keys), indexed=True)
 
 
 class ListedObject(NamedTuple):
     """An object of a list, with its place in the order."""
 
     stored: StoredObject
+    place: Place
+
+
+class ListedParent(NamedTuple):
+    """A folder in which an object lies, with its place in the order."""
+
+    folder_id: str
     place: Place
 
 
@@ -46,29 +55,80 @@ class ContentDigest(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """What is listed, and for whom: the objects of a type and its sub-types in a folder, or unfiled objects."""
+    """A list for one caller: the objects of a type and its sub-types in a folder, or unfiled objects. Of each tree of
+    versions it has the current one, or with ``all_versions`` every one."""
 
     view: RepositoryView
     folder_id: str | None
     type_name: str
+    all_versions: bool = False
 
 
 def page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List what the caller may browse and the selection asks for, by name unless it sorts.
+    """List the objects that the caller may browse and the selection wants, in its order, or else by name.
 
-    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown. Raises
-    UnknownProperty, WrongValue, BadSort.
+    Former versions come last. ``type_prefix`` spells the names of the built-in types, which the selection compares as
+    they are shown. Raises UnknownProperty, WrongValue, BadSort.
     """
-    properties = _properties(cx, folder.view, type_prefix)
-    page_rows = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
+    properties = properties_of(cx, folder.view, type_prefix)
+    order = _EVERY_VERSION if folder.all_versions else _BY_NAME
+    page_rows = pages.fetch(cx, _members(folder), properties, order, stretch, selection, _link_branch(folder))
+    return with_places(page_rows)
+
+
+def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
+    """Read the rows of a page that begin with all columns of the table of objects."""
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
 def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
     """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(folder), _properties(cx, folder.view, type_prefix), selection)
+    return pages.count(
+        cx, _members(folder), properties_of(cx, folder.view, type_prefix), selection, _link_branch(folder)
+    )
+
+
+class Extent(NamedTuple):
+    """All objects of a type and its sub-types; only those with these ``counters``, unless they are None.
+
+    Former versions are left out unless ``all_versions`` are wanted.
+    """
+
+    view: RepositoryView
+    type_name: str
+    counters: Sequence[int] | None = None
+    all_versions: bool = False
+
+
+def page_of_extent(
+    cx: Connection, extent: Extent, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> list[ListedObject]:
+    """List the objects that the caller may browse and the selection wants, from all folders.
+
+    They come in the order of the selection, or in that of their counters if it has none. Raises as ``page``.
+    """
+    properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
+    return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
+
+
+def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
+    """Count what ``page_of_extent`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _of_extent(extent), properties_of(cx, extent.view, type_prefix), selection)
+
+
+def _of_extent(extent: Extent) -> sa.Select[Any]:
+    members, view = sa.select(objects), extent.view
+    if extent.counters is not None:
+        numbers = sql.numbers_of(sql.numbers_parameter(extent.counters)).table_valued("value")
+        members = members.join_from(numbers, objects, objects.c.seq == numbers.c.value)
+    return members.where(
+        objects.c.repository_id == view.repository.id,
+        objects.c.type.in_(sorted(view.catalogue.with_subtypes([extent.type_name]))),
+        sa.true() if extent.all_versions else objects.c.former == sa.literal_column("0"),
+        browsable(view),
+    )
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
@@ -76,13 +136,13 @@ def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey],
 
     Raises UnknownProperty, BadSort.
     """
-    return pages.order_of(sort_keys, _properties(cx, view, type_prefix), OrderKey(objects.c.seq))
+    return pages.order_of(sort_keys, properties_of(cx, view, type_prefix), OrderKey(objects.c.seq))
 
 
 def sort(
     cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
 ) -> list[int]:
-    """Sort the counters of those of these objects that exist.
+    """Sort the counters of these objects, and leave out objects that do not exist.
 
     It checks no right. It takes one statement, however many objects there are.
     """
@@ -93,7 +153,7 @@ def sort(
 
 
 def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
-    """Return the digests of the contents of those of these objects that have content, in any order.
+    """Return the digests of the contents of these objects, in any order; an object without content is left out.
 
     It checks no right. It takes one statement, however many objects there are.
     """
@@ -123,7 +183,7 @@ def places(
         objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
     )
     by_counter, every = Order((OrderKey(objects.c.seq),)), Stretch(None, 0, len(object_ids))
-    properties = _properties(cx, view, type_prefix)
+    properties = properties_of(cx, view, type_prefix)
     page_rows = pages.fetch(cx, members, properties, by_counter, every, Selection(sort=tuple(sort_keys)))
     return {row[0]: place for row, place in page_rows}
 
@@ -135,7 +195,7 @@ def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: S
     """
     members, order = _among(cx, view, object_ids)
     page_rows = pages.fetch(cx, members, _any_property, order, stretch)
-    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
+    return with_places(page_rows)
 
 
 def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
@@ -144,16 +204,53 @@ def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
     return pages.count(cx, members, _any_property, EVERYTHING)
 
 
-def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Select[Any], Order]:
-    ids_text = sa.literal(object_ids, sa.Text())
-    ids: sa.TableValuedAlias
+def parents(
+    cx: Connection, stored: StoredObject, stretch: Stretch, selection: Selection = EVERYTHING
+) -> list[ListedParent]:
+    """List the folders in which an object lies, the first one first. It checks no right.
+
+    Their properties are ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    ids, properties = _parents(cx, stored)
+    order = Order((OrderKey(ids.c.key, kind="integer"),))
+    page_rows = pages.fetch(cx, sa.select(ids.c.value), properties, order, stretch, selection)
+    return [ListedParent(row[0], place) for row, place in page_rows]
+
+
+def count_parents(cx: Connection, stored: StoredObject, selection: Selection = EVERYTHING) -> int:
+    """Count what ``parents`` lists in all. Raises UnknownProperty, WrongValue."""
+    ids, properties = _parents(cx, stored)
+    return pages.count(cx, sa.select(ids.c.value), properties, selection)
+
+
+def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias, PropertiesOf]:
+    ids = _ids_table(cx, msgspec.json.encode(stored.folder_ids).decode())
+    properties = {
+        "parent-id": listed.single("id", ids.c.value),
+        "child-id": listed.single("id", sa.literal(stored.id, sa.Text())),
+    }
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return ids, find
+
+
+def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:
+    """Make a table of the ids in a JSON list, with their places as ``key``."""
+    ids_text = sa.literal(ids, sa.Text())
     if cx.dialect.name == "postgresql":
         elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
-        ids = elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
-    else:
-        ids = sa.func.json_each(ids_text).table_valued(
-            sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
-        )
+        return elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
+    return sa.func.json_each(ids_text).table_valued(
+        sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
+    )
+
+
+def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Select[Any], Order]:
+    ids = _ids_table(cx, object_ids)
     join = objects.join(ids, objects.c.id == ids.c.value)
     members = sa.select(objects).select_from(join)
     members = members.where(objects.c.repository_id == view.repository.id, browsable(view))
@@ -165,12 +262,26 @@ def _any_property(name: str) -> ListedProperty:
 
 
 def _members(folder: Folder) -> sa.Select[Any]:
-    statement = sa.select(objects).where(
-        objects.c.repository_id == folder.view.repository.id,
-        objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None),
-        objects.c.type.in_(sorted(folder.view.catalogue.with_subtypes([folder.type_name]))),
-    )
-    return statement.where(browsable(folder.view))
+    first = objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None)
+    return sa.select(objects).where(first, *_list_conditions(folder))
+
+
+def _link_branch(folder: Folder) -> Branch | None:
+    """Return the objects for which the folder is not the first."""
+    if folder.folder_id is None:
+        return None
+    joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)
+    members = joined.where(folder_links.c.folder_id == folder.folder_id, *_list_conditions(folder))
+    if not folder.all_versions:
+        members = members.where(folder_links.c.former == sa.literal_column("0"))
+    return Branch(members, {objects.c[name]: folder_links.c[name] for name in ("former", "name", "seq")})
+
+
+def _list_conditions(folder: Folder) -> list[sa.ColumnElement[bool]]:
+    types = sorted(folder.view.catalogue.with_subtypes([folder.type_name]))
+    in_repository = objects.c.repository_id == folder.view.repository.id
+    wanted = sa.true() if folder.all_versions else objects.c.former == sa.literal_column("0")
+    return [in_repository, objects.c.type.in_(types), wanted, browsable(folder.view)]
 
 
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
@@ -181,14 +292,16 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
     return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(acl_ids))
 
 
-def _properties(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
+def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
+    """Make the function that finds the properties of objects, as lists filter and sort by them."""
+
     def find(name: str) -> ListedProperty:
         definition = view.catalogue.property(name)
         if name == "acl_name":
             return listed.naming(named_acl)
         if name == "r_object_type":
             return _type(type_prefix)
-        if name not in _COLUMNS and name.startswith("r_"):
+        if name in SHOWN_ONLY:
             raise UnknownProperty(f"The property {name!r} is shown only: no list is filtered or sorted by it.")
         return _COLUMNS.get(name) or _stored_property(definition)
 
@@ -229,6 +342,19 @@ def _stored_property(definition: PropertyDefinition) -> ListedProperty:
     return listed.single(definition.kind, value, nullable=True)
 
 
+def _labels() -> ListedProperty:
+    shown = '{"r_version_label":' + sa.func.coalesce(objects.c.labels, sa.literal('["1.0","CURRENT"]', sa.Text())) + "}"
+    rows = sql.values_of(objects.c.folded, shown, sa.literal("r_version_label", sa.Text())).table_valued("value")
+    return listed.several("string", rows, sql.plain_folded(sql.as_text(rows.c.value)))
+
+
+def _lies_in(test: Test) -> sa.ColumnElement[bool]:
+    link = folder_links.alias()
+    of_object = sa.and_(link.c.object_id == objects.c.id, test(link.c.folder_id))
+    further = sa.exists(sa.select(sa.literal_column("1")).select_from(link).where(of_object).correlate(objects))
+    return sa.or_(sa.func.coalesce(test(objects.c.folder_id), sa.false()), further)
+
+
 _FROM_JSON: Mapping[str, Callable[..., sa.ColumnElement[Any]]] = {
     "string": sql.as_text,
     "id": sql.as_text,
@@ -245,8 +371,15 @@ _COLUMNS: Mapping[str, ListedProperty] = {
     "r_modifier": _text("r_modifier", objects.c.modifier),
     "a_content_type": _text("a_content_type", sa.func.nullif(objects.c.media_type, ""), nullable=True),
     "r_object_id": listed.single("id", objects.c.id),
-    "i_folder_id": listed.single("id", objects.c.folder_id, nullable=True),
+    "i_folder_id": ListedProperty("id", _lies_in),
     "r_creation_date": listed.single("date", objects.c.created),
     "r_modify_date": listed.single("date", objects.c.modified),
     "r_full_content_size": listed.single("integer", objects.c.content_size),
+    "i_chronicle_id": listed.single("id", sa.func.coalesce(objects.c.chronicle_id, objects.c.id)),
+    "i_antecedent_id": listed.single("id", objects.c.antecedent_id, nullable=True),
+    "i_latest_flag": listed.single("boolean", 1 - objects.c.superseded),
+    "r_log_entry": _text("r_log_entry", objects.c.comment, nullable=True),
+    "r_lock_owner": _text("r_lock_owner", objects.c.lock_owner, nullable=True),
+    "r_lock_date": listed.single("date", objects.c.locked, nullable=True),
+    "r_version_label": _labels(),
 }

@@ -1,16 +1,19 @@
-"""Put an object into a folder, move it to another, or take it out. An object lies in one folder at most.
+"""Put an object into a further folder, move it from one to another, or take it out of one.
 
 Source: docs/interface.md, ours 2 (parent links and child links).
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.objects import creation, object_ids, objects
+from muniment.repository import repositories
+from muniment.repository.objects import creation, filing, object_ids, objects, unique_names
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.refusals import NotOfferedYet, NotPermitted, UnknownObject, WrongValue
+from muniment.repository.refusals import NotPermitted, UnknownObject, WrongValue
 from muniment.repository.repositories import Repository
 
 
@@ -21,14 +24,14 @@ def link(
     folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Put an object that lies in no folder into one; its ACL stays. It takes Write on the object and on the folder.
+    """Put an object into a folder, besides those in which it lies; its ACL stays.
 
-    Raises UnknownObject, NotPermitted, WrongValue (a cabinet, a folder into itself), NotOfferedYet (a second folder).
+    It takes Write on the object and on the folder. Raises UnknownObject, NotPermitted, NameTaken, WrongValue (a
+    cabinet, a folder into itself, a folder in which the object lies, more than ``filing.MOST_FOLDERS``).
     """
+    _lock_folders(cx, view.repository, object_id)
     stored = objects.lock_to_change(cx, view.repository, view.principals, object_id)
-    if stored.folder_id is not None:
-        raise NotOfferedYet("The object lies in a folder already, and links to several folders are not offered yet.")
-    return _put(cx, view, stored, folder_id, now)
+    return _put(cx, view, stored, folder_id.lower(), [*stored.folder_ids, folder_id.lower()], now)
 
 
 def move(
@@ -39,26 +42,29 @@ def move(
     to_folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Move an object from its folder to another. The caller needs Write on the object and on both folders.
+    """Move an object from one of its folders to another. The caller needs Write on the object and on both folders.
 
-    Raises as ``link`` and ``unlink`` do.
+    Its other links stay. Raises as ``link`` and ``unlink`` do.
     """
+    _lock_folders(cx, view.repository, object_id)
     stored = _lock_in_folder(cx, view.repository, view.principals, object_id, folder_id)
-    return _put(cx, view, stored, to_folder_id, now)
+    former, new = folder_id.lower(), to_folder_id.lower()
+    return _put(cx, view, stored, new, [new if each == former else each for each in stored.folder_ids], now)
 
 
 def unlink(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str, now: Instant
 ) -> StoredObject:
-    """Take an object out of its folder. The caller needs Write on both.
+    """Take an object out of a folder; its other links stay. The caller needs Write on both.
 
     Raises UnknownObject (also if the object is not in that folder), NotPermitted, WrongValue (for a folder, which must
     lie in another).
     """
     stored = _lock_in_folder(cx, repository, principals, object_id, folder_id)
-    if object_ids.holds_objects(stored.id):
+    folder_ids = [each for each in stored.folder_ids if each != folder_id.lower()]
+    if object_ids.holds_objects(stored.id) and not folder_ids:
         raise WrongValue("A folder lies in a cabinet or in another folder: move it instead.")
-    return objects.put_into_folder(cx, stored, principals, None, now)
+    return objects.put_into_folders(cx, stored, principals, folder_ids, now)
 
 
 def read_member(
@@ -68,6 +74,12 @@ def read_member(
     stored, _ = objects.read(cx, repository, object_id, principals)
     _check_in_folder(stored, folder_id)
     return stored
+
+
+def _lock_folders(cx: Connection, repository: Repository, object_id: str) -> None:
+    """Let one transaction at a time put folders into folders, so that no two of them make a circle."""
+    if object_ids.holds_objects(object_id.lower()):
+        repositories.lock(cx, repository)
 
 
 def _lock_in_folder(
@@ -85,7 +97,7 @@ def _lock_in_folder(
 
 
 def _check_in_folder(stored: StoredObject, folder_id: str) -> None:
-    if stored.folder_id != folder_id.lower():
+    if folder_id.lower() not in stored.folder_ids:
         raise UnknownObject(f"The object {stored.id!r} does not lie in the folder {folder_id[:40]!r}.")
 
 
@@ -94,9 +106,16 @@ def _put(
     view: RepositoryView,
     stored: StoredObject,
     folder_id: str,
+    folder_ids: Sequence[str],
     now: Instant,
 ) -> StoredObject:
-    folder = creation.may_create(cx, view, stored.type, folder_id)
-    if folder is not None and stored.id in objects.lock_with_folders_above(cx, folder.id):
+    creation.may_create(cx, view, stored.type, folder_id)
+    if len(set(folder_ids)) < len(folder_ids):
+        raise WrongValue("The object lies in that folder already.")
+    if len(folder_ids) > filing.MOST_FOLDERS:
+        raise WrongValue(f"An object lies in at most {filing.MOST_FOLDERS} folders.")
+    if object_ids.holds_objects(stored.id) and stored.id in filing.with_all_above(cx, [folder_id]):
         raise WrongValue("A folder cannot lie in itself or in a folder below it.")
-    return objects.put_into_folder(cx, stored, view.principals, folder_id.lower(), now)
+    if folder_id not in stored.folder_ids:
+        unique_names.claim(cx, view, folder_id, [stored.name])
+    return objects.put_into_folders(cx, stored, view.principals, folder_ids, now)

@@ -25,8 +25,12 @@ _DIGITS_OF_KIND = {
 
 def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> str:
     """Return the id, in lower case, of an object of this type with this counter (``seq``)."""
-    kind = next((kind for kind in ("cabinet", "folder", "document") if catalogue.is_a(type_name, kind)), "object")
-    return _DIGITS[kind] + keys.scramble(cx, keys.OBJECTS, counter)
+    return _digits(catalogue, type_name) + keys.scramble(cx, keys.OBJECTS, counter)
+
+
+def fits(object_id: str, catalogue: Catalogue, type_name: str) -> bool:
+    """Say whether this text can be the id of an object of this type. Raises UnknownType."""
+    return _ID.fullmatch(object_id) is not None and object_id.startswith(_digits(catalogue, type_name))
 
 
 def may_be_of(object_id: str, kind: str) -> bool:
@@ -45,3 +49,8 @@ def kind_of(object_id: str) -> str:
 def holds_objects(object_id: str) -> bool:
     """Say whether the object with this id is a folder or a cabinet."""
     return object_id.startswith(_DIGITS_OF_KIND["folder"])
+
+
+def _digits(catalogue: Catalogue, type_name: str) -> str:
+    kind = next((kind for kind in ("cabinet", "folder", "document") if catalogue.is_a(type_name, kind)), "object")
+    return _DIGITS[kind]

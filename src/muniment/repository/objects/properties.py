@@ -5,13 +5,14 @@ Sources: ISO 8601 and RFC 3339 for dates; given 2.9 for the form in which dates 
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
 from muniment.clock import Instant, read_timestamp, timestamp
 from muniment.naming import is_storable
+from muniment.repository.objects.assistance import ANY, Assistance
 from muniment.repository.refusals import WrongValue
 
 PropertyKind = Literal["string", "integer", "double", "boolean", "date", "id"]
@@ -28,6 +29,14 @@ MAX_CHARACTERS = 4000
 MAX_VALUES = 1000
 """The largest number of values of one repeating property."""
 
+_STORED: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "id": str,
+    "integer": int,
+    "date": int,
+    "double": (int, float),
+    "boolean": bool,
+}
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -35,20 +44,32 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. Callers who may change an object may set its ``writable`` properties."""
+    """One property of a type. Callers who may change an object may set its ``writable`` properties.
+
+    ``length`` is the longest text, in characters. People read its ``label``, or its name if that is empty. A new object
+    gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property unless it is
+    ``awaiting_index``: then the objects that have a value are still being indexed again.
+    """
 
     name: str
     kind: PropertyKind
     repeating: bool = False
     writable: bool = True
+    length: int = MAX_CHARACTERS
+    label: str = ""
+    searchable: bool = True
+    awaiting_index: bool = False
+    default: tuple[Value, ...] = ()
+    assistance: Assistance = ANY
 
 
 def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value]:
     """Return the values of the property from the JSON that a caller sent.
 
-    Null, an empty text and an empty list give no value. Raises WrongValue, with a sentence that names the property.
+    Null, an empty text and a list of nothing else give no value. Raises WrongValue, with a sentence that names the
+    property.
     """
-    if json_value is None or json_value == "" or (isinstance(json_value, Sequence) and not json_value):
+    if json_value is None or (isinstance(json_value, Sequence) and all(each in (None, "") for each in json_value)):
         return []
     if isinstance(json_value, str) or not isinstance(json_value, Sequence):
         return [read_value(definition, json_value)]
@@ -62,7 +83,7 @@ def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value
 def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
     """Return one value of the property. A text is read by the property's kind. Raises WrongValue."""
     if isinstance(json_value, str):
-        _check_text(definition.name, json_value)
+        _check_text(definition, json_value)
     # str.strip knows more kinds of blanks than int and float do.
     bare = json_value.strip() if isinstance(json_value, str) and definition.kind != "string" else json_value
     value = _read(definition.kind, bare)
@@ -73,11 +94,25 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
     return value
 
 
+def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
+    """Say whether stored values can be those of the property: they are of its kind, and it has one or several."""
+    of_kind = all(
+        isinstance(value, _STORED[definition.kind]) and isinstance(value, bool) == (definition.kind == "boolean")
+        for value in values
+    )
+    return of_kind and (definition.repeating or len(values) <= 1)
+
+
 def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Value]:
     """Return the values of a property as a caller sends them: dates as texts."""
     if definition.kind != "date":
         return list(values)
     return [timestamp(value) for value in values if isinstance(value, int)]
+
+
+def shown_length(definition: PropertyDefinition) -> int:
+    """Return the longest text of a property, in characters; 0 for a kind that is no text."""
+    return {"string": definition.length, "id": 16}.get(definition.kind, 0)
 
 
 def instant(text: str) -> Instant:
@@ -106,11 +141,12 @@ _EXPECTED = {
 }
 
 
-def _check_text(name: str, text: str) -> None:
-    if len(text) > MAX_CHARACTERS:
-        raise WrongValue(f"The value of {name!r} is longer than {MAX_CHARACTERS} characters.")
+def _check_text(definition: PropertyDefinition, text: str) -> None:
+    longest = definition.length if definition.kind == "string" else MAX_CHARACTERS
+    if len(text) > longest:
+        raise WrongValue(f"The value of {definition.name!r} is longer than {longest} characters.")
     if not is_storable(text):
-        raise WrongValue(f"The value of {name!r} holds a character that is no Unicode text.")
+        raise WrongValue(f"The value of {definition.name!r} holds a character that is no Unicode text.")
 
 
 def _read(kind: PropertyKind, json_value: Given) -> Value | None:

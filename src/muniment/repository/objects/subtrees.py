@@ -1,12 +1,15 @@
 """Delete a folder with everything in it, all or nothing.
 
-Source: docs/interface.md, ours 2 (`del-non-empty`).
+An object in it that also lies in a folder outside stays, and loses only its links to the deleted folders. Source:
+docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
 """
+
+from collections.abc import Mapping
 
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.objects import object_ids, objects
+from muniment.repository.objects import filing, object_ids, objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acl_entries
 from muniment.repository.permissions.principals import Permission, Principals
@@ -22,28 +25,55 @@ def delete(
     now: Instant,
     most: int,
     *,
+    all_links: bool = False,
     expected: int | None = None,
     kind: str = "object",
+    keep_days: int = 0,
 ) -> list[StoredObject]:
-    """Delete an object and, if it is a folder, everything in it; returns the removed objects, the folder last.
+    """Delete an object and, if it is a folder, everything in it. Returns the removed objects, the folder last.
 
-    The caller must have the permission Delete on each of them, also on those that they cannot see. If they lack it, or
-    if there are more than ``most`` objects in the folder, the answer says only that it is not empty: it tells nothing
-    of what is hidden. Contents are to be removed once this is committed. Raises UnknownObject, NotPermitted,
-    VersionConflict, InUse.
+    An object that also lies in a folder outside stays there, unless ``all_links`` is given. The caller must have the
+    permission Delete on each object that goes, and Write on each that loses a link, also on those that they cannot see.
+    If they lack it, or if there are more than ``most`` objects in the folder, the refusal says only that the folder is
+    not empty: it tells nothing of hidden objects. The caller removes the ``freed`` contents after the commit. With
+    ``keep_days`` all goes into the wastebasket, and nothing is freed. Raises UnknownObject, NotPermitted,
+    VersionConflict, CheckedOut, InUse.
     """
-    level = [objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)]
-    levels, count = [level], 0
-    while folders := [each.id for each in level if object_ids.holds_objects(each.id)]:
-        level = objects.lock_children(cx, folders, most - count + 1)
-        count += len(level)
-        rights = {(each.acl_id, each.owner_key) for each in level}
-        permissions = acl_entries.permissions(cx, rights, principals)
-        if count > most or min(permissions.values(), default=Permission.DELETE) < Permission.DELETE:
-            raise InUse(
-                f"{objects.NOT_EMPTY} A caller who may delete everything in it can delete it with that, "
-                f"if that is at most {most} objects."
-            )
-        levels.append(level)
-    # What lies in a folder goes before the folder.
-    return [gone for some in reversed(levels) for gone in objects.remove(cx, some, now)]
+    root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
+    going, staying = _members(cx, root, most, all_links=all_links)
+    least = {(each.acl_id, each.owner_key): Permission.WRITE for each in staying.values()}
+    least |= {(each.acl_id, each.owner_key): Permission.DELETE for each in going.values() if each is not root}
+    permissions = acl_entries.permissions(cx, set(least), principals)
+    if any(permissions[carried] < needed for carried, needed in least.items()):
+        raise _not_empty(most)
+    for each in (*going.values(), *staying.values()):
+        objects.refuse_others(each, principals)
+    for each in staying.values():
+        left = [folder_id for folder_id in each.folder_ids if folder_id not in going]
+        objects.put_into_folders(cx, each, principals, left, now)
+    return objects.remove(cx, filing.from_below(going), principals, now, keep_days)
+
+
+def _members(
+    cx: Connection, root: StoredObject, most: int, *, all_links: bool
+) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
+    """Return the objects that go with a folder, itself included, and those that only lose links, by id. All rows are
+    locked."""
+    going, staying, edge = {root.id: root}, dict[str, StoredObject](), [root]
+    while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:
+        for each in filing.lock_children(cx, folders, most + 1):
+            if each.id not in going:
+                staying[each.id] = each
+        if len(going) - 1 + len(staying) > most:
+            raise _not_empty(most)
+        edge = [each for each in staying.values() if all_links or going.keys() >= set(each.folder_ids)]
+        for each in edge:
+            going[each.id] = staying.pop(each.id)
+    return going, staying
+
+
+def _not_empty(most: int) -> InUse:
+    return InUse(
+        f"{objects.NOT_EMPTY} A caller who may delete everything in it can delete all of that together, "
+        f"if that is at most {most} objects."
+    )

@@ -12,13 +12,19 @@ from muniment.repository.repositories import Repository
 
 
 class RepositoryView(msgspec.Struct, frozen=True):
-    """A repository as one caller works with it: its object types as of one read, and the caller's principals."""
+    """A repository as one caller works with it: its object types as of one read, and the caller's principals.
+
+    ``unique_names`` says whether the names in a folder must be unique.
+    """
 
     repository: Repository
     catalogue: Catalogue
     principals: Principals
+    unique_names: bool = False
 
     @classmethod
-    def read(cls, cx: Connection, repository: Repository, principals: Principals) -> Self:
+    def read(
+        cls, cx: Connection, repository: Repository, principals: Principals, *, unique_names: bool = False
+    ) -> Self:
         """Make the caller's view of a repository, with the object types that it has now."""
-        return cls(repository, object_types.catalogue(cx, repository.id), principals)
+        return cls(repository, object_types.catalogue(cx, repository.id), principals, unique_names)

@@ -4,21 +4,13 @@ A property that the caller may not write is refused, unless its values are the p
 ours 2.
 """
 
-from collections.abc import Mapping
-
-import msgspec
+from collections.abc import Mapping, Sequence
 
 from muniment.repository.objects import properties
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import Given, Value
+from muniment.repository.objects.object_types import MAX_NAME, Catalogue
+from muniment.repository.objects.properties import Given, PropertyDefinition, Value
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotWritable, UnknownProperty, WrongValue
-
-MAX_NAME = 255
-"""Longest object name, in characters."""
-
-_COLUMNS = frozenset({"object_name", "a_content_type", "owner_name", "acl_name"})
-_decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 
 
 def read(
@@ -29,11 +21,13 @@ def read(
     principals: Principals,
     *,
     owns: bool,
+    new: bool = False,
 ) -> dict[str, list[Value]]:
     """Read the properties that a caller sends for an object of this type, and return those to be written.
 
-    Properties that are not the caller's to write are left out if they repeat the present values, ``current``. ``owns``
-    says whether the caller is the owner, who may assign the ACL. Raises UnknownProperty, WrongValue, NotWritable.
+    A property that the caller may not write is left out if it repeats its value in ``current``. ``owns`` says whether
+    the caller is the owner, who may assign the ACL. A ``new`` object gets the default of each property that the caller
+    leaves out. Raises UnknownProperty, WrongValue, NotWritable.
     """
     definitions = catalogue.properties_of(type_name)
     values: dict[str, list[Value]] = {}
@@ -51,7 +45,31 @@ def read(
             values[name] = new_values
     if "owner_name" in values:
         _check_owner(text_of(values, "owner_name"))
+    if ruled := catalogue.ruled(type_name):
+        if new:
+            values |= {each.name: list(each.default) for each in ruled if each.default and each.name not in json_values}
+        _check_rules(ruled, values, current)
     return values
+
+
+def _check_rules(
+    ruled: Sequence[PropertyDefinition], values: Mapping[str, list[Value]], current: Mapping[str, list[Value]]
+) -> None:
+    """Check new values against closed lists, and also the values that depend on them. A value that does not change may
+    stay."""
+    changed = {name for name, of_name in values.items() if of_name != current.get(name, [])}
+    of_object = {**current, **values}
+    for definition in ruled:
+        assistance = definition.assistance
+        if definition.name not in changed and assistance.depends_on not in changed:
+            continue
+        if forbidden := assistance.list_forbidden(of_object.get(definition.name, []), of_object):
+            (value,) = properties.as_sent(definition, forbidden[:1])
+            depending = f" with this value of {assistance.depends_on!r}" if assistance.depends_on else ""
+            raise WrongValue(
+                f"The property {definition.name!r} may not have the value {str(value)[:60]!r}{depending}: "
+                "it has a closed list of values."
+            )
 
 
 def object_name(values: Mapping[str, list[Value]]) -> str:
@@ -67,17 +85,6 @@ def object_name(values: Mapping[str, list[Value]]) -> str:
 def text_of(values: Mapping[str, list[Value]], name: str) -> str:
     """Return the text of a property that has one value; empty if it has none."""
     return str(values[name][0]) if values.get(name) else ""
-
-
-def encode(values: Mapping[str, list[Value]]) -> str:
-    """Return, as JSON, the properties with a value that have no column of their own."""
-    without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
-    return msgspec.json.encode(without_column).decode()
-
-
-def decode(text: str) -> dict[str, list[Value]]:
-    """Read the properties that ``encode`` wrote."""
-    return _decoder.decode(text)
 
 
 def _check_owner(owner: str) -> None:

@@ -138,14 +138,21 @@ def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int |
     )
 
 
-def highest(acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str]) -> sa.ScalarSelect[Any]:
+def highest(
+    acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str], principals: Principals | None = None
+) -> sa.ScalarSelect[Any]:
     """Make a subquery for the highest permission that a row's ACL gives the caller; null if no entry applies to them.
 
-    ``caller_parameters`` returns its parameters. The rule that an owner can always read is not part of it; see
-    ``level``.
+    Without ``principals``, ``caller_parameters`` returns its parameters. The rule that an owner can always read is not
+    part of it; see ``level``.
     """
-    as_owner = sa.or_(acl_entries.c.accessor != OWNER, owner_key == sa.bindparam("caller_key"))
-    for_caller = acl_entries.c.accessor.in_(sa.bindparam("caller_accessors", expanding=True))
+    key: sa.ColumnElement[str] = sa.bindparam("caller_key")
+    accessors: Any = sa.bindparam("caller_accessors", expanding=True)
+    if principals is not None:
+        values = caller_parameters(principals)
+        key, accessors = sa.literal(values["caller_key"]), values["caller_accessors"]
+    as_owner = sa.or_(acl_entries.c.accessor != OWNER, owner_key == key)
+    for_caller = acl_entries.c.accessor.in_(accessors)
     query = sa.select(sa.func.max(acl_entries.c.permission)).where(acl_entries.c.acl_id == acl_id, for_caller, as_owner)
     return query.scalar_subquery()
 

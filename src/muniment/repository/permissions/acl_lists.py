@@ -12,7 +12,7 @@ from muniment.repository.filters import listed, pages
 from muniment.repository.filters.listed import ListedProperty
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.permissions import acl_entries
+from muniment.repository.permissions import acl_entries, acl_look_up
 from muniment.repository.permissions import acls as acls_room
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import OWNER, Permission, Principals
@@ -33,10 +33,10 @@ class ListedAcl(NamedTuple):
 def page(
     cx: Connection, repository_id: int, principals: Principals, stretch: Stretch, selection: Selection = EVERYTHING
 ) -> list[ListedAcl]:
-    """List the ACLs that the caller may see and the selection wants, by name and id unless they are sorted.
+    """List the ACLs that the caller may see and the selection wants.
 
-    It reads at most as many rows as the stretch wants, and the entry counts of these ACLs. Raises UnknownProperty,
-    WrongValue, BadSort.
+    They come in the order of the selection, or by name and id if it has none. It reads at most as many rows as the
+    stretch wants, and the entry counts of these ACLs. Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}
@@ -69,7 +69,7 @@ def entries(
 
 
 def _members(repository_id: int, principals: Principals) -> sa.Select[Any]:
-    return sa.select(acls).where(acls.c.repository_id == repository_id, acls_room.visible_to(principals))
+    return sa.select(acls).where(acls.c.repository_id == repository_id, acl_look_up.visible_to(principals))
 
 
 _OWNER = listed.single("string", acls.c.owner, compared=acls.c.owner_name, fold=fold_name)

@@ -5,7 +5,6 @@ a name.
 """
 
 import re
-import unicodedata
 from typing import NamedTuple
 
 import msgspec
@@ -40,7 +39,7 @@ def read(text: str) -> AclName | None:
     if is_id(text):
         return AclName(shown_id=text.lower())
     owner, slash, name = text.rpartition("/")
-    if slash and not (0 < len(owner) <= _LONGEST_OWNER and _printable(owner)):
+    if slash and not (0 < len(owner) <= _LONGEST_OWNER and owner.isprintable()):
         return None
     return AclName(owner=owner, name=name) if is_name(name) else None
 
@@ -67,8 +66,4 @@ def is_name(text: str) -> bool:
     """Say whether the text can be an ACL's name."""
     if _LIKE_AN_ID.fullmatch(text):
         return False
-    return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and _printable(text)
-
-
-def _printable(text: str) -> bool:
-    return all(unicodedata.category(character)[0] not in "CZ" or character == " " for character in text)
+    return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and text.isprintable()

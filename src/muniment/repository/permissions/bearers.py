@@ -49,6 +49,17 @@ class SettledNames(NamedTuple):
     unborne: int
 
 
+class Bearing(NamedTuple):
+    """Who has a key: the name, the bearer's identity if it is known, and which former bearer of the name this is.
+
+    ``former`` is 0 for the last known bearer, and otherwise counts from 1 on, the first bearer first.
+    """
+
+    name: str
+    identity: str = ""
+    former: int = 0
+
+
 class KeyMemory:
     """A process's memory of the keys of identities. A binding never changes, so no entry goes stale."""
 
@@ -96,13 +107,16 @@ def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
     ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity counts as its only bearer's; if it has had several bearers, it gets none of their keys.
+    an identity gets the key of its only bearer. If it has had several bearers, it gets none of their keys.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
 
 def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, str]:
-    """Bind the identity of each of these folded names to a key, for good, and return the keys by name."""
+    """Bind each of these identities to a key for good, and return the keys by name.
+
+    ``names`` maps folded names to identities.
+    """
     for _ in range(_TRIES):
         rows = _look_up(cx, names)
         waiting = [(name, key) for name, key, is_bound in rows if not is_bound and names[name]]
@@ -132,7 +146,7 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the key of each of these folded names, when they take the place of a list whose keys are ``present``.
+    """Return the key of each of these folded names. They replace a list of names, whose keys are ``present``.
 
     A name that the former list had keeps its key, and so its bearer. The other names get the keys of ``of_names``.
     """
@@ -154,6 +168,37 @@ def keys_of_name(cx: Connection, name: str) -> list[str]:
     """Return the keys of all bearers that this folded name has had, the last known bearer's key at the end."""
     rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
     return list(rows) or [name]
+
+
+def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
+    """Say who has each of these keys. A key that no bearer is known for is left out, unless it is a name itself."""
+    every = set(some_keys)
+    names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
+    rows_of: dict[str, list[tuple[str, str]]] = {}
+    for portion in _portions(set(names.values())):
+        query = sa.select(bearers.c.name, bearers.c.key, bearers.c.identity).where(bearers.c.name.in_(portion))
+        for row in cx.execute(query.order_by(*_ORDER)):
+            rows_of.setdefault(row.name, []).append((row.key, row.identity or ""))
+    by_key: dict[str, Bearing] = {}
+    for key, name in names.items():
+        rows = rows_of.get(name, [])
+        found = [(number, identity) for number, (each, identity) in enumerate(rows, 1) if each == key]
+        number, identity = found[0] if found else (0, "")
+        by_key[key] = Bearing(name, identity, 0 if number == len(rows) else number)
+    return by_key
+
+
+def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
+    """Bind the identity of a former bearer to a key, and return the key. The present bearer does not get it."""
+    insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
+    key = key_of(former.identity)
+    # They come before every bearer that is known here, and the name itself waits for its present one.
+    row = {"key": key, "name": former.name, "identity": former.identity, "bound": former.former}
+    cx.execute(insert.values(**row).on_conflict_do_nothing())
+    if not cx.execute(sa.select(bearers.c.key).where(bearers.c.name == former.name, bearers.c.key != key)).first():
+        waiting = {"key": former.name, "name": former.name, "identity": None, "bound": now}
+        cx.execute(insert.values(**waiting).on_conflict_do_nothing())
+    return key
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:

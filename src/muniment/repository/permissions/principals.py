@@ -45,7 +45,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
     keys: Mapping[str, str] = {}
     identify: Identify = bearers.nobody
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The key under which the caller's objects, ACLs and kept searches are stored."""
         return self._key(fold_name(self.id))
@@ -61,7 +61,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key under which rows of the user ``owner`` are stored; the caller names this user."""
+        """Return the key under which rows of the user whom the caller calls ``owner`` are stored."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
@@ -83,7 +83,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         """Return the caller with the keys of their identities; None if an identity was not sent or the memory lacks its
         key.
 
-        A binding never changes, so one memory is asked once.
+        A binding never changes, so the same memory is asked only once.
         """
         remembered: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
         if remembered is not None and remembered[0] is memory:

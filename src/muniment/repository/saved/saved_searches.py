@@ -233,8 +233,9 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedSearch]:
-    """List what the caller may see and the selection wants. Unless the selection sorts it, their own come first, then
-    the others, each with the newest first.
+    """List the saved searches or templates that the caller may see and the selection wants.
+
+    Unless the selection sorts the list, the caller's own come first, then those of others, the newest first in both.
 
     Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
     """
@@ -284,6 +285,34 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     of_owner = sa.and_(saved_searches.c.repository_id == repository_id, saved_searches.c.owner_key == key)
     columns["revision"] = saved_searches.c.revision + 1
     return cx.execute(saved_searches.update().where(of_owner).values(columns)).rowcount
+
+
+def every(cx: Connection, repository_id: int, after_id: str, limit: int) -> list[tuple[Kind, SavedSearch]]:
+    """Return the next saved searches and templates of a repository in the order of their ids, whoever sees them."""
+    query = sa.select(saved_searches).where(saved_searches.c.repository_id == repository_id)
+    rows = cx.execute(query.where(saved_searches.c.id > after_id).order_by(saved_searches.c.id).limit(limit))
+    return [("template" if row.is_template else "search", _to_search(row)) for row in rows]
+
+
+def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Kind, SavedSearch]]) -> None:
+    """Keep saved searches and templates with the ids that they have already.
+
+    Raises WrongValue (a text), IntegrityError if an id is taken.
+    """
+    rows = [
+        {
+            **{name: getattr(each, name) for name in SearchSummary.__struct_fields__},
+            **_check(SearchChange(each.name, each.description)),
+            **_document_columns(each.document),
+            "repository_id": repository_id,
+            "is_template": kind == "template",
+            "owner_name": fold_name(each.owner),
+            "size": _size(each.name, each.description, each.document),
+        }
+        for kind, each in some
+    ]
+    if rows:
+        cx.execute(saved_searches.insert(), rows)
 
 
 def _members(repository_id: int, kind: Kind, principals: Principals) -> sa.Select[Any]:

@@ -49,7 +49,7 @@ def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
 
 
 def searches_with_results(cx: Connection, search_ids: Collection[str], caller: str) -> frozenset[str]:
-    """Return those of these searches of which the caller has stored results."""
+    """Return which of these searches have results that the caller stored."""
     of_caller = sa.select(saved_results.c.search_id).where(
         saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
     )

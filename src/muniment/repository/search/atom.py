@@ -26,7 +26,8 @@ class FeedEntry(msgspec.Struct, frozen=True):
     ``address`` is the address of the object. ``marks`` are the places of the summary that match, and ``copies`` is the
     number of hits with the same content that were left out. Each is None unless the caller asks for it. ``inlined`` is
     the object itself: a value for JSON, or the text of an element for XML. It is None if only the address is shown.
-    ``author_address`` is the address of a user who is the author.
+    ``author_address`` is the address of a user who is the author. ``links`` are the entry's other links, besides the
+    one to its thing.
     """
 
     id: str
@@ -41,6 +42,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     author_address: str = ""
     marks: tuple[tuple[int, int], ...] | None = None
     copies: int | None = None
+    links: tuple["Link", ...] = ()
 
     def written_marks(self) -> Iterator[tuple[int, int]]:
         """List the marks as places of the summary as it is written, without the characters that XML forbids."""
@@ -100,7 +102,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         f"<dm:total>{feed.total}</dm:total>\n" if feed.total is not None else "",
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
         "<dm:partial>true</dm:partial>\n" if feed.partial else "",
-        *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
+        *map(_link, feed.links),
     ]
     escaped_texts = _Escaped()
     pieces += map(_facet, feed.facets or ())
@@ -142,6 +144,8 @@ def _entry(entry: FeedEntry, escaped_texts: _Escaped, *, links: bool) -> str:
     address, relevance = _attribute(entry.address), ""
     author = f"<name>{escaped_texts[entry.author]}</name>"
     edit = f'<link rel="edit" href="{address}"/>\n' if links else ""
+    if links and entry.links:
+        edit += "".join([_link(link) for link in entry.links])
     content = f'<content type="application/xml" src="{address}"/>'
     if entry.inlined is not None:
         content = f'<content type="application/xml">{entry.inlined}</content>'
@@ -202,6 +206,10 @@ def _json_facet_value(facet: FeedFacet, value: FeedFacetValue) -> dict[str, obje
     return document
 
 
+def _link(link: Link) -> str:
+    return f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n'
+
+
 def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, object]:
     author = {"name": _clean(entry.author)}
     if entry.author_address:
@@ -224,7 +232,7 @@ def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, 
     if entry.inlined is None:
         document["content"] = {"src": entry.address, "type": media_type, "content-type": media_type}
     if links:
-        document["links"] = (Link("edit", entry.address),)
+        document["links"] = (Link("edit", entry.address), *entry.links)
     return document
 
 

@@ -116,7 +116,7 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression and what ``bind`` made of it; words by which it is met count for ``contributions``."""
+        """Decide an expression; ``bind`` made ``condition`` of it. Words that meet it join the ``contributions``."""
         condition_part, leaves = self._part(expression, condition)
         for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0

@@ -81,7 +81,7 @@ def page(asked: CollapsedSearch) -> HitPage:
 def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
     """Make the walk that follows a first page. It leaves out that page's hits, ``after``, and their copies.
 
-    In the walk, copies stand behind their originals. So if an original is removed during the walk, a copy takes its
+    In the walk, copies come after their originals. So if an original is removed during the walk, a copy takes its
     place.
     """
     question, most = asked.question, asked.options.walk_hits
@@ -159,7 +159,7 @@ def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
 
 
 def _contents(asked: CollapsedSearch, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
-    """Return, by counter, the digests of those of these objects whose content the caller may read now."""
+    """Return, by counter, the digests of these objects' contents that the caller may read now."""
     return _readable(asked, visible, lists.content_digests(asked.cx, asked.repository.id, counters))
 
 

@@ -25,7 +25,7 @@ from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
 from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Snapshot
 from muniment.repository.index.text import normal
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory, object_acls, objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries, acls
@@ -131,7 +131,7 @@ def explain(
     user: Callable[[], Principals] | None = None,
     reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
-    """Explain how a search judges one object, for the caller or for another ``user`` of whom an administrator asks.
+    """Explain how a search judges one object: for the caller, or for another ``user`` about whom an administrator asks.
 
     ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
     only once it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
@@ -243,7 +243,8 @@ class _Explainer:
     def _values(self) -> Mapping[str, Sequence[Value]]:
         """Return the values that the index will have of the object."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
-        return objects.values(self._stored, self._memory.catalogue(self._cx, self._view.repository.id), acl_name)
+        catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
+        return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)
 
     def _index(self) -> IndexState:
         visible, object_id = self._search.visible, self._stored.id
@@ -282,7 +283,7 @@ class _Explainer:
         return UserRight(
             outcome_of(self._permission >= Permission.BROWSE),
             self._permission,
-            acls.shown_name(self._cx, acl.id, self._asker),
+            object_acls.shown_name(self._cx, stored, self._asker),
             acl_entries.by_name(self._cx, {acl.id: entries})[acl.id],
             owns,
             principals.administrator,
@@ -297,6 +298,10 @@ class _Explainer:
         who = "You" if self._asker is self._view.principals else "The user"
         reasons = list(self._standing_reasons(answer, who))
         condition = answer.condition
+        if self._stored.former and not self._question.query.all_versions:
+            reasons.append(
+                Reason("version", "The object is a former version, and the query does not ask for former versions.")
+            )
         if answer.of_type != "met":
             reasons.append(Reason("types", "The object has none of the types that the query names."))
         if condition is not None and condition.outcome == "not-met":

@@ -77,7 +77,10 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 
 
 def fed(pages: Sequence[HitPage]) -> int | None:
-    """Return how many hits fed the facets of all these pages, None where all did; else the pages have totals."""
+    """Return how many hits the facets of these pages count together; None if they count all hits.
+
+    If some do not count all, the others need their totals.
+    """
     if all(page.facet_hits is None for page in pages):
         return None
     return sum((page.total or 0) if page.facet_hits is None else page.facet_hits for page in pages)

@@ -11,7 +11,7 @@ from muniment.naming import is_storable
 from muniment.repository.aql.bind import naming_place
 from muniment.repository.aql.conditions import Condition, ConditionSet, HasValue, OneOf, Unless
 from muniment.repository.aql.tree import Location
-from muniment.repository.objects import folders
+from muniment.repository.objects import folders, paths
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, WrongValue
 
@@ -39,7 +39,7 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
     roots = False
     for location in locations:
         with naming_place(location.place):
-            if location.path.strip("/") or location.folder_id:
+            if location.folder_id or paths.split(location.path):
                 (with_descendants if location.descendants else folder_ids).update(_folders_of(cx, view, location))
             elif location.descendants:
                 return None
@@ -51,6 +51,17 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
     _check_number(folder_ids)
     in_folders = OneOf(_FOLDER, tuple(sorted(folder_ids)))
     return ConditionSet("OR", (in_folders, Unless(HasValue(_FOLDER)))) if roots else in_folders
+
+
+def folder_ids(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
+    """Return the ids of the folders that one location names. Raises BadQuery, WrongValue, as ``condition`` does."""
+    _check([location])
+    with naming_place(location.place):
+        ids = _folders_of(cx, view, location)
+        if location.descendants:
+            ids |= folders.descendants(cx, view, ids, MOST_FOLDERS)
+        _check_number(ids)
+    return ids
 
 
 def _check(locations: Collection[Location]) -> None:
@@ -74,13 +85,7 @@ def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set
     elif location.folder_id:
         folder_ids = folders.find(cx, view, ids=[location.folder_id])
     else:
-        first, *others = location.path.strip("/").split("/")
-        folder_ids = folders.find(cx, view, name=first, most=MOST_FOLDERS + 1)
-        for name in others:
-            _check_number(folder_ids)
-            folder_ids = (
-                folders.find(cx, view, inside=folder_ids, name=name, most=MOST_FOLDERS + 1) if folder_ids else set()
-            )
+        folder_ids = paths.folders_at(cx, view, paths.split(location.path), MOST_FOLDERS)
     if not folder_ids:
         raise WrongValue(f"There is no folder {text[:200]!r}, or you may not see it.")
     return folder_ids

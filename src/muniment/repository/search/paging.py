@@ -18,7 +18,8 @@ from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 
 
 class TurnedPage(NamedTuple):
-    """A page, and where the next page is: behind a cursor, or without one, at the next number.
+    """A page, and the cursor ``following`` that leads to the next page. Without one, the next page, if any, has the
+    next number.
 
     ``unkept`` is what must be kept until ``expires``, or the cursor leads nowhere.
     """

@@ -20,7 +20,7 @@ from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Near, Search, Snapshot, Visible
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
@@ -68,7 +68,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now.
 
-    ``marks`` are the places of the summary that match: the first character of each match, and the character behind it.
+    ``marks`` are the places of the summary that match: the first character of each match, and the character after it.
     They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out, None
     if none were.
     """
@@ -152,7 +152,7 @@ def search(
         page = show(cx, snapshot, repository, principals, question, index_search, on_page, index_search)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
     answer, visible_objects = answer or snapshot.search(index_search), index_search.visible
-    summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
+    summaries = inventory.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
         for hit in answer.hits
@@ -287,7 +287,7 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare two searches: for objects that a question has found, without its locations, and for what it counts."""
+    """Prepare two searches: one without the locations, for objects that the question has found, and one that counts."""
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
@@ -312,7 +312,7 @@ def show(
     count_search: Search,
 ) -> HitPage:
     """Show the hits of a search that have these counters, in this order. Another search gives total and facets."""
-    summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
+    summaries = inventory.summaries_by_counter(cx, repository.id, counters) if counters else {}
     browsable = [
         summary
         for counter in counters
@@ -437,6 +437,8 @@ def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
 
 
 def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:
+    if summary.former and not visible_objects.all_versions:
+        return False
     may_browse = principals.administrator or summary.acl_id in visible_objects.browse_acls
     return may_browse or principals.is_(summary.owner_key)
 

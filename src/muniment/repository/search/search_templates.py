@@ -45,8 +45,9 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class VariableValue(msgspec.Struct, frozen=True):
-    """What a caller puts into a variable. ``name`` says which of ``SINGLE``, ``SEVERAL`` or ``from`` they have given.
+    """The value that a caller gives to a variable.
 
+    ``values`` has the keys that the caller gave (``SINGLE``, ``SEVERAL``, ``BOUNDS``), each with its texts.
     ``variable_type`` is empty if the caller does not repeat it.
     """
 
@@ -61,7 +62,7 @@ def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> li
 
 
 def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
-    """Check the variables of a document: there is one at least, and each has values of a known property.
+    """Check the variables of a document: there is one at least, and each is of keywords or of a searchable property.
 
     Raises BadQuery, UnknownProperty.
     """
@@ -74,7 +75,7 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
         if element.attributes.get("operator", "").strip().upper() in _TEXTLESS:
             raise BadQuery(f"The comparison takes no value, so it is no variable of a template ({element.place}).")
         if element.name != "fulltext":
-            catalogue.property(neutral_property(element.attributes.get("name", "").strip(), names))
+            catalogue.searchable(neutral_property(element.attributes.get("name", "").strip(), names))
 
 
 def without_variables(query: Query, root: Element) -> Query:
@@ -135,7 +136,7 @@ def _data_type(expression: str, name: str, catalogue: Catalogue) -> DataType:
     if expression in ("fulltext", "relative-date"):
         return "string" if expression == "fulltext" else "integer"
     try:
-        kind = catalogue.property(name).kind
+        kind = catalogue.searchable(name).kind
     except UnknownProperty:
         return "string"
     return "string" if kind == "id" else kind

@@ -18,7 +18,7 @@ from muniment.repository.index.contract import Answer, Search, Snapshot, SortedB
 from muniment.repository.objects import lists
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.refusals import BadQuery, BadSort, UnknownProperty
+from muniment.repository.refusals import BadQuery, BadSort, NotSearchable, UnknownProperty
 
 MOST_SORTED = 100_000
 """The most hits of a search that is sorted by properties."""
@@ -41,9 +41,10 @@ def answer(
 ) -> Answer | None:
     """Answer a search in the order of these sorts by the index alone; None if ``counters`` must be used instead.
 
-    It is as of the search's read of the database: ``search`` names the hits with values that the index may have missed.
-    Raises BadQuery as ``counters``.
+    The order is that of the database as the search has read it: ``search`` leaves out objects whose change the index
+    has missed. Raises BadQuery as ``counters``.
     """
+    check(sorts, catalogue)
     sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
     index_sorts = [sort for sort in sorted_by if sort is not None]
     if search.visible.decided or len(index_sorts) < len(sorts) or len({sort.name for sort in index_sorts}) < len(sorts):
@@ -54,6 +55,17 @@ def answer(
     if index_answer is not None and (index_answer.total or 0) > most:
         raise _too_many(most)
     return index_answer if index_answer is None or search.total else msgspec.structs.replace(index_answer, total=None)
+
+
+def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
+    """Raise NotSearchable for a sort by a property that is not searchable."""
+    for sort in sorts:
+        try:
+            catalogue.searchable(sort.name)
+        except NotSearchable as refusal:
+            raise NotSearchable(f"{refusal.sentence.rstrip('.')} ({sort.place}).") from refusal
+        except UnknownProperty:
+            pass  # lists refuse it, and name its place
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
@@ -91,6 +103,7 @@ def counters(
     sort_keys = _sort_keys(sorts)
     if [key.name for key in sort_keys] == [_MODIFICATION]:
         return snapshot.counters(search, "newest" if sort_keys[0].descending else "oldest")
+    check(sorts, view.catalogue)
     order = lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
     hits = snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
     if len(hits) > most:

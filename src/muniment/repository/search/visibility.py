@@ -12,7 +12,7 @@ from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Visible
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
@@ -60,10 +60,11 @@ def visible(
             decided=decidable_ids,
             browse=decidable_ids,
             read=decidable_ids,
+            all_versions=query.all_versions,
         )
     granted_acls = (memory or SearchMemory()).granted_acls(cx, repository.id, principals)
     browsable, readable = set(), set()
-    for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
+    for object_id, row in inventory.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
@@ -79,4 +80,5 @@ def visible(
         decided=frozenset(decidable),
         browse=frozenset(browsable),
         read=frozenset(readable),
+        all_versions=query.all_versions,
     )

@@ -250,7 +250,7 @@ def make(
 
 
 def count_passed(standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int) -> int:
-    """Count the hits that stand before a first page, as ``make`` does. The arguments are the same."""
+    """Count the hits that now stand before a walk's first page. ``make`` explains the count and the arguments."""
     if first_page == 1:
         return 0
     places = {counter: at for at, counter in enumerate(standing)}

@@ -50,8 +50,8 @@ class Choice(NamedTuple):
     """A property by whose values a search is narrowed: one of the chosen values is enough.
 
     ``id`` is also the parameter of the address. ``value`` turns a counted value into a value of the address. ``label``
-    is how a person reads that value. ``checked`` returns it, or raises Malformed if it cannot be one. ``expression``
-    says in AQL what the chosen values mean.
+    is how a person reads that value. ``check`` returns a value of the address, or raises Malformed if that is none.
+    ``expression`` says in AQL what the chosen values mean.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     definition: FacetDefinition
     value: Callable[[RepositoryNames, FacetValue], str]
     label: Callable[[RepositoryNames, str], str]
-    checked: Callable[[str], str]
+    check: Callable[[str], str]
     expression: Callable[[RepositoryNames, Sequence[str]], Element]
 
 

@@ -69,16 +69,18 @@ def redirect(request: Request, path: str) -> Response:
     return RedirectResponse(place(request) + path, 303, _NEVER_STORED)
 
 
-def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
+def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
     """Write a refusal for a person to read. A person who is not signed in is led to the sign-in page, and back from
     there."""
-    if said.code == "not_signed_in":
-        return redirect(request, f"/sign-in?to={quote(wanted(request), safe='')}")
+    if error.code == "not_signed_in":
+        return redirect(request, f"/sign-in?to={quote(requested_page(request), safe='')}")
     base = request.scope.get("muniment.base", "")
-    return pages.problem(request, said, sentence, [("Search", f"{base}{PREFIX}"), ("Go to the front page", f"{base}/")])
+    return pages.problem(
+        request, error, sentence, [("Search", f"{base}{PREFIX}"), ("Go to the front page", f"{base}/")]
+    )
 
 
-def wanted(request: Request) -> str:
+def requested_page(request: Request) -> str:
     """Return the page that the browser asks for, below the prefix. A form says which page it stands on."""
     if request.method != "GET":
         here: str = request.scope.get("muniment.search_page", "")
@@ -106,7 +108,7 @@ def set_session_cookie(response: Response, request: Request, value: str, *, gone
 def form_cookies(request: Request) -> list[str]:
     """Read the cookies to which forms are bound before anybody is signed in.
 
-    There may be several: a browser that opens two pages at one time shows no cookie for either, and gets one with each.
+    There may be several: if a browser opens two pages at one time, it has no cookie yet, and gets one with each page.
     """
     return [request.cookies[name] for name in _form_cookie_names(request)]
 
@@ -147,7 +149,7 @@ def new_mark() -> str:
 
 
 def form_mark(seal: Seal, bound_to: str) -> str:
-    """Make the hidden field that shows a form to be ours; ``bound_to`` is the cookie the form goes with."""
+    """Make the hidden field that proves that a form is ours. The form is bound to the cookie ``bound_to``."""
     return seal.seal(b"", _FORM, bound_to)
 
 

@@ -112,7 +112,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
     for name, value in pairs:
         if name in choices.BY_ID:
             if value:
-                chosen.setdefault(name, {})[choices.BY_ID[name].checked(value)] = None
+                chosen.setdefault(name, {})[choices.BY_ID[name].check(value)] = None
         elif name in single:
             raise Malformed(f"The address repeats the parameter {name[:100]!r}.")
         else:

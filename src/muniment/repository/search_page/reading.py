@@ -14,7 +14,7 @@ from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
 from muniment.repository.index.contract import Marker, Snapshot
-from muniment.repository.objects import objects
+from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.object_ids import holds_objects
 from muniment.repository.objects.properties import Value
 from muniment.repository.objects.table import StoredObject
@@ -112,7 +112,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
     object_id = representations.identifier(request)
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
     marker = await _marker(context, caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
@@ -127,7 +127,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 async def download(request: Request, context: RepositoryContext) -> Response:
     """GET /search/objects/{id}/content: the bytes, as an attachment that no browser interprets."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
     return await contents.download(request, context, caller)
 
@@ -158,7 +158,7 @@ async def _similar(context: RepositoryContext, caller: Caller, object_id: str) -
             context.memory,
             bare=True,
         )
-        stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+        stored = inventory.rows(cx, repository.id, [hit.object_id for hit in page.hits])
         return [SimilarDocument(hit.object_id, _heading(stored[hit.object_id])) for hit in page.hits]
 
     try:
@@ -209,7 +209,7 @@ def _properties(
     cx: Connection, view: RepositoryView, stored: StoredObject, names: RepositoryNames
 ) -> list[ShownProperty]:
     acl_name = collections.object_bodies(cx, view, [stored])[0].acl_name
-    values = objects.values(stored, view.catalogue, acl_name)
+    values = inventory.values(stored, view.catalogue, acl_name)
     custom = [name for name in values if name not in _HEADINGS and name != "i_folder_id"]
     shown = []
     for name in (*_HEADINGS, *custom):

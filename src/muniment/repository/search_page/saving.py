@@ -1,4 +1,4 @@
-"""Saved searches on the page: listed, made of a page's question, removed."""
+"""List, make and remove saved searches on the page. A new one asks what the page asks."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -43,7 +43,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search/saved: the caller's own saved searches, then those that others have made public."""
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked = questions.read(pairs)
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
     listed = await caller.read(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
     values = await searching.around(request, context, session, caller, asked)
@@ -59,7 +59,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     address = form.get("address", "")
     asked = questions.read(bodies.pairs(address.removeprefix("?").encode(), "The page"))
     request.scope["muniment.search_page"] = asked.address() if form.get("action") == "save" else "/saved"
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     await sign_in.check_mark(request, context, form)
     caller = await sessions.enter(request, context, session, asked.repository)
     if form.get("action") == "remove":

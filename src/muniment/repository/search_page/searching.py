@@ -25,10 +25,11 @@ from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search_requests import AskedSearch
 from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
-from muniment.repository.objects import folders, objects
+from muniment.repository.objects import inventory
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.permissions.principals import Principals
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches
@@ -116,7 +117,7 @@ class Start(msgspec.Struct, frozen=True):
 async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search: the box, and the hits of what it asks."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
     values = await around(request, context, session, caller, asked)
     done = DONE.get(dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", ""), "")
@@ -129,7 +130,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     try:
         found = await caller.search(
             index,
-            lambda cx, snapshot, principals: answered(cx, context, snapshot, caller.repository, principals, asked),
+            lambda cx, snapshot, principals: answer(cx, context, snapshot, caller.repository, principals, asked),
         )
     except READABLE as refusal:
         start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
@@ -192,7 +193,7 @@ def question_query(
     )
 
 
-def answered(
+def answer(
     cx: Connection,
     context: RepositoryContext,
     snapshot: Snapshot,
@@ -360,7 +361,7 @@ def _start(cx: Connection, repository: Repository, principals: Principals) -> St
 
 def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
     """Return what the page tells of each hit, from the same read of the database that vouched for the hits."""
-    stored = objects.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
+    stored = inventory.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
     names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
     hits = []
     for hit in page.hits:
@@ -386,8 +387,15 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
 
 def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[str, str]:
     """Return, by id, the names of these folders, but only of those that the caller may browse."""
-    seen = folders.find(cx, view, ids=ids) if ids else set()
-    return {one.id: one.name for one in objects.rows(cx, view.repository.id, sorted(seen)).values()} if seen else {}
+    if not ids:
+        return {}
+    caller, types = view.principals, view.catalogue.with_subtypes(["folder"])
+    permitted = acls.permissions_by_acl(cx, view.repository.id, caller, Permission.BROWSE)
+    return {
+        one.id: one.name
+        for one in inventory.rows(cx, view.repository.id, sorted(ids)).values()
+        if one.type in types and (caller.administrator or caller.is_(one.owner_key) or one.acl_id in permitted)
+    }
 
 
 def _offered(options: RepositoryOptions) -> list[Choice]:

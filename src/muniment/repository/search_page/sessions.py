@@ -55,7 +55,7 @@ async def sign_in(
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
     guarded = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
     if repository_name:
-        guarded = await context.transactions.read(repositories.named, [repository_name]) + guarded
+        guarded = await context.transactions.read(repositories.by_names, [repository_name]) + guarded
     likely, unlikely = dict[str, Repository](), dict[str, Repository]()
     for repository in guarded:
         guard = repository.resource_id
@@ -79,13 +79,13 @@ async def sign_in(
     raise next(iter(refused), None) or trouble or NotSignedIn("There is no repository to search yet.")
 
 
-async def sealed(context: RepositoryContext, session: PageSession) -> str:
+async def seal(context: RepositoryContext, session: PageSession) -> str:
     """Write a sign-in for its cookie."""
     seal = await context.transactions.read(keys.seal)
     return seal.seal(msgspec.json.encode(session), _SESSION)
 
 
-async def opened(request: Request, context: RepositoryContext) -> PageSession:
+async def read(request: Request, context: RepositoryContext) -> PageSession:
     """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
     text = frame.session_cookie(request)
     if text:

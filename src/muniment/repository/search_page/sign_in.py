@@ -1,5 +1,5 @@
-"""Signing in to search, and out again. The server sends a form, and with the name and password from it gets tokens of
-the directory."""
+"""Signing in to search, and out again. The server sends a form, and gets tokens of the directory with the name and
+password of this form."""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
     except NotSignedIn:
         return await _shown(request, context, to, sentence=REFUSED, name=name[:_LONGEST])
     response = frame.redirect(request, to)
-    frame.set_session_cookie(response, request, await sessions.sealed(context, session))
+    frame.set_session_cookie(response, request, await sessions.seal(context, session))
     frame.remove_form_cookies(response, request)
     return response
 
@@ -55,7 +55,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
 async def sign_out(request: Request, context: RepositoryContext) -> Response:
     """POST /search/sign-out: end the tokens, and take the cookie away."""
     form = await bodies.form(request)
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     await check_mark(request, context, form)
     event = events.begin(request.scope, "sign-out", how="search page")
     event.who = session.account
@@ -66,7 +66,7 @@ async def sign_out(request: Request, context: RepositoryContext) -> Response:
 
 
 async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
-    """Check that a form of somebody who is signed in is ours. Raises Forged."""
+    """Check that a form comes from a page that we made for this signed-in person. Raises Forged."""
     seal = await context.transactions.read(keys.seal)
     frame.check_form(request, seal, form.get("csrf", ""), [frame.session_cookie(request)])
 

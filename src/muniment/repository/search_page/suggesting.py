@@ -20,13 +20,13 @@ _MOST = 8
 async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search/suggestions: completions of what has been typed, as JSON for the script of the page."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.opened(request, context)
+    session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
+    def answer(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
         typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals)
         return suggestions.document_of(suggest(typist, asked.words or "", _MOST))
 
-    document = await caller.search(context.indexes(caller.repository), answered)
+    document = await caller.search(context.indexes(caller.repository), answer)
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     return Response(msgspec.json.encode(document), headers=headers)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -157,3 +158,17 @@ def test_the_slot_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     process.stdout.close()
     assert waiting.result(30) is False
     gate.close()
+
+
+def test_a_new_password_is_hashed_in_a_slot_and_only_two_threads_wait_for_one(tmp_path: Path) -> None:
+    gate = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
+    assert gate.check(gate.hash_new("né"), "ne\u0301", ASKER, 0).result(60)
+    with ThreadPoolExecutor(3) as threads:
+        with gate._slots.hold():
+            waiting = [threads.submit(gate.hash_new, "a") for _ in range(3)]
+            until(lambda: sum(each.done() for each in waiting) == 1, "the third thread waits, too")
+        refused = [each for each in waiting if each.exception(60) is not None]
+    assert [type(each.exception()) for each in refused] == [Overloaded]
+    gate.close()
+    with pytest.raises(Overloaded):
+        gate.hash_new("a")

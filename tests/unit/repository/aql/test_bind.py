@@ -38,7 +38,7 @@ class Catalogue:
             raise UnknownType("?")
         return set(names).union(*(below[name] for name in names))
 
-    def property(self, name: str) -> Definition:
+    def searchable(self, name: str) -> Definition:
         kinds: dict[str, Kind] = {"title": "string", "size": "integer", "weight": "double", "draft": "boolean"}
         kinds |= {"made": "date", "place": "id"}
         if name not in kinds:

@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from muniment.repository.change_log import changes
 from muniment.repository.content.contract import PIECE
-from muniment.repository.content.files import FileWriter
+from muniment.repository.content.files import FileStore, FileWriter
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
@@ -215,7 +215,7 @@ def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, b
         (parts((META, b'{"properties": {"object_name": "x", "r_modifier": "me"}}'), (BINARY, b"x" * 9)), FORM, 400),
         (parts((META, b'{"properties": {"object_name": "\\ud800"}}'), (BINARY, b"x" * 9)), FORM, 400),
         (parts((META, b'{"properties": {"object_name": "x", "r_object_type": "cabinet"}}'), (BINARY, b"x")), FORM, 400),
-        (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x"), (BINARY, b"y")), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x"}}'), *[(BINARY, b"x")] * 3), FORM, 400),
         (parts((META, b" " * 10_001), (BINARY, b"x" * 9)), FORM, 413),
         (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 2_000_001)), FORM, 413),
         (parts((META, b"{}"), (BINARY + "Content-Transfer-Encoding: base64\r\n", b"eA==")), FORM, 415),
@@ -223,7 +223,7 @@ def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, b
         (b"", FORM, 400),
         (b"", "multipart/form-data", 400),
         (b"x", "multipart/form-data; boundary=" + "b" * 80, 400),
-        (b"x", "multipart/related; boundary=cut", 415),
+        (b"x", "multipart/alternative; boundary=cut", 415),
     ],
 )
 def test_a_bad_body_leaves_nothing(site: Site, body: bytes, kind: str, status: int) -> None:
@@ -235,10 +235,43 @@ def test_a_bad_body_leaves_nothing(site: Site, body: bytes, kind: str, status: i
         assert changes.latest(cx, site.shelf.repository.id) == changes.START
 
 
-def test_a_caller_who_goes_away_leaves_nothing(site: Site) -> None:
-    body = parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 600_000))
+SEVERAL = parts(
+    (META, b'{"properties": {"object_name": "x"}}'),
+    (BINARY, b"first content"),
+    (BINARY, b"second content"),
+    (BINARY, b"x" * 600_000),
+)
+IN_PARTS = parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 600_000))
+RAW = b"x" * 600_000
+OCTETS = "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/objects", IN_PARTS, FORM),
+        ("/objects?content-count=3", SEVERAL, FORM),
+        ("/objects?object-name=x", RAW, OCTETS),
+        ("/objects/{id}/contents", RAW, OCTETS),
+        ("/objects/{id}/contents?page=1", RAW, OCTETS),
+        ("/objects/{id}/contents?format=pdf&primary=false", RAW, OCTETS),
+        ("/objects/{id}/contents/content", RAW, OCTETS),
+        ("/objects/{id}/versions?version-policy=next-minor", RAW, OCTETS),
+        ("/objects/{id}/versions?version-policy=next-major&retain-lock=true", IN_PARTS, FORM),
+        ("/objects/{id}/versions?version-policy=branch-version&content-count=3&all-primary=true", SEVERAL, FORM),
+        ("/batches", b'{"operations": [' + b" " * 600_000, "application/json"),
+    ],
+)
+def test_a_caller_who_goes_away_leaves_nothing(site: Site, path: str, body: bytes, kind: str) -> None:
+    made = site("POST", "/objects?object-name=a.txt", b"words", Content_Type="text/plain").json()["properties"]
+    path = path.replace("{id}", made["r_object_id"])
+    assert site("PUT", f"/objects/{made['r_object_id']}/lock").status_code == 200
+    files, before = site.shelf.files(), site("GET", f"/objects/{made['r_object_id']}").content
+    with site.shelf.database.read() as cx:
+        position = changes.latest(cx, site.shelf.repository.id)
     messages: list[Message] = [
-        {"type": "http.request", "body": body[:400_000], "more_body": True},
+        {"type": "http.request", "body": body[:300_000], "more_body": True},
+        {"type": "http.request", "body": body[300_000:500_000], "more_body": True},
         {"type": "http.disconnect"},
     ]
     waiting = iter(messages)
@@ -252,15 +285,35 @@ def test_a_caller_who_goes_away_leaves_nothing(site: Site) -> None:
     scope = {
         "type": "http",
         "method": "POST",
-        "path": f"{site.repository_path}/objects",
+        "path": f"{site.repository_path}{path.partition('?')[0]}",
         "raw_path": b"",
-        "query_string": b"",
+        "query_string": path.partition("?")[2].encode(),
         "root_path": "",
         "scheme": "https",
         "server": ("muniment.test", 443),
-        "headers": [(b"authorization", b"Bearer marta"), (b"content-type", FORM.encode())],
+        "headers": [(b"authorization", b"Bearer marta"), (b"content-type", kind.encode())],
     }
     asyncio.run(site.application(scope, receive, send))
+    assert next(waiting, None) is None, "the caller was let in, and left in the middle"
+    assert site.shelf.files() == files
+    assert site.half.uploads.count() == 0
+    assert site("GET", f"/objects/{made['r_object_id']}").content == before
+    with site.shelf.database.read() as cx:
+        assert changes.latest(cx, site.shelf.repository.id) == position
+
+
+def test_contents_that_are_given_up_are_removed_outside_the_event_loop(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops, remove = list[bool](), FileStore.remove
+
+    def observed(store: FileStore, key: str) -> bool:
+        loops.append(asyncio._get_running_loop() is not None)
+        return remove(store, key)
+
+    monkeypatch.setattr(FileStore, "remove", observed)
+    assert site("POST", "/objects", SEVERAL[:-9], Content_Type=FORM).status_code == 400
+    assert loops == [False, False]
     assert site.shelf.files() == []
 
 
@@ -366,7 +419,8 @@ def test_damage_at_the_end_cuts_the_answer_short(site: Site) -> None:
     site.shelf.files()[0].write_bytes(b"0" * (3 * PIECE - 1) + b"X")
     damaged = site("GET", f"/objects/{object_id}/content-media")
     assert damaged.headers["content-length"] == str(3 * PIECE)
-    assert damaged.content == b"0" * (2 * PIECE), "never whole"
+    assert PIECE <= len(damaged.content) < 3 * PIECE, "never whole"
+    assert b"X" not in damaged.content
 
 
 def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:
@@ -555,7 +609,7 @@ def test_folders_list_what_is_in_them_page_by_page(site: Site) -> None:
     assert folder.json()["name"] == "folder"
     for name in "abcde":
         made = site("POST", f"/folders/{cabinet}/documents", {"properties": {"object_name": name}})
-        assert made.json()["properties"]["i_folder_id"] == cabinet
+        assert made.json()["properties"]["i_folder_id"] == [cabinet]
     path: str | None = f"/folders/{cabinet}/documents?items-per-page=2&include-total=true"
     titles: list[list[str]] = []
     while path:
@@ -662,7 +716,8 @@ def test_types_are_shown_with_their_properties(site: Site) -> None:
         types_file.load(cx, site.shelf.repository.id, toml, site.shelf.now)
     shown = site("GET", "/types/invoice").json()
     assert shown["parent"] == "document"
-    assert {"name": "amount", "type": "double", "repeating": False, "writable": True} in shown["properties"]
+    (amount,) = [each for each in shown["properties"] if each["name"] == "amount"]
+    assert (amount["type"], amount["repeating"], amount["writable"]) == ("double", False, True)
     assert [entry["title"] for entry in site("GET", "/types?object-type=document").json()["entries"]] == [
         "document",
         "invoice",

@@ -145,9 +145,8 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(extractor, "_RENEW_AFTER", 0)
-    monkeypatch.setattr(process, "_GRACE", 1000)
+    monkeypatch.setattr(process, "_GRACE", 1000)  # longer than a test may take
     ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now)
-    started = time.monotonic()
     reading = threading.Thread(target=drain, args=(repository_db, store, now))
     reading.start()
     until(lambda: leased(repository_db, ids[0]), "nobody reads the file")
@@ -155,7 +154,6 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     with repository_db.begin() as cx:
         queue.enqueue(cx, repository_id, queue.File(ids[0], 0, "marta@staff", "words", "", "words"), now)
     reading.join()
-    assert time.monotonic() - started < 100, "it waits until the file has to be read"
     with repository_db.read() as cx:
         assert queue.text_of(cx, ids) == {ids[0]: "words"}
 

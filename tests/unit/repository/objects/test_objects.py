@@ -13,7 +13,7 @@ from muniment.repository.change_log.changes import START
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import creation, lists, object_ids, objects, types_file
+from muniment.repository.objects import assigned_acls, creation, inventory, lists, object_ids, objects, types_file
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -145,7 +145,7 @@ def test_an_object_of_another_repository_is_unknown(shelf: Shelf) -> None:
         other = repositories.add(cx, "other", "r", "", shelf.now)
         with pytest.raises(UnknownObject):
             objects.read(cx, other, stored.id, ADMIN)
-        assert objects.rows(cx, other.id, [stored.id]) == {}
+        assert inventory.rows(cx, other.id, [stored.id]) == {}
 
 
 def test_each_verb_needs_its_permission(shelf: Shelf) -> None:
@@ -213,9 +213,10 @@ def test_an_object_needs_a_name_and_a_type(shelf: Shelf) -> None:
 
 def test_a_client_may_send_back_what_it_read(shelf: Shelf) -> None:
     stored = shelf.create({"object_name": "x", "title": "t"})
-    read = objects.values(stored, shelf.catalogue(), "private")
+    read = inventory.values(stored, shelf.catalogue(), "private")
     given: dict[str, Given] = {
-        name: [*found] if name in ("keywords", "authors") else found[0] for name, found in read.items()
+        name: [*found] if name in ("keywords", "authors", "r_version_label") else found[0]
+        for name, found in read.items()
     }
     given |= {"r_index_status": "empty", "r_modify_date": "2026-11-21T12:00:00.000+00:00"}
     given["r_creation_date"] = given["r_modify_date"]
@@ -251,10 +252,10 @@ def test_the_acl_is_the_owners_to_assign_even_when_he_may_only_read(shelf: Shelf
     with pytest.raises(NotWritable):
         shelf.change(stored.id, {"acl_name": "public"}, JON)
     with pytest.raises(NotPermitted), shelf.database.begin() as cx:
-        objects.assign_acl(cx, shelf.repository, JON, stored.id, "public", shelf.now)
+        assigned_acls.assign(cx, shelf.repository, JON, stored.id, "public", shelf.now)
     shelf.change(stored.id, {"acl_name": "public"})
     with shelf.database.begin() as cx:
-        objects.assign_acl(cx, shelf.repository, MARTA, stored.id, "private", shelf.now)
+        assigned_acls.assign(cx, shelf.repository, MARTA, stored.id, "private", shelf.now)
     assert noted(shelf) == [(stored.id, "created"), (stored.id, "acl"), (stored.id, "acl")]
     with pytest.raises(UnknownObject):
         shelf.read(stored.id, JON)
@@ -286,10 +287,8 @@ def test_content_comes_with_its_text_to_extract(shelf: Shelf) -> None:
         job = queue.take(cx, shelf.now)
         assert job is not None
         assert (job.object_id, job.content_key, job.media_type) == (stored.id, kept.key, "text/plain")
-        changed, former = objects.replace_content(
-            cx, shelf.repository, MARTA, stored.id, second, "text/html", shelf.now
-        )
-        assert former == kept
+        changed = objects.replace_content(cx, shelf.repository, MARTA, stored.id, second, "text/html", shelf.now)
+        assert changed.freed == (kept.key,)
         assert not queue.finish(cx, job, "first", shelf.now)
         again = queue.take(cx, shelf.now)
         assert again is not None
@@ -391,10 +390,10 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
     found: list[str] = []
     after = 0
     with shelf.database.read() as cx:
-        while batch := objects.every(cx, shelf.repository.id, after, 2):
+        while batch := inventory.every(cx, shelf.repository.id, after, 2):
             found += [stored.id for stored in batch]
             after = batch[-1].seq
-        assert objects.rows(cx, shelf.repository.id, [*made, "0900000000000000"]).keys() == set(made)
+        assert inventory.rows(cx, shelf.repository.id, [*made, "0900000000000000"]).keys() == set(made)
     assert found == made
 
 
@@ -402,7 +401,7 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
 def test_objects_and_texts_are_looked_up_however_many_there_are(shelf: Shelf) -> None:
     kept = shelf.store.put([b"12345"])
     ids = [shelf.create({"object_name": "x"}, content=kept).id, *(f"{number:016x}" for number in range(24))]
-    plans = steps(shelf.database, lambda cx: (objects.rows(cx, shelf.repository.id, ids), queue.text_of(cx, ids)))
+    plans = steps(shelf.database, lambda cx: (inventory.rows(cx, shelf.repository.id, ids), queue.text_of(cx, ids)))
     assert [step.partition("(")[2] for _, looked_up in plans for step in looked_up] == ["id=?)", "object_id=?)"]
 
 
@@ -421,7 +420,7 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
         made = creation.create_all(cx, shelf.view(MARTA), wanted, alone.created)
     before = len(noted(shelf)) - len(made)
     with shelf.database.read() as cx:
-        kept = objects.rows(cx, shelf.repository.id, [each.id for each in made])
+        kept = inventory.rows(cx, shelf.repository.id, [each.id for each in made])
         assert {each.id: msgspec.structs.replace(each, position=None) for each in made} == kept
         assert queue.text_of(cx, list(kept)) == {made[1].id: "one"}
         states = [queue.status(cx, each.id) for each in made]
@@ -454,7 +453,7 @@ def test_of_many_none_is_made_when_one_may_not_be(shelf: Shelf) -> None:
 def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
     kept = shelf.store.put([b"12345"])
     stored = shelf.create({"object_name": "x", "title": "t", "a_content_type": "text/plain"}, content=kept)
-    assert objects.values(stored, shelf.catalogue(), "private") == {
+    assert inventory.values(stored, shelf.catalogue(), "private") == {
         "object_name": ["x"],
         "title": ["t"],
         "a_content_type": ["text/plain"],
@@ -467,4 +466,7 @@ def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
         "r_modify_date": [shelf.now],
         "r_modifier": ["Marta@demo"],
         "r_full_content_size": [5],
+        "r_version_label": ["1.0", "CURRENT"],
+        "i_chronicle_id": [stored.id],
+        "i_latest_flag": [True],
     }

@@ -17,7 +17,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import removal, repositories
 from muniment.repository.endpoints import routes
-from muniment.repository.objects import creation, objects, usage
+from muniment.repository.objects import creation, inventory, objects, stored_contents, usage
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.objects.view import RepositoryView
@@ -55,7 +55,7 @@ def counted(shelf: Shelf) -> dict[str, Amount]:
     """What was counted, which must be what there is."""
     with shelf.database.read() as cx:
         found = usage.every(cx)
-        assert found == objects.amounts_by_owner(cx)
+        assert found == inventory.amounts_by_owner(cx)
     return found
 
 
@@ -94,7 +94,7 @@ def test_what_goes_with_a_repository_is_each_owner_s_no_more(shelf: Shelf) -> No
 
 def test_the_contents_of_all_repositories_are_counted_in_one_row(shelf: Shelf) -> None:
     with shelf.database.read() as cx:
-        assert objects.contents(cx) == Amount(0, 0)
+        assert stored_contents.amount(cx) == Amount(0, 0)
     make(shelf, MARTA, StorageQuota(), 40, 0)
     with shelf.database.begin() as cx:
         without = NewObject("document", {"object_name": "no content"}, None, None)
@@ -104,7 +104,7 @@ def test_the_contents_of_all_repositories_are_counted_in_one_row(shelf: Shelf) -
         there = NewObject("document", {"object_name": "there"}, None, shelf.content("xx"))
         creation.create_all(cx, RepositoryView.read(cx, other, MARTA), [there], shelf.now, StorageQuota())
     with cost(shelf.database) as spent, shelf.database.read() as cx:
-        assert objects.contents(cx) == Amount(3, 42)
+        assert stored_contents.amount(cx) == Amount(3, 42)
     assert spent.rows == 1
 
 
@@ -179,9 +179,8 @@ def test_a_migration_counts_what_is_there(fresh: Fresh, now: Instant) -> None:
             _insert(cx, number, owner, size)
     schema.migrate(database, "repository")
     with database.read() as cx:
-        assert (
-            usage.every(cx) == objects.amounts_by_owner(cx) == {"boris@demo": Amount(1, 0), "marta@demo": Amount(2, 12)}
-        )
+        expected = {"boris@demo": Amount(1, 0), "marta@demo": Amount(2, 12)}
+        assert usage.every(cx) == inventory.amounts_by_owner(cx) == expected
     database.close()
 
 

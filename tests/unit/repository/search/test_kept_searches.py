@@ -221,7 +221,7 @@ def test_one_run_of_the_chores_leaves_nothing_expired(
         largest = max(largest, cursor.rowcount if statement.startswith("DELETE FROM links") else 0)
 
     sa.event.listen(repository_db.engine, "after_cursor_execute", note)
-    agent._chores(repository_db, FolderEngine(tmp_path), None, lambda: now + HOUR * SECOND)
+    agent._chores(repository_db, FolderEngine(tmp_path), lambda: now + HOUR * SECOND)
     sa.event.remove(repository_db.engine, "after_cursor_execute", note)
     with repository_db.read() as cx:
         assert cx.execute(sa.text("SELECT digest FROM links")).scalars().all() == [bytes.fromhex(living)]

@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column. Of the grants that there are, nobody has counted the tokens yet."""
+    """Add the column. Nobody has counted the tokens of the existing grants yet."""
     op.add_column("grants", sa.Column("live_bound", sa.Integer))

@@ -17,6 +17,7 @@ from muniment.repository.aql import patterns
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Term, Value
 from muniment.repository.index.tantivy import languages, variants
+from muniment.repository.index.tantivy.compounds import Compounds
 from muniment.repository.index.tantivy.languages import LANGUAGES, MARKS
 from muniment.repository.index.text import normal
 
@@ -73,7 +74,8 @@ class Analyser:
     ``language`` is one of ``LANGUAGES``, and so are ``others``, the further languages of texts. A method that takes the
     language of a text takes one of ``others``, or an empty string for the analyser's own language. ``stop_words`` are
     further stop words, besides those of the language. Without ``varied``, stems have neither bigrams nor variants, as
-    in indexes of earlier formats. Raises ValueError for an unknown language.
+    in indexes of earlier formats. ``compounds`` take apart the compounds of some languages. Raises ValueError for an
+    unknown language.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Analyser:
         *,
         varied: bool = True,
         others: Collection[str] = (),
+        compounds: Mapping[str, Compounds] = {},
     ) -> None:
         for each in (language, *others):
             if each not in LANGUAGES:
@@ -90,6 +93,7 @@ class Analyser:
         self.language = language
         self.others = tuple(sorted(set(others) - {language}))
         self._stems_of = {each: _stemming(each) for each in self.others}
+        self._parts_of = {"" if each == language else each: one.parts for each, one in compounds.items()}
         self.varied = varied
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _stemming(language)
@@ -108,7 +112,7 @@ class Analyser:
 
         If that is none of this analyser's languages, or there is only one, return this analyser.
         """
-        language = languages.named(locale) if locale and self.others else ""
+        language = languages.by_name(locale) if locale and self.others else ""
         if language not in (self.language, *self.others):
             return self
         if language not in self._asking:
@@ -144,7 +148,9 @@ class Analyser:
         if not self.varied:
             return [text]
         text = variants.bigrams(text)
-        return [self._in_stems(each, language) for each in (text, *variants.variants(text))]
+        return [
+            self._in_stems(each, language) for each in (text, *variants.variants(text, self._parts_of.get(language)))
+        ]
 
     def ways(self, text: str) -> list[Way]:
         """List the ways in which an index finds a term. Any of them is enough; a text without a word has none.
@@ -161,11 +167,18 @@ class Analyser:
             return [as_written]
         with_bigrams = self._bigrams(text)
         ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
-        for variant in variants.of_words(with_bigrams) if self.varied else ():
+        for variant in self._variants_of_words(with_bigrams) if self.varied else ():
             exact = self.exact(variant)
             if exact:
                 ways += self._in_each_language(variant, exact[0][1])
         return [*ways, as_written] if self._asked else ways
+
+    def _variants_of_words(self, text: str) -> list[str]:
+        """List the variants of a query's words: those in its language if that is known, else in each language."""
+        asked = "" if self._asked == self.language else self._asked
+        languages = [asked] if self._asked else ["", *self.others]
+        each = dict.fromkeys(self._parts_of.get(language) for language in languages)
+        return list(dict.fromkeys(variant for parts in each for variant in variants.of_words(text, parts)))
 
     def _in_each_language(self, text: str, beginning: str, has_bigrams: bool = False) -> list[Way]:
         if not self.others:
@@ -202,7 +215,7 @@ class Analyser:
         return list(enumerate(words))
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if all are stop words; of several forms of a word, the first."""
+        """Return the first form of each word that is no stop word, or of each word if all are stop words."""
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
         for word in self.without_stop_words(words):
             forms.setdefault((word.fuzzy, *(stem for _, stem in self.stem(word.text))), word)
@@ -243,7 +256,7 @@ class Analyser:
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
-        """Split a ``normal`` text into words, or into stems, with their characters; ``most``: the first ones."""
+        """Split a ``normal`` text into spans of words, or of stems; with ``most``, only so many from the beginning."""
         if not (stemmed and self.varied and (language or variants.has_bigrams(text))):
             words = self.stems if stemmed else self.exact_words
             return [
@@ -276,7 +289,7 @@ class Analyser:
             return spans
         place = spans[-1].place + 2 if spans else 0
         with_bigrams = variants.bigrams_with_places(text)
-        for variant in variants.variants_with_places(with_bigrams.text):
+        for variant in variants.variants_with_places(with_bigrams.text, self._parts_of.get(language)):
             for piece in variant:
                 start, end = with_bigrams.starts[piece.start], with_bigrams.ends[piece.end - 1]
                 stems = self._stem(self._in_stems(piece.text, language))

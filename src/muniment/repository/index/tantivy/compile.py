@@ -3,7 +3,7 @@
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
 queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
 other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match it, the engine
-refuses the query and leaves no word out.
+refuses the query. It never leaves words out.
 """
 
 import itertools
@@ -47,10 +47,10 @@ from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs
 from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
-_NEIGHBOURS, _SLOP = 0.12, 2
+_NEIGHBOURS, _SLOP = 0.25, 2
 """What two words that stand near each other add: a part of their score as a phrase; and how near they must be."""
 
-_AS_WRITTEN = 0.1
+_AS_WRITTEN = 0.3
 """What a word adds that stands in the object exactly as in the query: a part of its score."""
 
 _MOST_RANKED = 8
@@ -92,7 +92,7 @@ class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for its caller.
 
     ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. They depend on
-    the schema alone.
+    the schema alone. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(
@@ -103,8 +103,11 @@ class Compiler:
         analyser: Analyser,
         permissions: "PermissionMemory",
         rarity: Rarity | None = None,
+        *,
+        has_former: bool = False,
     ) -> None:
         self._schema = schema
+        self._has_former = has_former
         self._searched_fields = {
             readable: fields.searched_fields(number, readable=readable) for readable in (True, False)
         }
@@ -130,7 +133,7 @@ class Compiler:
         return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
-        """Make two queries: for objects that match anywhere, and that match in the metadata. Raises as ``compile``."""
+        """Make queries for objects that match anywhere, and for those that match in metadata. Raises as ``compile``."""
         type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def query_of(readable: bool) -> Query:
@@ -173,7 +176,7 @@ class Compiler:
         return all_of([silent(query), silent(Query.range_query(self._schema, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
-        """Make a query that gives each object found by ``visible`` the same score. It may also find other objects."""
+        """Make a query that scores objects as the query of the method ``visible`` does. It may find further objects."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
@@ -252,7 +255,8 @@ class Compiler:
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:
             hidden_query = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
-            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)])
+            every_query = [(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)]
+            return Query.boolean_query([*every_query, *self._not_former(visible)])
         permitted_query = self._permissions.answer(
             (acls, visible.owner), lambda: any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
         )
@@ -270,10 +274,16 @@ class Compiler:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
             permitted_query = any_of([Query.boolean_query(clauses), newly_permitted])
+        exclusions = self._not_former(visible)
         if visible.hidden:
-            hidden_query = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
-            permitted_query = Query.boolean_query([(Occur.Must, permitted_query), hidden_query])
-        return permitted_query
+            exclusions.append((Occur.MustNot, self._terms(fields.KEY, visible.hidden)))
+        return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
+
+    def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
+        """Make the clause that leaves out former versions, unless the search asks for all or there are none."""
+        if visible.all_versions or not self._has_former:
+            return []
+        return [(Occur.MustNot, self._term(fields.FORMER, fields.IS_FORMER))]
 
     def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
@@ -379,10 +389,10 @@ class Compiler:
             case (str(word),):
                 return self._word(field, word)
             case (str(beginning), Gap.RUN):
-                found = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+                unranked = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
             case _:
-                found = Query.regex_query(self._schema, field, self._allowance.spend(regexes.of_pattern(pattern)))
-        return found if self._rarity is None else self._rarity.by_forms(field, pattern, found)
+                unranked = Query.regex_query(self._schema, field, self._allowance.spend(regexes.of_pattern(pattern)))
+        return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the queries for words that differ in one letter from a single word; none for several words."""

@@ -11,8 +11,9 @@ import tantivy
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import OtherFormat, Snapshot
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import failures, fields, languages
+from muniment.repository.index.tantivy import compounds, failures, fields, languages
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.compounds import Compounds
 from muniment.repository.index.tantivy.snapshot import SnapshotMemory, TantivySnapshot
 from muniment.repository.refusals import IndexUnavailable
 
@@ -21,11 +22,21 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The format and the languages of an index, by which a search reads it. ``others`` are its further languages."""
+    """The format and the languages of an index, by which a search reads it. ``others`` are its further languages.
+
+    ``compounds`` is the number of the rules by which compounds are taken apart, 0 if they are not. The learned parts
+    lie beside the index.
+    """
 
     format: int
     language: str
     others: tuple[str, ...] = ()
+    compounds: int = 0
+
+    @property
+    def languages(self) -> str:
+        """The languages, as a sentence names them."""
+        return " and ".join((self.language, *self.others))
 
 
 class TantivyIndex:
@@ -82,7 +93,13 @@ class TantivyIndex:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
         self._format = about.format
         varied = about.format >= fields.VARIED
-        self._analyser = Analyser(about.language, self._stop_words, varied=varied, others=about.others)
+        self._analyser = Analyser(
+            about.language,
+            self._stop_words,
+            varied=varied,
+            others=about.others,
+            compounds=_read_compounds(self._folder, about),
+        )
         return _open_folder(self._folder, self._analyser)
 
 
@@ -95,19 +112,22 @@ class TantivyWriter:
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:
         self._folder = folder
-        self._analyser = Analyser(language, others=others)
-        if self._analyser.others:
+        others = Analyser(language, others=others).others
+        if others:
             languages.check_detector()
+        wanted = _About(fields.FORMAT, language, others, compounds.rules((language, *others)))
         self._schema = fields.schema()
         with failures.as_refusals("the index could not be opened for writing"):
-            _prepare(folder, self._schema, _About(fields.FORMAT, language, self._analyser.others))
+            _prepare(folder, self._schema, wanted)
             # The writer does not keep the index open: its files would stay open after merges have replaced them.
             about = _read_about(folder, {fields.FORMAT})
-            if (about.language, about.others) != (language, self._analyser.others):
-                was, now = (
-                    " and ".join(each) for each in ((about.language, *about.others), (language, *self._analyser.others))
+            if (about.language, about.others) != (language, others):
+                raise OtherFormat(
+                    f"The repository's index is in {about.languages}, and its texts are in {wanted.languages} now."
                 )
-                raise OtherFormat(f"The repository's index is in {was}, and its texts are in {now} now.")
+            if about.compounds < wanted.compounds:
+                raise OtherFormat("The repository's index does not take compound words apart as this release does.")
+            self._analyser = Analyser(language, others=others, compounds=_read_compounds(folder, about))
             index = _open_folder(folder, self._analyser)
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
@@ -184,8 +204,26 @@ def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (folder / "meta.json").exists():
         return
+    for language in _compound_languages(about):
+        compounds.learn(language).write(_compounds_file(folder, language))
     (folder / _ABOUT).write_bytes(msgspec.json.encode(about))
     tantivy.Index(schema, str(folder))
+
+
+def _read_compounds(folder: Path, about: _About) -> dict[str, Compounds]:
+    """Read how an index takes compounds apart. Raises IndexUnavailable."""
+    try:
+        return {language: Compounds.read(_compounds_file(folder, language)) for language in _compound_languages(about)}
+    except (FileNotFoundError, msgspec.DecodeError) as error:
+        raise IndexUnavailable("The repository's index is incomplete: run 'muniment index rebuild'.") from error
+
+
+def _compound_languages(about: _About) -> list[str]:
+    return [each for each in (about.language, *about.others) if about.compounds and each in compounds.CODES]
+
+
+def _compounds_file(folder: Path, language: str) -> Path:
+    return folder / f"compounds-{language}.json"
 
 
 def _mark(path: Path) -> tuple[int, int]:

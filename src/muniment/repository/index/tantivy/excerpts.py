@@ -62,7 +62,7 @@ class Finder:
         return cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return where an excerpt holds any of the leaves: each match's first character, and the one behind it.
+        """Return where an excerpt holds any of the leaves: each match's first character, and the one after it.
 
         The excerpt is looked at in every language of the analyser.
         """

@@ -1,4 +1,5 @@
-"""How does one snapshot count the hits of a search by the values of their properties? Exactly: each hit once a value.
+"""How does one snapshot count the hits of a search by the values of their properties? Exactly: each value counts each
+hit once.
 
 The engine counts a hit once in each bucket, however many of its values fall into the bucket. A terms aggregation counts
 wrongly over several segments unless each segment reports every term; so a facet with more values than a segment reports

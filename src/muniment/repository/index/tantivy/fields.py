@@ -30,12 +30,13 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 6
+FORMAT = 7
 """The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
 
-READABLE = frozenset({1, 2, 3, 4, 5, FORMAT})
+READABLE = frozenset({1, 2, 3, 4, 5, 6, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
+Formats before 7 know no versions.
 Formats before 6 know no embeddings.
 Formats before 5 have neither variants of words nor bigrams among the stems.
 Formats before 4 have the text in a pair of fields of its own, and a title counts as much as any metadata. Formats 1 and
@@ -55,8 +56,14 @@ VARIED = 5
 EMBEDDED = 6
 """The first format that names the embedding of each object."""
 
+VERSIONED = 7
+"""The first format that says which objects are former versions."""
+
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
+
+FORMER, IS_FORMER = "former", "1"
+"""The field of former versions, and its only value. Other objects have none."""
 
 TEXT = "text"
 """The stored text, in UTF-8. Before ``WEIGHTED``, ``content`` holds it."""
@@ -110,6 +117,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     modified: Instant = 0
     embedding: int = 0
     language: str = ""
+    former: bool = False
 
 
 class FoundBy(msgspec.Struct, frozen=True):
@@ -118,6 +126,7 @@ class FoundBy(msgspec.Struct, frozen=True):
     type: str
     acl: int
     owner: str
+    former: bool = False
 
 
 class ReadRight(msgspec.Struct, frozen=True):
@@ -150,6 +159,8 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
     builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # last, so that formats 1 to 3 have equal fields
     if number >= EMBEDDED:
         builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
+    if number >= VERSIONED:
+        builder.add_text_field(FORMER, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
 
@@ -182,6 +193,8 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     engine_document.add_text(TYPE, document.type)
     engine_document.add_text(ACL, str(document.acl))
     engine_document.add_text(OWNER, document.owner)
+    if document.former:
+        engine_document.add_text(FORMER, IS_FORMER)
     engine_document.add_json(PROPERTIES, _by_kind(document.values))
     metadata = list(_weighted_texts(document))
     metadata_language = analyser.language_of_metadata(document.values)
@@ -233,6 +246,7 @@ def source(document: Document, language: str = "") -> bytes:
             document.modified,
             document.embedding,
             language,
+            document.former,
         )
     )
 
@@ -300,6 +314,7 @@ def read_document(stored: tantivy.Document) -> Document:
         read_text(stored),
         source.ids,
         source.embedding,
+        source.former,
     )
 
 
@@ -315,7 +330,7 @@ def sortable(value: float) -> int:
 
 
 def double(encoded: int) -> float:
-    """Turn an integer that ``sortable`` returned back into the double."""
+    """Return the double of which ``sortable`` made this integer."""
     value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
     return value if encoded >= 0 else -value
 

@@ -61,7 +61,7 @@ class DetectorMissing(IndexUnavailable):
     """Languages cannot be detected. The message says what to install."""
 
 
-def named(text: str) -> str:
+def by_name(text: str) -> str:
     """Return the language that a code of RFC 5646, a locale or an English name stands for; empty if there is none."""
     code = text.strip().casefold()
     return _NAMES.get(code) or CODES.get(code.replace("_", "-").partition("-")[0], "")
@@ -69,7 +69,7 @@ def named(text: str) -> str:
 
 def of_property(values: Mapping[str, Sequence[Value]]) -> str:
     """Return the language that the properties of an object name; empty if they name none."""
-    return next((named(value) for value in values.get(PROPERTY, ()) if isinstance(value, str)), "")
+    return next((by_name(value) for value in values.get(PROPERTY, ()) if isinstance(value, str)), "")
 
 
 def check_detector() -> None:

@@ -6,7 +6,7 @@ engine keeps only the buckets of the page.
 
 import itertools
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 import tantivy
@@ -31,7 +31,7 @@ _SORTED = 255
 """From this length on, two texts may differ only in characters that do not count."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
-"""How far apart two scores may be and count as equal: this part of the score, or of this score if that is greater."""
+"""Two scores count as equal if they differ by at most this part of the score, or of the second number if it is less."""
 
 _BESIDE = 200
 """How many hits beyond a page are read at first to find all hits that score as the last hit does."""
@@ -45,7 +45,10 @@ class Ranking:
         self._schema = schema
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
-        """Return the counters of hits in this order. By score, hits of equal score across the last one are any."""
+        """Return the counters of hits in this order.
+
+        By score: if hits beyond the last one have the same score as it, any of them may take its place.
+        """
         if limit < 1:
             return []
         if order == "made":
@@ -247,8 +250,10 @@ def index_kind(kind: Kind, *, folded: bool) -> str:
             return "b"
         case "double":
             return "f"
-        case _:
+        case "integer" | "date":
             return "i"
+        case _:
+            assert_never(kind)
 
 
 def count_of(result: tantivy.SearchResult) -> int | None:

@@ -21,12 +21,12 @@ from tantivy import Occur, Query
 
 from muniment.memories import Memory
 from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.index.contract import Visible
+from muniment.repository.index.contract import Visible, WordCount
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
 
-_WORDS, _QUERY_BYTES = 1000, 250_000
-"""How many words of one caller are remembered, and how many bytes of compiled queries."""
+_WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
+"""How many words of one caller are remembered, how many bytes of compiled queries, and how many completions."""
 
 MOST_FORMS = 64
 """How many words of a pattern are scored, the commonest ones."""
@@ -40,7 +40,7 @@ _LOOKED_THROUGH = 10_000
 _OTHERS = 0.01
 """What an object scores that holds only other words of the pattern: a part of the pattern's weight."""
 
-CallerKey: TypeAlias = tuple[bool, frozenset[int], frozenset[int], str]
+CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
 """What decides what a caller may see of a snapshot: everything; or the ACLs for browsing and reading, and their key."""
 
 
@@ -55,13 +55,16 @@ class SeenCounts:
     """How many objects one caller finds by each word.
 
     A key of ``counts`` says whether the word is exact, and the word. ``forms`` holds the words of patterns; each word
-    counts as 1. ``compiled`` holds queries, weighted by these counts; its keys are queries as bytes.
+    counts as 1. ``compiled`` holds queries, weighted by these counts; its keys are queries as bytes. ``completions``
+    holds what completes the last word of a question: its keys are the query of the words before it as bytes, its
+    letters, and how many completions are wanted.
     """
 
     def __init__(self) -> None:
         self.counts: Memory[tuple[bool, str | Pattern], int] = Memory(_WORDS)
         self.forms: Memory[Pattern, Forms] = Memory(_WORDS)
         self.compiled: Memory[bytes, tuple[Query, Query]] = Memory(_QUERY_BYTES)
+        self.completions: Memory[tuple[bytes, str, int], list[WordCount]] = Memory(_COMPLETIONS)
 
 
 class Rarity:
@@ -103,14 +106,14 @@ class Rarity:
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
         return sum(self.weight(stems, exact) for stems in counted_as or [[word] for word in words]) / own
 
-    def by_forms(self, field: str, pattern: Pattern, found: Query) -> Query:
-        """Make the query that ranks what a pattern finds in a field of exact words; ``found`` finds it unranked.
+    def by_forms(self, field: str, pattern: Pattern, unranked: Query) -> Query:
+        """Make the query that ranks what a pattern finds in a field of exact words. ``unranked`` finds the same.
 
         A hit scores as its best word does, and every word has the weight of the pattern. Hits that hold none of the
         commonest words come last.
         """
         if pattern not in self._ranked:
-            return found
+            return unranked
         forms, weight = self._forms(pattern), self.weight([pattern], exact=True)
         scores = []
         for word in forms.words:
@@ -120,7 +123,7 @@ class Rarity:
         best = Query.disjunction_max_query(scores) if scores else Query.empty_query()
         if forms.complete:
             return best
-        every = Query.const_score_query(found, _OTHERS * weight)
+        every = Query.const_score_query(unranked, _OTHERS * weight)
         return Query.boolean_query([(Occur.Must, every), (Occur.Should, best)])
 
     def _forms(self, pattern: Pattern) -> Forms:
@@ -130,14 +133,14 @@ class Rarity:
             self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
         return forms
 
-    def weight(self, sought: Sequence[str | Pattern], exact: bool) -> float:
-        """Return the weight of exact words, stems or patterns that count as one: the greater, the fewer objects."""
+    def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
+        """Return the weight of exact words, stems or patterns that count as one: greater for fewer objects."""
         everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
-        return _idf(sum(self.finding(each, exact) for each in sought), everything)
+        return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
-    def finding(self, sought: str | Pattern, exact: bool) -> int:
+    def finding(self, word: str | Pattern, exact: bool) -> int:
         """Count the objects that the caller finds by a word or a pattern."""
-        return self._seen_counts.counts.answer((exact, sought), lambda: self._count(self._holding(sought, exact)))
+        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0
@@ -169,7 +172,7 @@ def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
 
 def caller_key(visible: Visible) -> CallerKey:
     """Return what decides what a caller may see, apart from changes that the snapshot has missed."""
-    return visible.everything, visible.browse_acls, visible.read_acls, visible.owner
+    return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 
 def _idf(holding: int, documents: int) -> float:

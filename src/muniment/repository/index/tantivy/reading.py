@@ -23,9 +23,10 @@ _NUMBERS = struct.Struct(">Qq")
 class Reading:
     """Reads the documents of one searcher, regardless of what any caller may see."""
 
-    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
+    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema, number: int = fields.FORMAT) -> None:
         self._searcher = searcher
         self._schema = schema
+        self._versioned = number >= fields.VERSIONED
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document, in the order of their counters."""
@@ -73,6 +74,8 @@ class Reading:
         numbers = self._searcher.fast_field_values(fields.NUMBER, addresses)
         modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+        if self._versioned:
+            stating[fields.FORMER, fields.IS_FORMER] = set()
         unreadable = set[tuple[int, int]]()
         parts = []
         for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
@@ -91,6 +94,8 @@ class Reading:
             stating[fields.TYPE, found_by.type].add(place)
             stating[fields.ACL, str(found_by.acl)].add(place)
             stating[fields.OWNER, found_by.owner].add(place)
+            if found_by.former:
+                stating[fields.FORMER, fields.IS_FORMER].add(place)
             hash_ = _hash(source, fields.read_text(stored), number, instant)
             parts.append((place, number, key, hash_))
         wrong = unreadable | self._inconsistent(query, stating, {place for place, *_ in parts})
@@ -102,7 +107,8 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Return the documents that a search for their own type, ACL or owner misses, or for another one finds."""
+        """Return the documents that a search for their own type, ACL or owner misses, or that a search for another one
+        finds. Searches for former versions are checked in the same way."""
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
             term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
@@ -136,4 +142,5 @@ def _document(stored: tantivy.Document) -> Document:
         fields.read_text(stored),
         source.ids,
         source.embedding,
+        source.former,
     )

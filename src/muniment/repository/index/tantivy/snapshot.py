@@ -94,9 +94,10 @@ class TantivySnapshot:
         self._memory = memory
         self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
         self._ranking = Ranking(searcher, schema)
-        self._reading = reading.Reading(searcher, schema)
+        self._reading = reading.Reading(searcher, schema, number)
         self._dated = number >= fields.DATED
         self._embedded = number >= fields.EMBEDDED
+        self._has_former = number >= fields.VERSIONED and searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
         self._position = fields.read_position(searcher, schema)
         self._documents = rarity.documents(searcher, schema)
 
@@ -192,12 +193,17 @@ class TantivySnapshot:
             return examining.examine(self._searcher, plain, weighing, analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
+        """List the words in a search's hits that begin with this text, the most common first. Raises as ``search``."""
         if self._format < fields.WEIGHTED:
             return []
         with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
-            return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
+            remembered = self._seen_by(compiler, search.visible).completions
+            return remembered.answer(
+                (_encoder.encode(search.query), beginning, limit),
+                lambda: self._vocabulary(compiler, search.visible).completions(query, beginning, limit),
+                limit,
+            )
 
     def correction(self, visible: Visible, word: str) -> str | None:
         """Return the likeliest correction of a word by which the caller finds nothing. Raises IndexUnavailable."""
@@ -214,7 +220,7 @@ class TantivySnapshot:
             return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
 
     def marker(self, search: Search) -> Marker:
-        """Return the function that marks a text as an excerpt of a search is marked."""
+        """Return the function that marks words of a text, as in an excerpt of the search."""
         _, plan, _ = self._compile(search)
         return plan.finder.marks
 
@@ -265,7 +271,10 @@ class TantivySnapshot:
 
     def _compiler(self, rarity: Rarity | None = None, locale: str = "") -> Compiler:
         analyser = self._analyser.asking(locale)
-        return Compiler(self._index, self._schema, self._format, analyser, self._memory.permissions, rarity)
+        return Compiler(
+            *(self._index, self._schema, self._format, analyser, self._memory.permissions, rarity),
+            has_former=self._has_former,
+        )
 
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
         return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)

@@ -1,8 +1,9 @@
 """In which other spellings is a text found? The index holds these variants beside the words as they are written.
 
 A number with separators between its thousands is found without them: 1,234, 1.234 and 1'234 as 1234. A word whose
-capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. Umlauts
-are found in their spelling without umlauts: ü as ue, å as aa. A variant stands beside the word as it is, never in its
+capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. So is a
+compound, if the language's compounds are taken apart (``compounds``): Dampfmaschine as Dampf and Maschine. Umlauts are
+found in their spelling without umlauts: ü as ue, å as aa. A variant stands beside the word as it is, never in its
 place.
 
 Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Source: docs/aql.md, "What a
@@ -11,10 +12,11 @@ word is".
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from muniment.repository.index.tantivy import compounds
 from muniment.repository.index.text import BREAK, NARROW_BLANK
 
 LONGEST = 100
@@ -47,6 +49,12 @@ _ASCII_SIGN = re.compile(
     "[A-Z0-9](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]|[.,'][0-9]{3}))"
 )
 """A character that shows that its word may have variants."""
+
+_LONG_OR_SIGN = re.compile(rf"{_LETTER}{{{compounds.SHORTEST},}}|{_SIGN.pattern}")
+"""``_SIGN``, or so many letters in a row that the word may be a compound."""
+
+CompoundParts: TypeAlias = Callable[[str], Sequence[str]]
+"""Returns the parts of a compound in their order; a word alone if it is none."""
 
 _WORD = re.compile(r"[^\W_]*")
 _AS_BLANKS = str.maketrans({BREAK: " ", NARROW_BLANK: "'"})
@@ -116,33 +124,36 @@ def bigrams_with_places(text: str) -> BigramText:
     return BigramText("".join(pieces), starts, ends)
 
 
-def variants(text: str) -> Iterator[str]:
-    """List the variants of a ``normal`` text with bigrams: those of each run of characters between blanks."""
-    for variant, _ in _variants(text):
+def variants(text: str, parts: CompoundParts | None = None) -> Iterator[str]:
+    """List the variants of a ``normal`` text with bigrams: those of each run of characters between blanks.
+
+    With ``parts``, the text is in a language whose compounds are taken apart.
+    """
+    for variant, _ in _variants(text, parts):
         yield " ".join([word.text for word in variant])
 
 
-def variants_with_places(text: str) -> Iterator[list[VariantWord]]:
+def variants_with_places(text: str, parts: CompoundParts | None = None) -> Iterator[list[VariantWord]]:
     """List the variants as ``variants`` does, and say where their words come from."""
-    for variant, at in _variants(text):
+    for variant, at in _variants(text, parts):
         yield [VariantWord(word.text, at + word.start, at + word.end) for word in variant]
 
 
-def of_words(text: str) -> list[str]:
+def of_words(text: str, parts: CompoundParts | None = None) -> list[str]:
     """List the variants of the words of a query that punctuation joins, such as ``wi-fi``."""
     is_one = len(text) <= LONGEST and len(text.translate(_AS_BLANKS).split()) == 1
-    return list(variants(text)) if is_one else []
+    return list(variants(text, parts)) if is_one else []
 
 
 _Variant: TypeAlias = Sequence[VariantWord]
 """A variant of some characters. Its places are counted from the first of them."""
 
 
-def _variants(text: str) -> Iterator[tuple[_Variant, int]]:
+def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant, int]]:
     """List the variants of a text, each with the place of the characters of which it is one."""
     if not text.isascii():
         text = text.translate(_AS_BLANKS) if BREAK in text or NARROW_BLANK in text else text
-    signs = _ASCII_SIGN if text.isascii() else _SIGN
+    signs = _LONG_OR_SIGN if parts is not None else _ASCII_SIGN if text.isascii() else _SIGN
     done = 0
     for sign in signs.finditer(text):
         at = sign.start()
@@ -151,7 +162,7 @@ def _variants(text: str) -> Iterator[tuple[_Variant, int]]:
         start, done = _run_around(text, at)
         if done - start > LONGEST:
             start, done = _word_around(text, at)
-        for variant in _of_run(text[start:done]) if done - start <= LONGEST else ():
+        for variant in _of_run(text[start:done], parts) if done - start <= LONGEST else ():
             yield variant, start
 
 
@@ -172,7 +183,7 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=10_000)
-def _of_run(run: str) -> tuple[_Variant, ...]:
+def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     """List the variants of a run: with the parts of its words, without umlauts, and with both.
 
     If there are none of these, its variant has numbers without separators.
@@ -181,16 +192,18 @@ def _of_run(run: str) -> tuple[_Variant, ...]:
     written = [unit[0] for unit in units]
     joined = [_SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0] for unit in units]
     with_parts = [_parts(word) for word in joined]
+    if parts is not None:
+        with_parts = [[of_part for part in word for of_part in parts(part)] for word in with_parts]
     candidates = [with_parts]
     if run.translate(_WITHOUT_UMLAUTS) != run:
         candidates.append([[word.translate(_WITHOUT_UMLAUTS)] for word in joined])
-        candidates.append([[part.translate(_WITHOUT_UMLAUTS) for part in parts] for parts in with_parts])
+        candidates.append([[part.translate(_WITHOUT_UMLAUTS) for part in word] for word in with_parts])
     as_joined = [[word] for word in joined]
     distinct = [each for place, each in enumerate(candidates) if each != as_joined and each not in candidates[:place]]
     if not distinct and joined != written:
         distinct = [as_joined]
     return tuple(
-        [VariantWord(part, *unit.span()) for unit, parts in zip(units, variant, strict=True) for part in parts]
+        [VariantWord(part, *unit.span()) for unit, word in zip(units, variant, strict=True) for part in word]
         for variant in distinct
     )
 

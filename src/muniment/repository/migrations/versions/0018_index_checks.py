@@ -1,4 +1,4 @@
-"""The last report of each index's check is kept, and who wants a check writes that down."""
+"""The last report of each index's check is kept, and whoever wants a check writes that down."""
 
 import sqlalchemy as sa
 from alembic import op

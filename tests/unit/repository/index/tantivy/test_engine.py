@@ -18,7 +18,7 @@ from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, SortedBy, Visible
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import failures, fields, languages
+from muniment.repository.index.tantivy import compounds, failures, fields, languages
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
@@ -736,6 +736,71 @@ def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: 
     assert [each.find(says("Haus")) for each in worlds] == [[key(1)], []]
     with pytest.raises(OtherFormat, match="is in German, and its texts are in English now"):
         TantivyWriter(tmp_path / "German")
+
+
+def test_a_part_of_a_german_compound_finds_it(tmp_path: Path) -> None:
+    """docs/decisions/0071."""
+    world = World(tmp_path / "index", "German")
+    world.hold(
+        kept(1, "Eine Dampfmaschine treibt das Werk."),
+        kept(2, "Die Maschinen stehen."),
+        kept(3, "Der Verstand.", title="Druckmaschinenhersteller"),
+        kept(4, "Die Dampf-Maschine und ein Kühlschrank"),
+    )
+    assert set(world.find(says("Maschine"))) == {key(1), key(2), key(3), key(4)}
+    assert set(world.find(says("dampf"))) == {key(1), key(4)}
+    assert set(world.find(says("Dampfmaschinen"))) == {key(1), key(4)}, "the parts one after the other are the compound"
+    assert world.find(says("Druckmaschine")) == [key(3)], "a compound within a longer one"
+    assert world.find(says("Hersteller"), Visible(browse_acls=frozenset({1}))) == [key(3)]
+    assert world.find(says("stand")) == []
+    assert world.find(says("kuehl")) == world.find(says("Kühlschränke")) == [key(4)]
+    assert world.find(Fulltext(Phrase("Maschine"))) == [key(4)], "quotation marks want the word itself"
+    assert set(world.find(Fulltext(Wild("maschine*")))) == {key(2), key(4)}, "no wildcard sees the parts"
+    assert [
+        each.word for each in world.reader.snapshot().completions(Search(BoundQuery(), EVERYTHING, 0, 0), "mas", 9)
+    ] == ["maschine", "maschinen"]
+    search = Search(BoundQuery((), says("dampf")), EVERYTHING, 0, 5, marks=True)
+    marked = {
+        hit.object_id: [hit.excerpt[start:end] for start, end in hit.marks or ()]
+        for hit in world.reader.snapshot().search(search).hits
+    }
+    assert marked == {key(1): ["Dampfmaschine"], key(4): ["Dampf"]}
+
+
+def test_compounds_are_those_of_the_texts_language(mixed: World) -> None:
+    mixed.hold(kept(1, "Kaufvertrag", language_code="de"), kept(2, "Kaufvertrag", language_code="en"))
+    assert mixed.find(says("Vertrag")) == [key(1)]
+    assert mixed.find(says("Vertrag"), EVERYTHING, "de") == [key(1)]
+    assert mixed.find(says("Vertrag"), EVERYTHING, "en") == []
+    assert set(mixed.find(says("Kaufvertrag"))) == {key(1), key(2)}
+
+
+def test_an_index_without_compounds_is_read_as_it_is_and_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(compounds, "find_spec", lambda _name: None)
+        world = World(tmp_path / "index", "German")
+        world.hold(kept(1, "Kaufvertrag"))
+        assert world.find(says("Vertrag")) == []
+        world.writer.close()
+        World(tmp_path / "index", "German").writer.close()
+    assert world.find(says("Kaufvertrag")) == [key(1)]
+    with pytest.raises(OtherFormat, match="compound words"):
+        TantivyWriter(tmp_path / "index", "German")
+
+
+def test_an_index_keeps_its_compounds_when_the_dictionary_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    World(tmp_path / "index", "German").writer.close()
+    monkeypatch.setattr(compounds, "find_spec", lambda _name: None)
+    world = World(tmp_path / "index", "German")
+    world.hold(kept(1, "Kaufvertrag"))
+    assert world.find(says("Vertrag")) == [key(1)]
+    (tmp_path / "index" / "compounds-German.json").unlink()
+    with pytest.raises(IndexUnavailable, match="incomplete"):
+        TantivyIndex(tmp_path / "index").snapshot()
 
 
 GERMAN = "Die Häuser der Stadt stehen seit vielen Jahren am Ufer des großen Flusses."

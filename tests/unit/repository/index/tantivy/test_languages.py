@@ -49,7 +49,7 @@ def test_no_language_is_guessed(text: str) -> None:
     ],
 )
 def test_a_code_a_locale_and_a_name_mean_a_language(text: str, language: str) -> None:
-    assert languages.named(text) == language
+    assert languages.by_name(text) == language
 
 
 @pytest.mark.parametrize("own", sorted(languages.LANGUAGES))

@@ -1,0 +1,250 @@
+"""Commands about the bytes of documents: compare them with the database, move them from one store to the other."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import lru_cache, partial
+from typing import Annotated
+
+import typer
+
+from muniment import stores
+from muniment.backups import making
+from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption, select_repositories
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.exit_codes import Exit, Failure
+from muniment.installation import Installation
+from muniment.repository import transfer
+from muniment.repository.content.contract import ContentStore, StoredContent
+from muniment.repository.objects import content_references, further_contents, inventory, stored_contents
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.transfer import TransferOutcome, TransferRecord
+from muniment.stores import ContentKind
+
+content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
+
+COMMANDS = {"content": content}
+
+_AT_A_TIME = 500
+_MOST_VERIFIED = 100_000
+_MOST_NAMED = 20
+
+
+@content.command("check")
+def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
+    """Read every content and compare it with what was stored; exit code 1 when one is missing or altered."""
+    data: DataFolder = context.obj
+    store, sound = stores.content(data.installation), True
+    with data.database("repository") as database:
+        for repository in select_repositories(database, repository_name):
+            whole_count, damaged_ids = 0, list[str]()
+            with terminal.counting(f"Reading {repository.name}", None) as progress:
+                for object_id, good in _verify_all(database, store, repository.id):
+                    whole_count += good
+                    damaged_ids += [] if good else [object_id]
+                    progress.reach(whole_count + len(damaged_ids))
+            sound = sound and not damaged_ids
+            terminal.line(
+                f"{repository.name}: {'NOT SOUND' if damaged_ids else 'sound'}: {whole_count} whole, "
+                f"{len(damaged_ids)} missing or altered"
+            )
+            for object_id in damaged_ids:
+                terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
+    return Exit.OK if sound else Exit.FAILED
+
+
+@content.command("move")
+def content_move(
+    context: typer.Context,
+    to: Annotated[ContentKind, typer.Option("--to", help="The store that gets the content.")],
+    remove_source: Annotated[
+        bool,
+        typer.Option(
+            "--remove-source",
+            help="Remove all content from the other store, once the settings name this one and all content is in it.",
+        ),
+    ] = False,
+) -> int:
+    """Copy all content to the other store. A server may run meanwhile, but not during the last copy.
+
+    Each copy is read back and compared. A move that was interrupted goes on where it stopped.
+    """
+    data: DataFolder = context.obj
+    if to == "s3" and not data.settings.repository.s3.bucket:
+        raise Failure(
+            "The settings name no bucket: set repository.s3.endpoint and the other settings of the store.", Exit.REFUSED
+        )
+    present = data.settings.repository.content_store
+    if present == to and not remove_source:
+        raise Failure(
+            f"The settings name {to!r} as the content store already, so new content goes there. "
+            "--remove-source removes all content from the other store.",
+            Exit.REFUSED,
+        )
+    if present != to and remove_source:
+        raise Failure(
+            f"The settings name {present!r} as the content store, so nothing is removed from it. First move all "
+            f"content, then set repository.content_store = {to!r}.",
+            Exit.REFUSED,
+        )
+    record = TransferRecord(data.installation.content_move, _place(data.installation, to))
+    with data.database("repository") as database, record:
+        source = stores.content(data.installation, "files" if to == "s3" else "s3")
+        target = stores.content(data.installation, to)
+        if remove_source:
+            return _remove_source(data, database, source, target, record)
+        return _copy(data, database, source, target, record, to)
+
+
+def _copy(
+    data: DataFolder,
+    database: Database,
+    source: ContentStore,
+    target: ContentStore,
+    record: TransferRecord,
+    to: ContentKind,
+) -> int:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(data.lock())
+            is_served = False
+        except Failure as failure:
+            if failure.code != Exit.IN_USE:
+                raise
+            is_served = True
+        counts = _copy_once(data, database, source, target, record, to)
+        copied_count = counts.copied
+        while not is_served and counts.copied:
+            counts = _copy_once(data, database, source, target, record, to)
+            copied_count += counts.copied
+    place = _place(data.installation, to)
+    terminal.line(f"{place}: {copied_count} contents copied, {counts.there + (copied_count if is_served else 0)} there")
+    if counts.damaged:
+        were = "was" if len(counts.damaged) == 1 else "were"
+        terminal.line(f"The {counts.damaged_contents} missing or altered, and {were} not copied:")
+        for object_id in counts.damaged[:_MOST_NAMED]:
+            terminal.line(f"  {object_id}: replace its content")
+    if is_served:
+        terminal.line(
+            "A server uses the data folder, and may write more. Stop it, and every server on other machines, then give "
+            "this command again: it copies what is new."
+        )
+    else:
+        terminal.line(
+            f"Nothing is left to copy. Now set repository.content_store = {to!r} wherever a server of this repository "
+            f"runs, and start it. Nothing was removed from the other store: 'content move --to {to} --remove-source' "
+            "does that later."
+        )
+    return Exit.FAILED if counts.damaged else Exit.OK
+
+
+class _Counts:
+    """How many contents of a pass had each outcome, with the ids of objects that have a damaged one."""
+
+    def __init__(self, database: Database) -> None:
+        self.there = self.copied = 0
+        self.damaged = list[str]()
+        self._database = database
+
+    @property
+    def damaged_contents(self) -> str:
+        """Name what is damaged as the subject of a sentence, with its verb."""
+        number = len(self.damaged)
+        return "content of 1 object is" if number == 1 else f"contents of {number} objects are"
+
+    def add(self, step: transfer.TransferStep) -> None:
+        self.there += step.outcome == TransferOutcome.THERE
+        self.copied += step.outcome == TransferOutcome.COPIED
+        if step.outcome == TransferOutcome.DAMAGED:
+            with self._database.read() as cx:
+                self.damaged += content_references.object_ids(cx, step.content.key)
+
+
+def _copy_once(
+    data: DataFolder,
+    database: Database,
+    source: ContentStore,
+    target: ContentStore,
+    record: TransferRecord,
+    to: ContentKind,
+) -> _Counts:
+    counts = _Counts(database)
+    sync = partial(making.bring_to_disk, data.path) if to == "files" else lambda: None
+    with terminal.counting("Copying content", _total(database)) as bar:
+        for step in transfer.copy_all(database, source, target, record, sync):
+            counts.add(step)
+            bar.advance()
+    return counts
+
+
+def _remove_source(
+    data: DataFolder, database: Database, source: ContentStore, target: ContentStore, record: TransferRecord
+) -> int:
+    counts, count = _Counts(database), 0
+    with data.lock():  # a server may still run with the former settings
+        with terminal.counting("Verifying content", _total(database)) as bar:
+            for step in transfer.verify_all(database, target, record):
+                counts.add(step)
+                bar.advance()
+        if counts.damaged:
+            for object_id in counts.damaged[:_MOST_NAMED]:
+                terminal.line(f"  {object_id}: its content is missing or altered in the new store")
+            raise Failure(
+                f"Nothing was removed: in the store that the settings name, the {counts.damaged_contents} not whole.",
+                Exit.FAILED,
+            )
+        with terminal.counting("Removing content", None) as bar:
+            for _key in transfer.clear(source):
+                count += 1
+                bar.advance()
+        if data.settings.repository.content_store == "s3":
+            shutil.rmtree(data.installation.content, ignore_errors=True)
+        record.remove()
+    terminal.line(f"{counts.there} contents are whole; {count} were removed from the other store")
+    return Exit.OK
+
+
+def _total(database: Database) -> int:
+    with database.read() as cx:
+        return stored_contents.amount(cx).objects
+
+
+def _place(installation: Installation, kind: ContentKind) -> str:
+    s3 = installation.settings.repository.s3
+    return str(installation.content) if kind == "files" else f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"
+
+
+def _verify_all(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:
+    """Read every content; yield its object's id, and whether the content is still what was stored."""
+    # Many objects may have the same content. Each content is read once, as long as its result is remembered.
+    is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
+    last_seq: int | None = 0
+    while last_seq is not None:
+        with database.read() as cx:
+            page = inventory.every(cx, repository_id, last_seq, _AT_A_TIME)
+            further = list(further_contents.of_all(cx, [stored.id for stored in page]))
+        for stored in page:
+            content, good = stored.content, False
+            while content is not None:
+                good = is_whole(content)
+                current = content if good else _current_content(database, repository_id, stored)
+                if current == content:
+                    yield stored.id, good
+                    break
+                content = current
+        for each in further:
+            good = is_whole(each.content)
+            with database.read() as cx:
+                present = None if good else further_contents.find(cx, each.object_id, each.place)
+            if good or (present is not None and present.content == each.content):
+                yield each.object_id, good
+        last_seq = page[-1].seq if page else None
+
+
+def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
+    """Return the content that an object has now. Since it was read, it may have been replaced, moved or deleted."""
+    with database.read() as cx:
+        page = inventory.every(cx, repository_id, stored.seq - 1, 1)
+        return page[0].content if page and page[0].id == stored.id else None

@@ -1,0 +1,152 @@
+"""The commands that write a repository into a folder, and make a repository of such an export."""
+
+from contextlib import ExitStack
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Self
+
+import typer
+
+from muniment import clock, guards, initialise, stores
+from muniment.backups import making as backing_up
+from muniment.cli import terminal
+from muniment.cli.repository import guarding
+from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.exit_codes import Exit
+from muniment.repository import repositories
+from muniment.repository.exports import making, naming, rebuilding
+from muniment.repository.exports.rebuilding import CheckedExport
+from muniment.repository.refusals import UnknownRepository
+from muniment.repository.repositories import Repository
+
+_MOST_NAMED = 20
+_NAMES_AT_A_TIME = 500
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER")]
+
+
+class _Bars:
+    """Shows one count after the other."""
+
+    def __init__(self) -> None:
+        self._bars = ExitStack()
+        self._bar: terminal.Counting | None = None
+        self._what = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._bars.close()
+
+    def reach(self, what: str, count: int, total: int | None) -> None:
+        """Show how much is done of this, and how much there is."""
+        if self._bar is None or what != self._what:
+            self._bars.close()
+            self._what, self._bar = what, self._bars.enter_context(terminal.counting(what, total))
+        self._bar.reach(count, total)
+
+
+def export_command(context: typer.Context, name: RepositoryName, folder: Folder) -> int:
+    """Write a repository into a folder: JSON Lines, and the bytes of contents, also while a server runs.
+
+    An export that was interrupted goes on with the same command. In a folder that holds an export of the repository,
+    only what has changed is written.
+    """
+    data: DataFolder = context.obj
+    folder = folder.absolute()
+    with data.database("repository") as database, _Bars() as bars:
+        with database.read() as cx:
+            repository = repositories.find(cx, name)
+        result = making.make(
+            database,
+            stores.content(data.installation),
+            repository,
+            folder,
+            metadata.version("muniment"),
+            data.now,
+            partial(backing_up.bring_to_disk, folder),
+            bars.reach,
+        )
+    if result.manifest is None:
+        damaged = terminal.number_of(len(result.damaged_ids), "object")
+        terminal.line(f"{folder} is no whole export: {damaged} with damaged content.")
+        for object_id in result.damaged_ids[:_MOST_NAMED]:
+            terminal.line(f"  {object_id}: replace its content, then give this command again")
+        return Exit.FAILED
+    terminal.line(
+        f"{folder}: {name} with {terminal.number_of(result.manifest.files['objects.jsonl'].lines, 'object')} and "
+        f"{terminal.number_of(result.manifest.contents, 'content')}"
+    )
+    return Exit.OK
+
+
+def import_command(
+    context: typer.Context, name: RepositoryName, folder: Folder, resource: GuardName = "", resource_id: GuardId = ""
+) -> int:
+    """Make a repository of an export, also while a server runs. An empty one is filled; a missing one is made.
+
+    Nobody can enter it until all is there. An import that was interrupted goes on with the same command.
+    """
+    data: DataFolder = context.obj
+    with _Bars() as bars:
+        export = rebuilding.inspect(folder.absolute(), bars.reach)
+        with data.database("repository") as database:
+            repository = _begin(data, database, name, export, resource, resource_id)
+            store = stores.content(data.installation)
+            rebuilding.run(database, store, repository, export, data.identify, clock.now, bars.reach)
+    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        guard_id = rebuilding.finish(cx, repository)
+        guards.guard(directory, cx, name, guard_id)
+    objects = terminal.number_of(export.manifest.files["objects.jsonl"].lines, "object")
+    contents = terminal.number_of(export.manifest.contents, "content")
+    terminal.line(f"{name}: {objects} and {contents}, guarded by {guard_id}")
+    terminal.line("The index agent makes them searchable: 'muniment index status' shows how far it is.")
+    _print_unknown_names(data, export)
+    return Exit.OK
+
+
+def _begin(
+    data: DataFolder, database: Database, name: str, export: CheckedExport, resource: str, resource_id: str
+) -> Repository:
+    """Make the repository if it is missing, and close it until the import is finished."""
+    present: Repository | None = None
+    with database.read() as cx:
+        try:
+            present = repositories.find(cx, name)
+        except UnknownRepository:
+            language = guarding.known_language(data, export.manifest.language)
+        else:
+            language = present.language
+        is_begun = present is not None and rebuilding.is_begun(cx, present)
+    guard_id = resource_id or (guarding.resource_of(data, resource).id if resource else "")
+    if not guard_id and not is_begun:
+        guard_id = present.resource_id if present is not None else ""
+        guard_id = guard_id or guarding.resource_of(data, initialise.resource_name(name)).id
+    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        if present is None:
+            present = guards.add_repository(directory, cx, name, guard_id, data.now, language)
+        rebuilding.begin(cx, present, export, guard_id)
+    return present
+
+
+def _print_unknown_names(data: DataFolder, export: CheckedExport) -> None:
+    """Say which users and groups of the export the directory here does not know."""
+    if not data.together:
+        return
+    names = [line.name for line in export.bearers if not line.former]
+    unknown = list[str]()
+    for begin in range(0, len(names), _NAMES_AT_A_TIME):
+        unknown += naming.unknown(names[begin : begin + _NAMES_AT_A_TIME], data.identify)
+    if unknown:
+        terminal.line(
+            f"The directory does not know {len(unknown)} users and groups of the export. What they own or may do waits "
+            "for the first one who gets the name:"
+        )
+    for name in unknown[:_MOST_NAMED]:
+        terminal.line(terminal.harmless(f"  {name}"))
+    if len(unknown) > _MOST_NAMED:
+        terminal.line(f"  and {len(unknown) - _MOST_NAMED} more")

@@ -1,0 +1,48 @@
+"""What do the commands that make repositories share? The resource that guards one, and its language."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from sqlalchemy.engine import Connection
+
+from muniment import stores
+from muniment.data_folder import DataFolder
+from muniment.directory import administration
+from muniment.directory.resources import Resource
+from muniment.exit_codes import Exit, Failure
+
+RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
+GuardName = Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")]
+GuardId = Annotated[
+    str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
+]
+
+
+def known_language(data: DataFolder, text: str) -> str:
+    """Return a language as the index engine spells it; empty for an empty text. Raises Failure for an unknown one."""
+    languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
+    if text and text.casefold() not in languages:
+        raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
+    return languages.get(text.casefold(), "")
+
+
+@contextmanager
+def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
+    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory."""
+    with data.database("repository") as database:
+        if not own_directory:
+            with database.begin() as cx:
+                yield None, cx
+            return
+        with data.database("directory") as rights, rights.begin() as directory, database.begin() as cx:
+            yield directory, cx
+
+
+def resource_of(data: DataFolder, name: str) -> Resource:
+    """Return the resource of this name, made if it is missing. Raises Failure where the directory runs apart."""
+    if "directory" not in data.settings.halves:
+        raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
+    with data.database("directory") as database, database.begin() as cx:
+        return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)

@@ -1,0 +1,117 @@
+"""Commands about deleted objects: list them, restore them, remove them for good.
+
+They act as the administrator of the data folder, as the commands about single objects do.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from muniment import initialise, stores
+from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
+from muniment.cli.terminal import AsJson, WithHeader
+from muniment.clock import timestamp
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.cursors import every_page
+from muniment.repository.objects import restoring
+from muniment.repository.objects import wastebasket as discards
+from muniment.repository.objects.view import RepositoryView
+
+wastebasket = typer.Typer(no_args_is_help=True, help="Deleted objects that can still be restored.")
+
+COMMANDS = {"wastebasket": wastebasket}
+
+_AT_A_TIME = 500
+
+
+@wastebasket.command("list")
+def list_discards(
+    context: typer.Context,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    as_json: AsJson = False,
+    header: WithHeader = None,
+) -> None:
+    """List what was deleted, the last deletion first. What was deleted with a folder is restored with it."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    rows = list[tuple[object, ...]]()
+    with data.database("repository") as database, database.read() as cx:
+        repository = repositories.find(cx, repository_name)
+        for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
+            rows += [
+                (
+                    each.stored.id,
+                    each.stored.type,
+                    each.stored.name,
+                    each.stored.owner,
+                    each.stored.content.size if each.stored.content else None,
+                    each.deleter,
+                    timestamp(each.deleted),
+                    timestamp(each.expires),
+                )
+                for each, _ in page
+            ]
+    heads = ("Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
+    terminal.table(heads, rows, as_json=as_json, header=header)
+
+
+@wastebasket.command("restore")
+def restore_objects(
+    context: typer.Context,
+    object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
+    folder_id: Annotated[
+        str, typer.Option("--in", metavar="FOLDER_ID", help="The folder to restore into; otherwise where each lay.")
+    ] = "",
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Restore deleted objects with what was deleted with them, all or none."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, repository_name)
+        view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
+        for object_id in object_ids:
+            restoring.restore(cx, view, object_id, folder_id, data.now)
+    terminal.line(f"Restored: {terminal.number_of(len(object_ids), 'object')}.")
+
+
+@wastebasket.command("purge")
+def purge(
+    context: typer.Context,
+    object_ids: Annotated[list[str] | None, typer.Argument(metavar="[OBJECT_ID...]")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that was deleted.")] = False,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help="All that was deleted at least so many days ago.")
+    ] = None,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Remove deleted objects for good, with their content: the named ones (all or none), or those of some age."""
+    data: DataFolder = context.obj
+    if [bool(object_ids), every, days is not None].count(True) != 1:
+        raise Failure("Say what to remove for good: some OBJECT_IDs, --days or --all.", Exit.USAGE)
+    principals, store = initialise.administrator(data), stores.content(data.installation)
+    number = len(object_ids or ())
+
+    def remove_contents(freed: Iterable[str]) -> None:
+        for key in freed:
+            store.remove(key)
+
+    with data.database("repository") as database:
+        with database.begin() as cx:
+            view = RepositoryView.read(cx, repositories.find(cx, repository_name), principals)
+            freed = [key for each in object_ids or () for key in restoring.remove(cx, view, each, data.now)]
+        remove_contents(freed)
+        last = data.now - (days or 0) * discards.DAY
+        while not object_ids:
+            with database.begin() as cx:
+                count, gone = restoring.remove_until(cx, view, last, _AT_A_TIME)
+            remove_contents(gone)
+            number += count
+            if not count:
+                break
+    terminal.line(f"Removed for good: {terminal.number_of(number, 'object')}.")

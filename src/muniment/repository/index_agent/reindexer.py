@@ -1,0 +1,62 @@
+"""Note the objects that must be indexed again because a property became searchable, or ceased to be.
+
+Source: docs/decisions/0076.
+"""
+
+import time
+from collections.abc import Callable
+
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.objects import reindexing
+
+log = structlog.get_logger("muniment.agent")
+
+_LOOK_SECONDS = 1.0
+
+IndexPosition = Callable[[int], Position | None]
+"""Returns the position that the index of a repository has reached; None if nobody feeds the index at the moment."""
+
+
+class Reindexer:
+    """Takes steps of the reindexing that is under way, some objects at a time. Agents of several machines may each have
+    one."""
+
+    def __init__(self, database: Database, reached: IndexPosition) -> None:
+        self._database, self._reached = database, reached
+        self._look_at = 0.0
+
+    def advance(self, now: Instant) -> bool:
+        """Note some objects, or finish the properties whose objects the index has reached. Say whether anything was
+        done.
+
+        Call it whenever the index has followed the change log: so it never runs ahead of the index. Raises Busy,
+        DBAPIError.
+        """
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        with self._database.read() as cx:
+            under_way = reindexing.under_way(cx)
+            done = [each for each in under_way if each.after is None and self._has_reached(cx, each)]
+        for each in done:
+            with self._database.begin() as cx:
+                reindexing.finish(cx, each)
+            log.info("property indexed", repository=each.repository_id, property=each.property)
+        for each in under_way:
+            if each.after is not None:
+                with self._database.begin() as cx:
+                    reindexing.advance(cx, each.id, now)
+                self._look_at = 0.0  # look again as soon as the index has followed
+                return True
+        return bool(done)
+
+    def _has_reached(self, cx: Connection, each: reindexing.Reindexing) -> bool:
+        position = self._reached(each.repository_id)
+        # After a restore the lines of the log have other transactions. Then the index must have reached all of them.
+        return position is not None and position >= min(each.position, changes.latest(cx, each.repository_id))

@@ -1,0 +1,115 @@
+"""How do objects come into a repository with the ids and dates that they have already, as those of an export do?
+
+No right is asked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
+the index takes it up.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.change_log import changes
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.objects import filing, further_contents, objects, stored_contents, table, usage
+from muniment.repository.objects.further_contents import ObjectContent
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+
+_objects = table.objects
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """An object that is to be kept, without a counter, and its contents beside the main one."""
+
+    stored: StoredObject
+    further: tuple[ObjectContent, ...] = ()
+
+
+def keep(
+    cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
+) -> list[StoredContent]:
+    """Keep objects in this order, and return the contents that they name now.
+
+    ``shared`` are the keys of those contents that rows name already; the bytes of all others are in the store. The
+    folders of each object are there already, or come before it in ``arrivals``. Raises UnknownType; VersionConflict if
+    something that an object refers to is gone.
+    """
+    contents = [each for arrival in arrivals for each in _contents(arrival)]
+    kept = [each for each in stored_contents.keep_or_share(cx, contents, shared) if each is not None]
+    by_digest = {each.sha256: each for each in kept}
+    stored_objects = [
+        msgspec.structs.replace(
+            arrival.stored,
+            seq=seq,
+            content=None if arrival.stored.content is None else by_digest[arrival.stored.content.sha256],
+        )
+        for arrival, seq in zip(arrivals, objects.next_seqs(cx, len(arrivals)), strict=True)
+    ]
+    objects.put_back(cx, view, stored_objects, now)
+    further = [
+        msgspec.structs.replace(each, content=by_digest[each.content.sha256])
+        for arrival in arrivals
+        for each in arrival.further
+    ]
+    further_contents.put_back(cx, further)
+    sizes = {arrival.stored.id: sum(each.content.size for each in arrival.further) for arrival in arrivals}
+    usage.count(cx, objects.amounts(stored_objects, sizes), None)
+    return kept
+
+
+def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
+    """Let an object that has just been kept lie in these folders. Neither its date nor its revision changes."""
+    columns = filing.write(cx, stored, folder_ids)
+    cx.execute(_objects.update().where(_objects.c.seq == stored.seq).values(**columns))
+    changes.note(cx, stored.repository_id, stored.id, "properties", now)
+
+
+def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str]:
+    """Return those of at most a few thousand ids that objects of the repository have."""
+    return {row[0] for row in _rows(cx, ids) if row[1] == repository_id}
+
+
+def taken(cx: Connection, ids: Collection[str]) -> list[str]:
+    """Return those of the ids that objects of any repository have, sorted."""
+    return sorted(row[0] for row in _rows(cx, ids))
+
+
+def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> set[str]:
+    """Return those chronicle ids that name an object or a tree of versions of another repository."""
+    foreign = {row[0] for row in _rows(cx, chronicle_ids) if row[1] != repository_id}
+    for portion in _portions(chronicle_ids):
+        query = sa.select(_objects.c.chronicle_id).where(
+            _objects.c.chronicle_id.in_(portion), _objects.c.repository_id != repository_id
+        )
+        foreign.update(cx.execute(query.distinct()).scalars())
+    return foreign
+
+
+def broken_tree(cx: Connection, repository_id: int) -> str | None:
+    """Return the chronicle id of a tree of versions that has no current version, or several; None if all are whole."""
+    current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
+    trees = sa.select(_objects.c.chronicle_id).where(
+        _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)
+    )
+    row = cx.execute(trees.group_by(_objects.c.chronicle_id).having(current != 1).limit(1)).first()
+    return None if row is None else str(row[0])
+
+
+def _contents(arrival: Arrival) -> list[StoredContent]:
+    return further_contents.with_main(arrival.stored.content, arrival.further)
+
+
+def _rows(cx: Connection, ids: Collection[str]) -> list[tuple[str, int]]:
+    rows: list[tuple[str, int]] = []
+    for portion in _portions(ids):
+        query = sa.select(_objects.c.id, _objects.c.repository_id).where(_objects.c.id.in_(portion))
+        rows += [(row[0], row[1]) for row in cx.execute(query)]
+    return rows
+
+
+def _portions(ids: Collection[str]) -> list[list[str]]:
+    every = sorted(set(ids))
+    return [every[begin : begin + 500] for begin in range(0, len(every), 500)]

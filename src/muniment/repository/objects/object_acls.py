@@ -1,0 +1,50 @@
+"""Which ACL does an object carry, and which text names it for a caller?
+
+Such a text is either one of ``acl_look_up``, or the id of an object. It must be an object of the caller, unless the
+caller is an administrator. The id means the ACL that this object carries. So the object names an unnamed ACL, and
+nobody learns which objects share it.
+"""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.objects import object_ids
+from muniment.repository.objects.table import StoredObject, objects, wastebasket
+from muniment.repository.permissions import acl_look_up, acls, unnamed_acls
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import UnknownAcl
+
+
+def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
+    """Return a text that names an object's ACL for the caller. It means the same ACL when they send it back."""
+    return shown_names(cx, [stored], principals)[stored.id]
+
+
+def shown_names(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, str]:
+    """Return for each of these objects, by id, what ``shown_name`` returns."""
+    names = acl_look_up.shown_names(cx, {stored.acl_id for stored in several}, principals)
+    return {stored.id: names[stored.acl_id] or stored.id for stored in several}
+
+
+def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
+    """Return the id of the ACL that a text names for a caller who puts it on an object. Raises UnknownAcl."""
+    folded_id = text.lower()
+    if not object_ids.may_be_of(folded_id, "object"):
+        return acls.find_assignable(cx, repository_id, text, principals)
+    columns = sa.select(objects.c.acl_id, objects.c.owner_key)
+    row = cx.execute(columns.where(objects.c.id == folded_id, objects.c.repository_id == repository_id)).first()
+    if row is None or not (principals.administrator or principals.is_(row.owner_key)):
+        raise UnknownAcl(f"There is no ACL {text!r}.")
+    return int(row.acl_id)
+
+
+def remove_unused(cx: Connection) -> int:
+    """Remove some unnamed ACLs that no object carries, not even one in the wastebasket. Return how many."""
+
+    def is_used(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+        columns = [table.c[name] for table in (objects, wastebasket) for name in ("acl_id", "default_acl_id")]
+        return sa.or_(*(sa.exists(sa.select(sa.literal(1)).where(column == acl_id)) for column in columns))
+
+    return unnamed_acls.remove_unused(cx, is_used)

@@ -1,0 +1,22 @@
+"""May the caller reach the object that a row of another table names? The query for the rows asks this, too."""
+
+import sqlalchemy as sa
+
+from muniment.repository.objects.table import objects
+from muniment.repository.permissions import acl_entries
+from muniment.repository.permissions.principals import Permission, Principals
+
+
+def permits(object_id: sa.ColumnElement[str], principals: Principals, least: Permission) -> sa.ColumnElement[bool]:
+    """Make the condition that the object of this id exists and gives the caller at least this permission.
+
+    The owner of an object always has the permission Read.
+    """
+    each = objects.alias()
+    exists = sa.exists().where(each.c.id == object_id)
+    if principals.administrator:
+        return exists
+    allowed = acl_entries.highest(each.c.acl_id, each.c.owner_key, principals) >= int(least)
+    if least <= Permission.READ:
+        allowed = sa.or_(each.c.owner_key == principals.key, allowed)
+    return exists.where(allowed)

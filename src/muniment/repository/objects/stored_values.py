@@ -1,0 +1,21 @@
+"""How are values stored whose properties have no column of their own? As a JSON object of lists."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from muniment.repository.objects.properties import Value
+
+_COLUMNS = frozenset({"object_name", "a_content_type", "owner_name", "acl_name"})
+_decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
+
+
+def encode(values: Mapping[str, list[Value]]) -> str:
+    """Return, as JSON, the properties with a value that have no column of their own."""
+    without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
+    return msgspec.json.encode(without_column).decode()
+
+
+def decode(text: str) -> dict[str, list[Value]]:
+    """Read the properties that ``encode`` wrote."""
+    return _decoder.decode(text)

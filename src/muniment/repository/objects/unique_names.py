@@ -1,0 +1,64 @@
+"""Is a name still free in a folder? This counts only where the settings want unique names (decision 0074).
+
+The folder's row is locked until the end of the transaction, so that no two callers take one name at the same time.
+Objects that had the same name before keep it. A refusal also tells of an object that the caller may not browse.
+Operators who want unique names accept this (docs/interface.md, ours 2).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository import repositories
+from muniment.repository.objects import object_ids
+from muniment.repository.objects.table import StoredObject, folder_links, objects
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.refusals import NameTaken
+
+_AT_A_TIME = 500
+
+
+def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Sequence[str], besides: str = "") -> None:
+    """Check that these names are free in a folder, or among the cabinets, if names are to be unique.
+
+    The object ``besides`` may have one of them. Raises NameTaken.
+    """
+    if not view.unique_names or not names:
+        return
+    if folder_id is None:
+        repositories.lock(cx, view.repository)
+        cabinets = objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"])))
+        in_repository = objects.c.repository_id == view.repository.id
+        queries = [_names(objects, objects.c.id, besides).where(objects.c.folder_id.is_(None), in_repository, cabinets)]
+    else:
+        cx.execute(sa.select(objects.c.id).where(objects.c.id == folder_id).with_for_update(key_share=True))
+        queries = [
+            _names(table, key, besides).where(table.c.folder_id == folder_id)
+            for table, key in ((objects, objects.c.id), (folder_links, folder_links.c.object_id))
+        ]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    for begin in range(0, len(names), _AT_A_TIME):
+        for query in queries:
+            if not repeated:
+                repeated = [row[0] for row in cx.execute(query, {"names": names[begin : begin + _AT_A_TIME]})]
+    if repeated:
+        raise NameTaken(
+            f"In that folder, an object has the name {repeated[0][:100]!r} already, and names are unique there."
+        )
+
+
+def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:
+    """Make the query that finds one of several names that is taken."""
+    named = table.c.name.in_(sa.bindparam("names", expanding=True))
+    current = table.c.former == sa.literal_column("0")
+    return sa.select(table.c.name).where(named, current, key != besides).limit(1)
+
+
+def claim_again(cx: Connection, view: RepositoryView, stored: StoredObject, name: str) -> None:
+    """Check that an object may have this name in all its folders, or as a cabinet. Raises NameTaken."""
+    for folder_id in sorted(stored.folder_ids) if not stored.former else ():
+        claim(cx, view, folder_id, [name], stored.id)
+    if object_ids.kind_of(stored.id) == "cabinet":
+        claim(cx, view, None, [name], stored.id)

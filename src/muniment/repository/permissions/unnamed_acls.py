@@ -1,0 +1,87 @@
+"""ACLs without a name hold sets of entries that were put on objects directly. Objects with equal sets carry the same
+ACL. Such an ACL never changes: an object whose entries change gets another. Nobody sees such an ACL, only the entries
+on an object, so nobody can tell that objects share it. It has no owner and counts against no quota. Source:
+docs/interface.md, ours 4; docs/decisions/0080."""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.clock import Instant
+from muniment.repository import repositories
+from muniment.repository.permissions import acl_entries, acl_rows
+from muniment.repository.permissions.acl_look_up import UNNAMED
+from muniment.repository.permissions.principals import Permission
+from muniment.repository.permissions.table import acls
+from muniment.repository.refusals import VersionConflict
+
+_AT_A_TIME = 500
+_CHANGED = "changed "
+
+
+def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permission], now: Instant) -> int:
+    """Return the id of the unnamed ACL with these entries, which ``acl_entries.check`` has returned.
+
+    Until the commit nobody removes it. Raises VersionConflict if it was removed at this very moment.
+    """
+    name = name_of(entries)
+    present = sa.select(acls.c.id).where(
+        acls.c.repository_id == repository_id, acls.c.owner_key == UNNAMED, acls.c.name == name
+    )
+    locked = present.with_for_update(read=True, key_share=True)
+    acl_id = cx.execute(locked).scalar()
+    if acl_id is None:
+        row = acl_rows.insert(cx, repository_id, name, ("", UNNAMED), entries, now, common=False)
+        if row is not None:
+            acl_entries.keep(cx, row.id, entries)
+            return int(row.id)
+        acl_id = cx.execute(locked).scalar()  # another transaction has made it meanwhile
+    if acl_id is None:
+        raise VersionConflict("The permissions were changed meanwhile: try again.")
+    return int(acl_id)
+
+
+def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
+    """Let no further object share those of these ACLs that are unnamed: their entries have changed."""
+    own_name = sa.literal(_CHANGED) + acls.c.shown_id
+    cx.execute(acls.update().where(acls.c.id.in_(acl_ids), acls.c.owner_key == UNNAMED).values(name=own_name))
+
+
+def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.ColumnElement[bool]]) -> int:
+    """Remove some unnamed ACLs that nothing uses, and return how many.
+
+    ``is_used`` makes the condition that something uses the ACL with an id. If something begins to use one of them
+    meanwhile, none is removed. In a repository without a guard they stay: the objects of an import come after them.
+    """
+    closed = [each.id for each in repositories.every(cx) if not each.resource_id]
+    unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
+    if closed:
+        unused = unused.where(acls.c.repository_id.not_in(closed))
+    acl_ids = list(cx.execute(unused).scalars())
+    try:
+        with cx.begin_nested():
+            for acl_id in acl_ids:
+                acl_entries.drop(cx, acl_id)
+            cx.execute(acls.delete().where(acls.c.id.in_(acl_ids)))
+    except IntegrityError:
+        return 0
+    return len(acl_ids)
+
+
+def is_apart(name: str) -> bool:
+    """Say whether the row of an unnamed ACL has the name of one that no further object shares."""
+    return name.startswith(_CHANGED)
+
+
+def name_apart(shown_id: str) -> str:
+    """Return the name in the row of an unnamed ACL that no further object shares."""
+    return _CHANGED + shown_id
+
+
+def name_of(entries: Mapping[str, Permission]) -> str:
+    """Return the text that stands for a set of entries. Equal sets have the same text."""
+    return hashlib.sha256(msgspec.json.encode(sorted((key, int(level)) for key, level in entries.items()))).hexdigest()

@@ -1,0 +1,25 @@
+"""Has a user made the most relations, or comments, that one user may make?"""
+
+import hashlib
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import QuotaExceeded
+
+
+def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, most: int, what: str) -> None:
+    """Raise QuotaExceeded if the caller has made ``most`` rows already; ``maker_key`` is the column of their maker.
+
+    Until the commit, no other transaction can make another one for them. Administrators may make more. ``what`` names
+    the rows in the sentence.
+    """
+    if principals.administrator:
+        return
+    if cx.dialect.name == "postgresql":
+        digest = hashlib.sha256(f"{what} {principals.key}".encode()).digest()
+        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    own = sa.select(sa.literal(1)).where(maker_key == principals.key).limit(most).subquery()
+    if cx.execute(sa.select(sa.func.count()).select_from(own)).scalar_one() >= most:
+        raise QuotaExceeded(f"You have made {most} {what}, and one user may not make more.")

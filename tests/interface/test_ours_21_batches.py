@@ -1,0 +1,352 @@
+"""docs/interface.md, ours 21: several requests in one, in a transaction or not."""
+
+import itertools
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import lxml.etree
+import pytest
+
+from muniment.directory import administration
+from muniment.repository.endpoints import batches
+from tests.contents import contents
+from tests.scenes import Loop, Person, Site, World
+
+JSON, XML = "application/json", "application/xml"
+
+numbers = itertools.count(1)
+
+
+class Batches:
+    """Batches as one caller sends them."""
+
+    def __init__(self, site: Site, person: Person | None = None) -> None:
+        self.site, self.person = site, person
+        self.address = f"{site.repository}/batches"
+
+    def send(self, body: Any, **more: Any) -> httpx.Response:
+        headers = {"Accept": JSON, "Content-Type": JSON} | self.site.bearer(self.person) | more.pop("headers", {})
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.site.http.post(self.address, content=content, headers=headers, **more)
+
+    def run(self, *operations: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+        answer = self.send({"operations": list(operations), **more})
+        assert answer.status_code == 200, answer.text
+        executed: list[dict[str, Any]] = answer.json()["operations"]
+        assert [each["id"] for each in executed] == [each["id"] for each in operations]
+        return executed
+
+    def operation(self, method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
+        request: dict[str, Any] = {"uri": f"{self.site.base}{self.site.repository}{path}", "method": method}
+        if body is not None:
+            request["entity"] = body if isinstance(body, str) else json.dumps(body)
+            headers = {"Content_Type": JSON} | headers
+        request["headers"] = [{"name": name.replace("_", "-"), "value": value} for name, value in headers.items()]
+        return {"id": f"op{next(numbers)}", "description": "", "request": request}
+
+    def create(self, name: str, path: str = "/objects", **properties: str) -> dict[str, Any]:
+        kind = self.site.type("document")
+        return self.operation("POST", path, {"properties": {"object_name": name, "r_object_type": kind, **properties}})
+
+    def read(self, object_id: str) -> httpx.Response:
+        address = f"{self.site.repository}/objects/{object_id}"
+        return self.site.http.get(address, headers=self.site.bearer(self.person) | {"Accept": JSON})
+
+
+def states(executed: list[dict[str, Any]]) -> list[str]:
+    return [each["state"] for each in executed]
+
+
+def id_of(operation: dict[str, Any]) -> str:
+    object_id: str = json.loads(operation["response"]["entity"])["properties"]["r_object_id"]
+    return object_id
+
+
+@pytest.fixture
+def writer(site: Site) -> Batches:
+    return Batches(site)
+
+
+def names_of_objects(site: Site) -> set[str]:
+    with site.world.repository_db.read() as cx:
+        return {row[0] for row in cx.exec_driver_sql("SELECT name FROM objects")}
+
+
+def test_ours_21_the_capabilities_are_shown(site: Site, writer: Batches) -> None:
+    repository = site.http.get(site.repository, headers=site.bearer()).json()
+    links = {each["rel"].rpartition("/")[2]: each.get("href") for each in repository["links"]}
+    assert links["batches"].endswith("/batches")
+    shown = site.http.get(links["batch-capabilities"], headers=site.bearer() | {"Accept": JSON}).json()
+    assert [shown[name] for name in ("transactions", "sequence", "on-error")] == ["both"] * 3
+    assert {"objects", "folders", "relations"} <= set(shown["batchable-resources"])
+    assert {"batches", "search", "content-media"} <= set(shown["non-batchable-resources"])
+    as_xml = site.http.get(f"{site.repository}/batch-capabilities.xml", headers=site.bearer())
+    items = lxml.etree.fromstring(as_xml.content).findall(
+        f"{site.vocab}batchable-resources/{site.vocab}batchable-resource"
+    )
+    assert [item.text for item in items] == shown["batchable-resources"]
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_ours_21_operations_are_executed_in_order(site: Site, writer: Batches, transactional: bool) -> None:
+    made = writer.run(
+        writer.create("first of a batch"),
+        writer.operation("GET", "/cabinets?items-per-page=1", Accept=JSON),
+        transactional=transactional,
+        sequential=True,
+        **{"return-request": True},
+    )
+    assert states(made) == ["SUCCESS", "SUCCESS"]
+    assert [each["response"]["status"] for each in made] == [201, 200]
+    headers = {each["name"]: each["value"] for each in made[0]["response"]["headers"]}
+    assert headers["location"].endswith(id_of(made[0]))
+    assert (
+        len(
+            {
+                value["value"]
+                for each in made
+                for value in each["response"]["headers"]
+                if value["name"] == "x-request-id"
+            }
+        )
+        == 2
+    )
+    assert made[0]["request"]["method"] == "POST"
+    assert json.loads(made[0]["request"]["entity"])["properties"]["object_name"] == "first of a batch"
+    assert writer.read(id_of(made[0])).status_code == 200
+    object_id = id_of(made[0])
+    changed = writer.run(
+        writer.operation("POST", f"/objects/{object_id}", {"properties": {"object_name": "renamed"}}),
+        writer.operation("GET", f"/objects/{object_id}.json"),
+        writer.operation("GET", f"/folders/{site.cabinet('for a list')}/objects"),
+        writer.operation("DELETE", f"/objects/{object_id}"),
+        writer.operation("GET", f"/objects/{object_id}"),
+        transactional=transactional,
+    )
+    if transactional:
+        assert states(changed) == [*["ROLLED_BACK"] * 4, "FAILED"]
+        assert writer.read(object_id).json()["properties"]["object_name"] == "first of a batch"
+    else:
+        assert states(changed) == [*["SUCCESS"] * 4, "FAILED"]
+        assert json.loads(changed[1]["response"]["entity"])["properties"]["object_name"] == "renamed"
+        assert writer.read(object_id).status_code == 404
+
+
+@pytest.mark.parametrize(("on_error", "last"), [("FAIL", "NOT_EXECUTED"), ("CONTINUE", "SUCCESS"), (None, "SUCCESS")])
+def test_ours_21_a_failure_stops_the_batch_or_does_not(writer: Batches, on_error: str | None, last: str) -> None:
+    more = {"on-error": on_error} if on_error else {}
+    executed = writer.run(
+        writer.create("before"), writer.operation("GET", "/objects/0900000000000000"), writer.create("after"), **more
+    )
+    assert states(executed) == ["SUCCESS", "FAILED", last]
+    assert executed[1]["response"]["status"] == 404
+    assert json.loads(executed[1]["response"]["entity"])["code"] == "E_UNKNOWN_OBJECT"
+    assert ("response" in executed[2]) == (last == "SUCCESS")
+
+
+def test_ours_21_a_transactional_batch_is_kept_whole_or_not_at_all(site: Site, writer: Batches) -> None:
+    name = f"kept together {next(numbers)}"
+    former = writer.run(writer.create(f"{name} former"))[0]
+    former_id = id_of(former)
+    text = "the former text"
+    assert states(
+        writer.run(writer.operation("POST", f"/objects/{former_id}/contents", text, Content_Type="text/plain"))
+    ) == ["SUCCESS"]
+    rows, bytes_kept = site_rows(site), contents(site.world.installation.content)
+
+    def operations() -> list[dict[str, Any]]:
+        return [
+            writer.create(f"{name} a"),
+            writer.create(f"{name} b", "/objects?object-name=raw"),
+            writer.operation("POST", f"/objects/{former_id}/contents", "another text", Content_Type="text/plain"),
+            writer.operation("POST", f"/objects/{former_id}/comments", {"properties": {"content": "x"}}),
+            writer.operation("POST", "/acls", {"name": f"acl {name}", "permitted": []}),
+            writer.operation("DELETE", f"/objects/{former_id}"),
+        ]
+
+    failed = writer.run(*operations(), writer.operation("GET", "/objects/0900000000000000"), transactional=True)
+    assert states(failed) == [*["ROLLED_BACK"] * 6, "FAILED"]
+    assert all("response" not in each for each in failed[:-1])
+    assert site_rows(site) == rows
+    assert contents(site.world.installation.content) == bytes_kept
+    read = site.http.get(f"{site.repository}/objects/{former_id}/content-media", headers=site.bearer())
+    assert read.text == text
+    done = writer.run(*operations(), transactional=True)
+    assert states(done) == ["SUCCESS"] * 6
+    assert {f"{name} a", "raw"} <= names_of_objects(site)
+    assert writer.read(former_id).status_code == 404
+
+
+def site_rows(site: Site) -> dict[str, list[Any]]:
+    tables = ("objects", "acls", "acl_entries", "changes", "comments", "extraction_queue", "usage")
+    with site.world.repository_db.read() as cx:
+        present = {row[0] for row in cx.exec_driver_sql(_TABLES[site.world.repository_db.dialect])}
+        return {
+            name: sorted(map(str, cx.exec_driver_sql(f"SELECT * FROM {name}"))) for name in tables if name in present
+        }
+
+
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+    "postgresql": "SELECT tablename FROM pg_tables",
+}
+
+
+def test_ours_21_a_later_operation_sees_what_an_earlier_one_wrote(site: Site, writer: Batches) -> None:
+    cabinet = site.cabinet(f"of a batch {next(numbers)}")
+    executed = writer.run(
+        writer.create("inside", f"/folders/{cabinet}/documents"),
+        writer.operation("GET", f"/folders/{cabinet}/documents?include-total=true"),
+        transactional=True,
+    )
+    assert states(executed) == ["SUCCESS"] * 2
+    assert json.loads(executed[1]["response"]["entity"])["total"] == 1
+    listed = site.http.get(f"{site.repository}/folders/{cabinet}/documents", headers=site.bearer() | {"Accept": JSON})
+    assert [entry["title"] for entry in listed.json()["entries"]] == ["inside"]
+
+
+def test_ours_21_batches_are_read_and_written_in_xml(site: Site, writer: Batches) -> None:
+    space = site.names.vocab_namespace
+    document = (
+        f'<batch xmlns="{space}" transactional="true" on-error="FAIL"><return-request>true</return-request><operations>'
+        f'<operation id="a"><description>x</description><request uri="{site.base}{site.repository}/cabinets" '
+        'method="GET"><headers><header name="Accept" value="application/xml"/></headers></request></operation>'
+        "<operation><id>b</id><request><method>POST</method><uri>/repositories/"
+        f"{site.world.repository}/objects</uri><headers><header><name>Content-Type</name><value>{XML}</value></header>"
+        f"</headers><entity>&lt;object xmlns='{space}'&gt;&lt;properties&gt;&lt;object_name&gt;XML&lt;/object_name&gt;"
+        "&lt;/properties&gt;&lt;/object&gt;</entity></request></operation></operations></batch>"
+    )
+    answer = writer.send(document.encode(), headers={"Content-Type": XML, "Accept": XML})
+    assert answer.status_code == 200, answer.text
+    root = lxml.etree.fromstring(answer.content)
+    operations = root.findall(f"{site.vocab}operations/{site.vocab}operation")
+    assert [each.findtext(f"{site.vocab}id") for each in operations] == ["a", "b"]
+    assert [each.findtext(f"{site.vocab}state") for each in operations] == ["SUCCESS", "SUCCESS"], answer.text
+    entity = operations[0].findtext(f"{site.vocab}response/{site.vocab}entity")
+    assert lxml.etree.fromstring(str(entity).encode()).tag == "{http://www.w3.org/2005/Atom}feed"
+    assert operations[1].findtext(f"{site.vocab}request/{site.vocab}method") == "POST"
+
+
+def test_ours_21_what_a_batch_does_not_take_is_refused_whole(site: Site, writer: Batches) -> None:
+    before, repository = names_of_objects(site), site.world.repository
+    host, prefix = f"{site.base}{site.repository}", f"/{site.names.prefix}"
+    addresses = [
+        *("", "/", "objects", "http://elsewhere.test/rest/repositories/demo/cabinets", f"{host}.evil/objects", host),
+        *(f"//evil/{repository}/objects", f"{prefix}/repositories/other/objects", f"{prefix}/services", "/dirws/login"),
+        *(f"{host}/batches", f"{host}/batches.json", f"{host}/%62atches", f"{host}/search?q=a"),
+        *(f"{host}/../other/objects", f"{host}/objects/x/content-media", f"{host}/objects/x/content-media.json"),
+        *(f"{host}/saved-searches", f"{host}/index-report", f"{host}/objects/\u00e4", f"{host}/objects/a b"),
+        *(f"{host}/objects?csrf-token=x", f"{host}/objects?access_token=x", f"{host}/objects?a=%", "x" * 9000),
+    ]
+    first = writer.create("is never made")
+    for address in addresses:
+        bad = {"id": "bad", "request": {"uri": address, "method": "GET"}}
+        answer = writer.send({"operations": [first, bad]})
+        assert answer.status_code == 400, (address, answer.text)
+        assert answer.json()["code"] == "E_MALFORMED_REQUEST"
+    good = writer.operation("GET", "/cabinets")
+    for wrong in (
+        {"operations": []},
+        {"operations": [good, good]},
+        {"operations": [{**good, "id": ""}]},
+        {"operations": [good], "on-error": "EXPLODE"},
+        {"operations": [good], "on-error": "CONTINUE", "transactional": True},
+        {"operations": [good], "transactional": "yes"},
+        {"operations": [{**good, "request": {**good["request"], "method": "PATCH"}}]},
+        {"operations": [{**good, "request": {**good["request"], "entity": 7}}]},
+        *(
+            {"operations": [{**good, "request": {**good["request"], "headers": [{"name": name, "value": "x"}]}}]}
+            for name in ("Authorization", "cookie", "Host", "Content-Length", "X-Forwarded-For", "a\r\nb", "")
+        ),
+        {
+            "operations": [
+                {**good, "request": {**good["request"], "headers": [{"name": "Accept", "value": "a\r\nb: c"}]}}
+            ]
+        },
+        {"operations": [writer.operation("POST", "/users", {"properties": {}})]},
+        {},
+        7,
+    ):
+        assert writer.send(wrong).status_code == 400, wrong
+    assert writer.send(b'{"operations": ').status_code == 400
+    assert writer.send(b"x", headers={"Content-Type": "multipart/related; boundary=x"}).status_code == 415
+    many = [writer.operation("GET", "/cabinets") for _ in range(101)]
+    assert writer.send({"operations": many}).status_code == 413
+    assert writer.send({"operations": [{**good, "description": "x" * 5_000_000}]}).status_code == 413
+    assert names_of_objects(site) == before
+
+
+def test_ours_21_each_operation_is_the_callers_own(site: Site, writer: Batches) -> None:
+    person = site.world.person()
+    reader = Batches(site, person)
+    mine = id_of(writer.run(writer.create("private", acl_name="private"))[0])
+    executed = reader.run(
+        reader.operation("GET", f"/objects/{mine}"),
+        reader.operation("DELETE", f"/objects/{mine}"),
+        reader.create("own"),
+    )
+    assert states(executed) == ["FAILED", "FAILED", "SUCCESS"]
+    assert [each["response"]["status"] for each in executed[:2]] == [404, 404]
+    assert json.loads(executed[2]["response"]["entity"])["properties"]["owner_name"] == person.id
+    stranger = site.http.post(reader.address, content=b"{}", headers={"Content-Type": JSON})
+    assert stranger.status_code == 401
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_ours_21_a_right_that_ends_in_mid_batch_is_not_used_any_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch, transactional: bool
+) -> None:
+    person, name = site.world.person(), f"half-way {next(numbers)}"
+    caller = Batches(site, person)
+    answer, count = batches._Execution._answer, itertools.count(1)
+
+    async def answer_and_disable(self: Any, application: Any, operation: Any) -> Any:
+        if next(count) == 2:
+            with site.world.directory_db.begin() as cx:
+                administration.set_disabled(cx, site.world.entry(person), True, site.world.clock())
+        return await answer(self, application, operation)
+
+    monkeypatch.setattr(batches._Execution, "_answer", answer_and_disable)
+    operations = [caller.create(name), caller.create(name), caller.create(name)]
+    executed = caller.run(*operations, transactional=transactional, **{"on-error": "FAIL"})
+    assert states(executed) == ["ROLLED_BACK" if transactional else "SUCCESS", "FAILED", "NOT_EXECUTED"]
+    assert executed[1]["response"]["status"] == 401
+    assert (name in names_of_objects(site)) == (not transactional)
+
+
+def test_ours_21_security_events_say_what_was_kept(site: Site, writer: Batches) -> None:
+    def told() -> list[dict[str, Any]]:
+        lines = site.world.installation.events.read_text().splitlines()
+        return [event for line in lines if (event := json.loads(line))["event"] == "acl" and name in str(event)]
+
+    name = f"told-{next(numbers)}"
+    acl = writer.operation("POST", "/acls", {"name": name, "permitted": []})
+    missing = writer.operation("GET", "/objects/0900000000000000")
+    writer.run(acl, missing, transactional=True)
+    assert [event["result"] for event in told()] == ["refused"]
+    writer.run(acl, missing)
+    assert [event["result"] for event in told()] == ["refused", "done"]
+    assert len({event["request_id"] for event in told()}) == 2
+
+
+def test_ours_21_time_and_size_end_a_batch(world: World, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(world, "neutral", loop, "repository.max_batch_bytes=2048", "repository.batch_seconds=1")
+    try:
+        caller = Batches(site)
+        name = f"too late {next(numbers)}"
+        operations = [
+            *(caller.operation("GET", f"/types/{site.type('document')}") for _ in range(2)),
+            caller.create(name),
+        ]
+        executed = caller.run(*operations)
+        assert executed[-1]["response"]["status"] == 413
+        late = iter([0.0, 0.0])
+        monkeypatch.setattr(batches, "time", SimpleNamespace(monotonic=lambda: next(late, 2.0)))
+        executed = caller.run(caller.operation("GET", "/cabinets"), caller.create(name), transactional=True)
+        assert states(executed) == ["ROLLED_BACK", "FAILED"]
+        assert executed[1]["response"]["status"] == 503
+        assert name not in names_of_objects(site)
+    finally:
+        site.close()

@@ -1,0 +1,158 @@
+"""Requests of one task share a write transaction, which is kept whole or not at all (decision 0078)."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, TookTooLong, Unwritable
+from muniment.web.refusals import Malformed, Overloaded
+from muniment.web.transactions import Transactions
+
+
+@pytest.fixture
+def transactions(repository_db: Database) -> Iterator[Transactions]:
+    with repository_db.begin() as cx:
+        cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+    yield Transactions(repository_db)
+    with repository_db.begin() as cx:
+        cx.execute(sa.text("DROP TABLE numbers"))
+
+
+def add(cx: Connection, number: int) -> int:
+    """Keep a number; refuse one that is divisible by three, after it was kept."""
+    cx.execute(sa.text("INSERT INTO numbers VALUES (:number)"), {"number": number})
+    if number % 3 == 0:
+        raise Malformed(f"{number} is divisible by three.")
+    return number
+
+
+def numbers(cx: Connection) -> list[int]:
+    return list(cx.scalars(sa.text("SELECT number FROM numbers ORDER BY number")))
+
+
+def kept(transactions: Transactions) -> list[int]:
+    with transactions.database.read() as cx:
+        return numbers(cx)
+
+
+def test_everything_is_seen_within_and_nothing_outside_before_the_commit(transactions: Transactions) -> None:
+    async def ask() -> None:
+        done: list[str] = []
+        async with transactions.common("anna") as common:
+            common.after_commit(lambda: done.append("committed"))
+            common.after_rollback(lambda: done.append("rolled back"))
+            assert await transactions.write(add, 1) == 1
+            with pytest.raises(Malformed):
+                await transactions.write(add, 3)
+            await transactions.write(add, 4)
+            assert await transactions.read(numbers) == [1, 4]
+            assert await transactions.read_long("anna", numbers) == [1, 4]
+            assert kept(transactions) == []
+            with pytest.raises(Overloaded):
+                await transactions.read_after(lambda: None, lambda cx, _: numbers(cx))
+            assert done == []
+            await common.commit()
+            assert done == ["committed"]
+        assert done == ["committed"]
+        assert not transactions.in_common
+        assert await transactions.read(numbers) == [1, 4]
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("leaving", ["returns", "raises", "is cancelled"])
+def test_a_block_that_does_not_commit_keeps_nothing(transactions: Transactions, leaving: str) -> None:
+    done: list[str] = []
+    inside = threading.Event()
+
+    def slowly(cx: Connection) -> None:
+        add(cx, 2)
+        inside.set()
+        threading.Event().wait(0.2)
+        add(cx, 4)
+
+    async def block() -> None:
+        async with transactions.common("anna") as common:
+            common.after_commit(lambda: done.append("committed"))
+            common.after_rollback(lambda: done.append("rolled back"))
+            await transactions.write(add, 1)
+            if leaving == "raises":
+                raise LookupError
+            if leaving == "is cancelled":
+                await transactions.write(slowly)
+
+    async def ask() -> None:
+        task = asyncio.create_task(block())
+        if leaving == "is cancelled":
+            await asyncio.to_thread(inside.wait, 10)
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert done == ["rolled back"]
+        # The connection is free, and nobody waits.
+        assert await transactions.write(add, 5) == 5
+
+    asyncio.run(ask())
+    assert kept(transactions) == [5]
+
+
+def test_a_long_question_is_stopped_and_the_transaction_goes_on(repository_db: Database) -> None:
+    transactions = Transactions(repository_db, question_seconds=0.2)
+    endless = {
+        "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+        "postgresql": "SELECT pg_sleep(30)",
+    }[repository_db.dialect]
+
+    async def ask() -> None:
+        async with transactions.common("anna"):
+            with pytest.raises(TookTooLong):
+                await transactions.read_long("anna", lambda cx: cx.execute(sa.text(endless)).all())
+            assert await transactions.read(lambda cx: cx.execute(sa.text("SELECT 1")).scalar()) == 1
+
+    asyncio.run(ask())
+
+
+def test_one_is_open_at_a_time_and_others_wait_for_their_turn(transactions: Transactions) -> None:
+    order: list[str] = []
+
+    async def one(name: str, number: int) -> None:
+        async with transactions.common(name) as common:
+            order.append(f"{name} in")
+            await transactions.write(add, number)
+            await transactions.read(numbers)
+            await common.commit()
+            order.append(f"{name} out")
+
+    async def ask() -> None:
+        many = [one("anna", number) for number in (1, 4, 7, 10)]
+        outcomes = await asyncio.gather(*many, one("bert", 2), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes].count(Overloaded) == 1
+
+    asyncio.run(ask())
+    assert kept(transactions) == [1, 2, 4, 7]
+    assert all(place.endswith(("in", "out")[at % 2]) for at, place in enumerate(order))
+    assert order.index("bert in") < order.index("anna in", order.index("anna in", 2) + 1)
+
+
+@pytest.mark.only("sqlite", "PostgreSQL keeps a transaction that failed, and refuses its commit.")
+def test_where_the_database_gives_up_the_transaction_nothing_is_kept(transactions: Transactions) -> None:
+    def lose(cx: Connection) -> None:
+        cx.connection.driver_connection.rollback()  # type: ignore[union-attr]
+        raise LookupError
+
+    async def ask() -> None:
+        async with transactions.common("anna") as common:
+            await transactions.write(add, 1)
+            with pytest.raises(LookupError):
+                await transactions.write(lose)
+            with pytest.raises(Unwritable):
+                await transactions.write(add, 2)
+            with pytest.raises(Unwritable):
+                await common.commit()
+        assert await transactions.write(add, 4) == 4
+
+    asyncio.run(ask())
+    assert kept(transactions) == [4]
