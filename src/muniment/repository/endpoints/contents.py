@@ -7,6 +7,7 @@ as an attachment that it may not interpret: ``nosniff`` and ``Content-Security-P
 import asyncio
 import itertools
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import ExitStack
 from urllib.parse import quote
@@ -78,7 +79,7 @@ _PROPERTIES = (
 )
 _NUMBERS = ("full_content_size", "page")
 
-_PIECES_AT_A_TIME = 4
+_PIECES_AT_A_TIME = 3
 
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
@@ -279,16 +280,18 @@ def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, in
 
 
 async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield pieces. While some are on their way to the caller, a thread reads the next ones and takes their digest. It
-    reads several at a time, because to change to a thread and back takes as long as to read a piece."""
-    several = [first]
-    while several:
+    """Yield pieces. While the last of some is on its way to the caller, a thread reads the next ones and takes their
+    digest. It reads several at a time, because to change to a thread and back takes as long as to read a piece. A piece
+    is not held any longer once it is sent, so that a caller who does not read costs little memory."""
+    waiting = deque([first])
+    while waiting:
+        while len(waiting) > 1:
+            yield waiting.popleft()
         following = asyncio.create_task(context.transactions.off_loop(_next_pieces, rest))
         following.add_done_callback(_heed)
         try:
-            for piece in several:
-                yield piece
-            several = await following
+            yield waiting.popleft()
+            waiting.extend(await following)
         finally:
             following.cancel()
 
@@ -298,6 +301,6 @@ def _next_pieces(rest: Iterator[bytes]) -> list[bytes]:
 
 
 def _heed(following: "asyncio.Task[list[bytes]]") -> None:
-    # Whoever left has nobody to hear of it any more; asyncio would complain that nobody feed.
+    # When the caller has left, nobody awaits the task. asyncio would log that its exception was never retrieved.
     if not following.cancelled():
         following.exception()
