@@ -47,7 +47,10 @@ def _no_log_of_a_server() -> Iterator[None]:
 
 
 _PAIRS = (("sqlite", "neutral"), ("postgresql", "field"))
-"""Databases and names by turns: ``make test`` runs a test of ``_BY_TURNS`` on one pair, the campaign on all others."""
+"""Databases and names by turns: ``make test`` runs a test of ``_BY_TURNS`` on one pair, the campaign on the others.
+
+With a ``SHARE`` below 1 the campaign runs it on the opposite pair alone.
+"""
 
 _TESTS = Path(__file__).parent
 _BY_TURNS = (_TESTS / "interface", _TESTS / "console")
@@ -64,10 +67,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Marks are set before the marker expression chooses. How many tests are left out is printed as deselected.
     """
-    others = [item for item in items if _is_of_other_database(item)]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
     in_campaign = settings.get_current_profile_name() == CAMPAIGN
+    left_out = {item for item in items if _is_of_other_database(item)}
+    if in_campaign and SHARE < 1:
+        left_out |= {item for item in items if _waits_for_whole_campaign(item)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         if isinstance(item, pytest.Function) and _may_use_s3(item):
             item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
@@ -77,17 +82,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _waits_for_campaign(item: pytest.Item) -> bool:
     """Say whether ``make test`` leaves a test to the campaign because it runs that test on the other database."""
-    database, names = _database(item), _parameter(item, "site")
-    only = item.get_closest_marker("only")
+    database = _database(item)
     if mark := item.get_closest_marker("campaign_on"):
         return database is not None and database == str(mark.args[0])
     if _lies_in(item, _ON_SQLITE + _LONGER):
-        return database == "postgresql" and only is None
-    if _lies_in(item, _BY_TURNS):
-        turn = zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(_PAIRS)
-        pair = next(each for each in _PAIRS if each[0] == only.args[0]) if only else _PAIRS[turn]
-        return database not in (None, pair[0]) or names not in (None, pair[1])
-    return False
+        return database == "postgresql" and item.get_closest_marker("only") is None
+    return any(_other_sides(item))
+
+
+def _waits_for_whole_campaign(item: pytest.Item) -> bool:
+    """Say whether a short campaign leaves a test out, because ``make test`` runs it on this database or with these
+    names."""
+    return _other_sides(item) in ([True, False], [False, True])
+
+
+def _other_sides(item: pytest.Item) -> list[bool]:
+    """Say for the database and the names of a test of ``_BY_TURNS`` whether ``make test`` runs it with others.
+
+    A side that the test does not depend on is not in the list.
+    """
+    if not _lies_in(item, _BY_TURNS) or item.get_closest_marker("campaign_on"):
+        return []
+    only = item.get_closest_marker("only")
+    turn = zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(_PAIRS)
+    pair = next(each for each in _PAIRS if each[0] == only.args[0]) if only else _PAIRS[turn]
+    own = (_database(item), _parameter(item, "site"))
+    return [side != of_pair for side, of_pair in zip(own, pair, strict=True) if side is not None]
 
 
 def _lies_in(item: pytest.Item, folders: Collection[Path]) -> bool:
