@@ -30,6 +30,7 @@ def _calls(module: Module) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noun", _DECIDED)
 def test_only_decisions_with_their_rules_change_who_may_act(noun: str) -> None:
     """failures C12"""

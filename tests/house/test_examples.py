@@ -58,6 +58,7 @@ def test_systemd_waits_longer_than_the_server_takes_to_stop() -> None:
     assert int(seconds) >= settings.Settings().web.stop_seconds + 10
 
 
+@pytest.mark.slow
 def test_nginx_accepts_its_file(tmp_path: Path) -> None:
     nginx, openssl = program("nginx"), program("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "server.pem"

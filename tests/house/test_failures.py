@@ -4,6 +4,8 @@ import ast
 import re
 from functools import cache
 
+import pytest
+
 from tests.house.sources import ROOT
 
 _LINE = re.compile(r"^\| ([AB][0-9]+) \|[^|]*\|(.*)\|$", re.MULTILINE)
@@ -23,6 +25,7 @@ def _tests() -> dict[str, str]:
     return docstrings
 
 
+@pytest.mark.slow
 def test_every_known_failure_has_a_test_that_names_it_or_a_reason() -> None:
     lines = dict(_LINE.findall((ROOT / "docs" / "campaign.md").read_text("utf-8")))
     assert lines.keys() == {f"A{n}" for n in range(1, 31)} | {f"B{n}" for n in range(1, 21)}
@@ -35,6 +38,7 @@ def test_every_known_failure_has_a_test_that_names_it_or_a_reason() -> None:
             assert re.search(rf"failures {failure}\b", tests[name]), f"{name} does not name failures {failure}"
 
 
+@pytest.mark.slow
 def test_every_test_that_the_campaigns_page_names_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "campaign.md").read_text("utf-8")))
     assert len(named) > 50

@@ -4,9 +4,12 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 from tests.house.sources import ROOT, modules
 
 
+@pytest.mark.slow
 def test_the_import_contracts_hold() -> None:
     checked = subprocess.run(
         [

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+import pytest
+
 from tests.house.sources import ROOT, modules
 
 INTERFACE = (ROOT / "docs" / "interface.md").read_text("utf-8")
@@ -45,6 +47,7 @@ def clauses() -> set[str]:
     return listed | {f"ours {number}" for number in re.findall(r"^### Ours ([0-9]+) ", INTERFACE, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_nothing_cites_an_issue_or_a_list_that_is_not_here() -> None:
     found = [f"{place}: {match[0]}" for place, text in prose() for match in ISSUE.finditer(text)]
     sources = [(place, text) for place, text in prose() if place.startswith("src/")]
@@ -52,6 +55,7 @@ def test_nothing_cites_an_issue_or_a_list_that_is_not_here() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_every_page_that_is_cited_is_in_the_repository() -> None:
     found = []
     for place, text in prose():
@@ -64,6 +68,7 @@ def test_every_page_that_is_cited_is_in_the_repository() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_every_clause_that_is_cited_is_in_the_interface() -> None:
     listed = clauses()
     assert {"given 2.6", "given 4.4", "given 7", "ours 1"} <= listed

@@ -52,6 +52,7 @@ def test_no_room_is_called_by_what_anything_could_be() -> None:
     assert [path for path in SOURCE.rglob("*") if path.stem.strip("_").lower() in FORBIDDEN] == []
 
 
+@pytest.mark.slow
 def test_async_is_at_the_edge_only() -> None:
     asynchronous = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
     found = [
@@ -64,6 +65,7 @@ def test_async_is_at_the_edge_only() -> None:
     assert not found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["starlette", "uvicorn", "httpx"])
 def test_only_the_edge_knows_http(library: str) -> None:
     """The command line is a client, too. Rooms that stand on `installation` put the edge together; any room below it
@@ -83,6 +85,7 @@ def test_no_module_postpones_its_annotations() -> None:
     assert [module.room for module in modules() if "from __future__ import annotations" in module.text] == []
 
 
+@pytest.mark.slow
 def test_no_room_below_the_edge_reads_a_clock() -> None:
     clocks = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
     clocks |= {("clock", "now")}
@@ -97,6 +100,7 @@ def test_no_room_below_the_edge_reads_a_clock() -> None:
     assert not found
 
 
+@pytest.mark.slow
 def test_an_endpoint_decides_through_the_caller_alone() -> None:
     """Principals that an endpoint was told earlier would outlive the right (decision 0018)."""
     entering = {f"repository/endpoints/context.py:{name}" for name in ("_look_up", "enter_all")}

@@ -68,6 +68,7 @@ def _names(module: Module) -> _Names:
     return _Names(frozenset(imports), frozenset(columns), "\0".join(texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
     owner, variable = TABLES[table]
@@ -114,6 +115,7 @@ def test_a_migrated_database_is_at_this_releases_schema(
     schema.check_schema(directory_db if half == "directory" else repository_db, half)
 
 
+@pytest.mark.slow
 def test_the_command_that_removes_a_repository_knows_every_table() -> None:
     """In a process of its own, which has loaded nothing else."""
     program = (

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.house.sources import ROOT, trees_of_tests
 
 TESTS = ROOT / "tests"
@@ -48,6 +50,7 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own(child)
 
 
+@pytest.mark.slow
 def test_no_test_returns_early() -> None:
     """What applies to one database alone is marked `only`, and printed as deselected."""
     early = [
@@ -59,6 +62,7 @@ def test_no_test_returns_early() -> None:
     assert not early
 
 
+@pytest.mark.slow
 def test_tests_wait_for_events_and_sleep_only_where_time_is_what_they_give() -> None:
     sleeping = {
         str(path.relative_to(TESTS))

@@ -40,6 +40,7 @@ def test_a_list_may_have_any_length(filled: Database, count: int) -> None:
             assert len(_STATEMENT.all(cx, **wanted)) == (count if least < 0 else 0)
 
 
+@pytest.mark.slow
 def test_a_list_may_be_longer_than_what_is_filled_up(filled: Database) -> None:
     with filled.read() as cx:
         many = [*NAMES, *(f"other-{number}" for number in range(32_100))]

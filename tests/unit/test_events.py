@@ -100,6 +100,7 @@ Recorder(None).record(Event("pause", "done", who="alice@People"), 0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["debug", "error"])
 @pytest.mark.parametrize("how", ["json", "console"])
 def test_an_event_is_in_the_log_at_every_level(level: str, how: str) -> None:

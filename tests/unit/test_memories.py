@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from muniment.memories import Memory
 
 
@@ -47,6 +49,7 @@ def test_an_answer_that_is_kept_twice_counts_once() -> None:
     assert [memory.recall(name) for name in "ab"] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_threads_share_it() -> None:
     memory: Memory[int, int] = Memory(50)
     with ThreadPoolExecutor(8) as threads:

@@ -63,6 +63,7 @@ def test_processes_count_together(path: Path) -> None:
     assert Tally(path).settle(2) == [Count("alice", 1990)]
 
 
+@pytest.mark.slow
 def test_the_file_does_not_grow_however_many_accounts_there_are(path: Path) -> None:
     tally = Tally(path)
     apart = sum(told(tally, f"account {number}", 1) for number in range(20_000))

@@ -50,6 +50,7 @@ class Muniment:
         return printed.out
 
 
+@pytest.mark.slow
 def test_init_makes_a_folder_for_its_owner_alone_and_shows_the_password_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_pause_is_shown_and_ended_and_a_lock_stays(muniment: Muniment) -> None
     muniment("user", "unpause", "nobody@paused", code=3)
 
 
+@pytest.mark.slow
 def test_a_password_comes_from_standard_input_never_from_an_argument(
     muniment: Muniment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_password_comes_from_standard_input_never_from_an_argument(
     assert "--password-stdin" in muniment.err
 
 
+@pytest.mark.slow
 def test_units_lie_in_partitions_and_users_in_units(muniment: Muniment) -> None:
     muniment("partition", "add", "plant")
     location = muniment("unit", "add", "plant", "Works").strip()
@@ -198,6 +201,7 @@ def test_types_are_made_by_command_and_by_file(muniment: Muniment, tmp_path: Pat
     assert "none.toml" in muniment.err
 
 
+@pytest.mark.slow
 def test_acls_are_made_changed_and_removed(muniment: Muniment) -> None:
     muniment("acl", "add", "readers", "world=READ", "owner=delete")
     assert re.search(r"^readers\t.*owner=DELETE, world=READ", muniment("acl", "list"), re.MULTILINE)
@@ -301,6 +305,7 @@ def test_half_an_installation_keeps_to_its_half(tmp_path: Path, capsys: pytest.C
     assert "does not run here" in alone.err
 
 
+@pytest.mark.slow
 def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Muniment) -> None:
     muniment("acl", "add", "of the house", "world=READ")
     path = muniment.data / "repository.db"
@@ -348,6 +353,7 @@ def test_every_module_of_commands_is_listed_with_the_names_that_it_has() -> None
     assert registered == {name for names in commands._MODULES.values() for name in names}
 
 
+@pytest.mark.slow
 def test_the_import_loads_no_web_server_and_no_other_command() -> None:
     program = "import sys; from muniment.cli import commands; commands.run(['import', '--help']); print(*sys.modules)"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

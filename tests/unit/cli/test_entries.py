@@ -65,6 +65,7 @@ def test_every_kind_of_entry_is_renamed_moved_and_described(muniment: Muniment) 
     assert {"user rename", "unit move", "client rename", "partition set"} <= set(events(muniment))
 
 
+@pytest.mark.slow
 def test_what_would_break_an_id_is_refused_with_the_reason(muniment: Muniment) -> None:
     muniment("user", "add", "ada@staff", "--random")
     muniment("acl", "add", "readers", "ada@staff=READ")
@@ -88,6 +89,7 @@ def test_what_would_break_an_id_is_refused_with_the_reason(muniment: Muniment) -
     muniment(*apart, "user", "rename", "bob@staff", "robert", "--force")
 
 
+@pytest.mark.slow
 def test_a_guard_that_was_renamed_stays_the_guard(muniment: Muniment) -> None:
     before = muniment("repository", "list")
     muniment("resource", "rename", "Documents of main", "The Papers")
@@ -108,6 +110,7 @@ def test_groups_that_contain_each_other_are_named(muniment: Muniment) -> None:
     muniment("group", "admit", "board@staff", "board@staff", code=2)
 
 
+@pytest.mark.slow
 def test_an_accessor_whom_nobody_knows_is_named(muniment: Muniment) -> None:
     muniment("user", "add", "ada@staff", "--random")
     muniment("acl", "add", "readers", "ADA@staff=READ", "owner=DELETE", "world=READ")

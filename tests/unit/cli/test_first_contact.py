@@ -96,6 +96,7 @@ def test_what_a_database_refuses_is_said_with_what_to_do(reason: str, to_do: str
     assert "SELECT" not in failure.sentence
 
 
+@pytest.mark.slow
 def test_the_last_administrator_stays(muniment: Muniment) -> None:
     last = "admin@directory.admin"
     for taken in (

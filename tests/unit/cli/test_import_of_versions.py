@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from muniment.clock import now
 from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
@@ -43,6 +45,7 @@ def versions(place: Place, chronicle_id: str) -> list[str]:
     return [b"".join(store.read(each.content)).decode() for each in tree if each.content]
 
 
+@pytest.mark.slow
 def test_a_changed_file_replaces_the_content_of_the_current_version(place: Place) -> None:
     file = place.write("a.txt", "first")
     place.load()
@@ -65,6 +68,7 @@ def test_a_changed_file_replaces_the_content_of_the_current_version(place: Place
     assert "1 unchanged" in place.load("--checksums")
 
 
+@pytest.mark.slow
 def test_a_file_whose_object_somebody_else_has_checked_out_is_reported_and_skipped(place: Place) -> None:
     for name in ("a.txt", "b.txt"):
         place.write(name, "first")
@@ -97,6 +101,7 @@ def test_a_current_version_that_is_not_the_latest_keeps_its_content(place: Place
     assert versions(place, first.id) == ["first", "second"]
 
 
+@pytest.mark.slow
 def test_a_mirroring_import_moves_the_current_version_and_deletes_no_version_that_it_did_not_make(place: Place) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "d.txt", "e.txt", "deep/f.txt"):
         place.write(name, f"words of {name}")

@@ -97,6 +97,7 @@ def test_a_folder_is_mirrored(place: Place) -> None:
     assert tree["Papers/deep/er/b.md"].media_type == "text/markdown"
 
 
+@pytest.mark.slow
 def test_again_nothing_changes_and_what_changed_is_replaced(place: Place) -> None:
     place.write("a.txt", "one")
     changed = place.write("b.txt", "two")
@@ -116,6 +117,7 @@ def test_again_nothing_changes_and_what_changed_is_replaced(place: Place) -> Non
     assert "0 imported, 0 replaced, 4 unchanged" in place.load()
 
 
+@pytest.mark.slow
 def test_a_change_that_keeps_size_and_time_is_found_by_checksum(place: Place) -> None:
     file = place.write("a.txt", "one")
     place.load()
@@ -180,6 +182,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(place: Place) -> None:
     assert "4 imported, 0 replaced, 3 unchanged" in place.load()
 
 
+@pytest.mark.slow
 def test_what_a_plain_text_says_is_kept_with_it(place: Place) -> None:
     for number in range(mirror._BATCH_FILES + 3):
         place.write(f"{number}.txt", f"word{number}")
@@ -260,6 +263,7 @@ class Trailing:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 0])
 @pytest.mark.parametrize(("longest_wait", "most_ahead"), [(-1, 1000), (1_000_000_000, 5)], ids=["time", "number"])
 def test_an_import_waits_for_an_index_that_moves(
@@ -307,6 +311,7 @@ def test_hidden_names_are_imported_on_request_only(place: Place) -> None:
     assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/.secret", "Papers/.git", "Papers/.git/config"}
 
 
+@pytest.mark.slow
 def test_another_acl_is_put_on_what_was_imported_before(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "_BATCH_FILES", 2)
     for number in range(5):
@@ -377,6 +382,7 @@ def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
     assert "deleted" not in place.load("--mirror")
 
 
+@pytest.mark.slow
 def test_mirroring_moves_what_was_renamed_and_keeps_its_id(place: Place) -> None:
     for name in ("a.txt", "b.txt", "one/two/c.txt", "one/two/d.txt"):
         place.write(name, f"words of {name}")
@@ -419,6 +425,7 @@ def test_two_files_of_one_content_keep_apart_when_they_move(place: Place) -> Non
     assert len(after) == len(before)
 
 
+@pytest.mark.slow
 def test_more_than_half_is_deleted_on_request_only(place: Place) -> None:
     for number in range(4):
         place.write(f"{number}.txt", str(number))
@@ -436,6 +443,7 @@ def test_more_than_half_is_deleted_on_request_only(place: Place) -> None:
     assert "--mirror" in place.err
 
 
+@pytest.mark.slow
 def test_mirroring_deletes_nothing_that_it_did_not_make(place: Place) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "deep/d.txt"):
         place.write(name, f"words of {name}")
@@ -523,6 +531,7 @@ with tenure.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 
 """
 
 
+@pytest.mark.slow
 def test_two_processes_import_a_folder_one_after_the_other(place: Place) -> None:
     place.write("a.txt", "one")
     command = [sys.executable, "-c", _ALONE, str(place.data), str(place.folder)]
@@ -536,6 +545,7 @@ def test_two_processes_import_a_folder_one_after_the_other(place: Place) -> None
     assert "1 imported" in place.load(), "a killed import is in nobody's way"
 
 
+@pytest.mark.slow
 def test_two_imports_that_begin_together_make_each_object_once(place: Place) -> None:
     for number in range(300):
         place.write(f"{number}.txt", "words")

@@ -69,6 +69,7 @@ def papers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Papers:
     return Papers(tmp_path, capsys)
 
 
+@pytest.mark.slow
 def test_a_difference_is_named_and_a_repair_is_left_to_the_agent(papers: Papers) -> None:
     assert "main: sound at position" in papers.muniment("index", "check")
     lost = papers.damage()
@@ -94,6 +95,7 @@ def test_a_repair_is_confirmed_while_an_agent_runs(papers: Papers) -> None:
         assert "1 noted to be indexed again, 1 repaired" in printed
 
 
+@pytest.mark.slow
 def test_the_report_of_the_agent_is_shown(papers: Papers) -> None:
     assert "no index agent has checked" in papers.muniment("index", "report")
     assert papers.json("index", "report") == []

@@ -147,6 +147,7 @@ def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
     assert len(office.objects_given()) == 2 * len(ids)
 
 
+@pytest.mark.slow
 def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, "plan", "draft")

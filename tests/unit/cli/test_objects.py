@@ -72,6 +72,7 @@ def test_content_comes_from_standard_input_and_replaces_what_was_there(
     muniment("object", "put", str(letter), "--replace", object_id, "--in", object_id, code=2)
 
 
+@pytest.mark.slow
 def test_what_is_refused_leaves_no_content(muniment: Muniment, letter: Path) -> None:
     for wrong, code in (
         (["-p", "pages=3"], 3),

@@ -63,6 +63,7 @@ def test_a_directory_that_runs_apart_cannot_know(muniment: Muniment) -> None:
     muniment(*apart, "resource", "remove", "Documents of main", "--force")
 
 
+@pytest.mark.slow
 def test_a_guard_has_to_exist(muniment: Muniment) -> None:
     before = listed(muniment)
     muniment("repository", "guard", "main", code=2)
@@ -83,6 +84,7 @@ def test_a_guard_has_to_exist(muniment: Muniment) -> None:
     assert listed(muniment) == before
 
 
+@pytest.mark.slow
 def test_a_repository_that_holds_objects_stays_unless_everything_may_go(muniment: Muniment, tmp_path: Path) -> None:
     fill(muniment, tmp_path / "files", 7)
     assert len(contents(muniment.data / "content")) == 7
@@ -99,6 +101,7 @@ def test_a_repository_that_holds_objects_stays_unless_everything_may_go(muniment
     muniment("resource", "remove", "Documents of main", code=3)
 
 
+@pytest.mark.slow
 def test_a_removal_cut_off_anywhere_is_finished_by_the_next(muniment: Muniment, tmp_path: Path) -> None:
     fill(muniment, tmp_path / "files", 5)
     data_folder = DataFolder(muniment.data, None, [])

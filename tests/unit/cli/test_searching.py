@@ -145,6 +145,7 @@ def test_an_explanation_is_a_tree_and_its_exit_code_says_whether_the_object_is_a
         muniment("search", "first", *usage, code=2)
 
 
+@pytest.mark.slow
 def test_the_running_server_is_found_by_its_lock(tmp_path: Path) -> None:
     data_folder = DataFolder(tmp_path, None, ["web.port=1"])
     assert data_folder.server_address == "https://127.0.0.1:1"

@@ -42,6 +42,7 @@ def discards(muniment: Muniment) -> dict[str, str]:
     return {each["name"]: each["object"] for each in json.loads(muniment("wastebasket", "list", "--json"))}
 
 
+@pytest.mark.slow
 def test_what_was_deleted_is_listed_and_restored(muniment: Muniment) -> None:
     cabinet = members(muniment)["papers"]
     first = members(muniment, cabinet)
@@ -61,6 +62,7 @@ def test_what_was_deleted_is_listed_and_restored(muniment: Muniment) -> None:
     muniment("wastebasket", "restore", first["deep"], code=3)
 
 
+@pytest.mark.slow
 def test_an_object_whose_folder_is_gone_is_restored_into_another(muniment: Muniment) -> None:
     cabinet = members(muniment)["papers"]
     deep = members(muniment, cabinet)["deep"]
@@ -74,6 +76,7 @@ def test_an_object_whose_folder_is_gone_is_restored_into_another(muniment: Munim
     assert members(muniment, cabinet)["one"] == one
 
 
+@pytest.mark.slow
 def test_what_is_purged_is_gone_with_its_content(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wastebasket, "_AT_A_TIME", 1)
     cabinet = members(muniment)["papers"]

@@ -136,6 +136,7 @@ def test_the_rule_reads_no_more_rows_however_many_users_there_are(
     assert rows() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["disabled", "expelled"])
 def test_of_two_that_take_the_last_two_away_at_one_time_one_is_refused(fresh: Fresh, now: Instant, way: str) -> None:
     """failures C12"""

@@ -53,6 +53,7 @@ def listed(cx: Connection, office: Office, listing: PeopleList) -> list[Entry]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_the_list_of_users_holds_those_whom_the_role_admits(database: Database, now: Instant, seed: int) -> None:
     office = Office(database, now)
@@ -72,6 +73,7 @@ def test_the_list_of_users_holds_those_whom_the_role_admits(database: Database, 
                     people.find(cx, office.names, office.resource.id, "user", entries.shown_id(office.names, user))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_are_those_in_the_role_however_deep_and_of_a_partition_in_it(
     database: Database, now: Instant, seed: int

@@ -192,6 +192,7 @@ def test_all_sessions_of_everybody_can_be_ended(office: Office, now: Instant) ->
     assert _decided(office, sessions.end_every, now) == SessionCount()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", sorted(ENDS_A_USER.keys() - {"removed"}))
 def test_the_statements_are_as_many_whatever_there_is_to_end(office: Office, now: Instant, way: str) -> None:
     sent = []

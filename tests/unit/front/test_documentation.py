@@ -128,6 +128,7 @@ def test_what_is_no_page_is_none(folder: Path, name: str) -> None:
     assert documentation.source(name) is None
 
 
+@pytest.mark.slow
 def test_every_link_of_every_page_leads_to_a_page_and_to_a_part_of_it() -> None:
     known = {name: {str(part) for part in rendered(name).xpath("//@id")} for name in documentation.names()}
     assert len(known) > 30

@@ -78,6 +78,7 @@ def test_it_leads_users_administrators_and_developers_on(site: Site) -> None:
     assert page.links[site.world.repository] == f"{base}{site.repository}"
 
 
+@pytest.mark.slow
 def test_of_a_half_alone_it_tells_nothing_that_is_not_there(half: tuple[str, Site]) -> None:
     name, site = half
     page = opened(site, "/")
@@ -114,6 +115,7 @@ def test_without_a_documentation_it_links_none(site: Site, monkeypatch: pytest.M
 # All pages
 
 
+@pytest.mark.slow
 def test_every_link_of_every_page_leads_somewhere(site: Site) -> None:
     waiting, seen = ["https://muniment.test/"], dict[str, httpx.Response]()
     anchors: list[tuple[str, str, str]] = []
@@ -142,6 +144,7 @@ def test_every_link_of_every_page_leads_somewhere(site: Site) -> None:
             assert Sheet(seen[target]).tree.xpath(f"//*[@id='{fragment}']"), (address, target, fragment)
 
 
+@pytest.mark.slow
 def test_no_page_runs_a_script_or_loads_anything_from_elsewhere(site: Site) -> None:
     for address in ("/", "/docs", "/docs/decisions", "/docs/interface", "/docs/nothing", site.login):
         answer = site.http.get(address, headers=BROWSER)

@@ -14,6 +14,7 @@ from muniment.repository.keys import FORMER, BadSeal, Permutation, Seal
 KEYS = st.binary(min_size=32, max_size=32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [2, 4, 8, 12, 16])
 def test_a_permutation_meets_every_number_once(bits: int) -> None:
     permutation = Permutation(secrets.token_bytes(32), bits)

@@ -57,6 +57,7 @@ def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:
     assert renewed(shelf, before) == {"types"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", sorted(set(repository_tables.tables) - {"marks"}))
 def test_a_write_to_any_column_renews_the_mark_of_its_table_alone(shelf: Shelf, table: str) -> None:
     """A new table has to be watched, or to be one on which neither types nor rights hang."""

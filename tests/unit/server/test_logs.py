@@ -26,6 +26,7 @@ print("went on")
 """
 
 
+@pytest.mark.slow
 def test_a_line_that_finds_no_room_stops_nothing() -> None:
     with open("/dev/full", "w") as full:
         run = subprocess.run([sys.executable, "-c", _SAID], stdout=subprocess.PIPE, stderr=full, text=True, check=False)

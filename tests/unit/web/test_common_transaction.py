@@ -64,6 +64,7 @@ def test_everything_is_seen_within_and_nothing_outside_before_the_commit(transac
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaving", ["returns", "raises", "is cancelled"])
 def test_a_block_that_does_not_commit_keeps_nothing(transactions: Transactions, leaving: str) -> None:
     done: list[str] = []
@@ -99,6 +100,7 @@ def test_a_block_that_does_not_commit_keeps_nothing(transactions: Transactions, 
     assert kept(transactions) == [5]
 
 
+@pytest.mark.slow
 def test_a_long_question_is_stopped_and_the_transaction_goes_on(repository_db: Database) -> None:
     transactions = Transactions(repository_db, question_seconds=0.2)
     endless = {

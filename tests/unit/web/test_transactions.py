@@ -180,6 +180,7 @@ def test_a_caller_who_leaves_disturbs_no_other(transactions: Transactions) -> No
     assert kept(transactions) == [1, 2, 4]
 
 
+@pytest.mark.slow
 def test_while_another_process_writes_it_waits_and_then_says_busy(transactions: Transactions) -> None:
     other = Database(str(transactions.database.engine.url))
     with other.begin() as cx:
@@ -190,6 +191,7 @@ def test_while_another_process_writes_it_waits_and_then_says_busy(transactions: 
     assert kept(transactions) == [1, 2, 4]
 
 
+@pytest.mark.slow
 def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
     transactions: Transactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

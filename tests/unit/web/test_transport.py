@@ -323,6 +323,7 @@ def _stopping_after(*pieces: bytes) -> Receive:
     return receive
 
 
+@pytest.mark.slow
 def test_a_body_that_stops_coming_is_answered_408_and_the_connection_closed() -> None:
     impatient = WebOptions(body_pause_seconds=1)
     answer = _ask(receive=_stopping_after(b"a", b"b"), method="POST", options=impatient)
@@ -346,6 +347,7 @@ def _steady(piece: bytes, every_seconds: float, times: int) -> Receive:
     return receive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [b"a", b"a" * 1000])
 def test_a_body_that_never_pauses_has_to_be_there_in_time_as_a_whole(piece: bytes) -> None:
     """failures C1: a byte each 20 seconds took 284 seconds, and was obeyed."""
@@ -354,17 +356,20 @@ def test_a_body_that_never_pauses_has_to_be_there_in_time_as_a_whole(piece: byte
     assert (answer.status, answer.headers["connection"]) == (408, "close")
 
 
+@pytest.mark.slow
 def test_content_may_take_longer_when_it_comes_fast_enough() -> None:
     told = WebOptions(body_seconds=1, slow_seconds=1, lowest_upload_rate=1000)
     assert _ask(_keep, receive=_steady(b"a" * 1000, 0.05, 50), method="POST", options=told).body == b"kept"
 
 
+@pytest.mark.slow
 def test_content_that_comes_slower_than_it_must_is_broken_off() -> None:
     told = WebOptions(slow_seconds=1, lowest_upload_rate=1000)
     answer = _ask(_keep, receive=_steady(b"a" * 10, 0.05, 10_000), method="POST", options=told)
     assert (answer.status, answer.headers["connection"]) == (408, "close")
 
 
+@pytest.mark.slow
 def test_nobody_can_be_quick_first_to_be_slow_for_long() -> None:
     told = WebOptions(slow_seconds=1, lowest_upload_rate=1000)
     slow = _steady(b"a", 0.05, 10_000)
@@ -376,6 +381,7 @@ def test_nobody_can_be_quick_first_to_be_slow_for_long() -> None:
     assert _ask(_keep, receive=receive, method="POST", options=told).status == 408
 
 
+@pytest.mark.slow
 def test_once_the_body_is_there_waiting_for_the_caller_to_leave_has_no_deadline() -> None:
     messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": False}]
 

@@ -196,6 +196,7 @@ def test_without_a_limit_sign_in_never_pauses(directory_db: Database, now: Insta
     office.issue(now)
 
 
+@pytest.mark.slow
 def test_of_two_hundred_guesses_at_a_time_no_more_than_the_limit_count(office: Office, now: Instant) -> None:
     """failures A3"""
     attempts = [office.begin(now) for _ in range(200)]

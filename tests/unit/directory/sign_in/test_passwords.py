@@ -119,6 +119,7 @@ def test_all_processes_together_hash_no_more_than_the_slots_at_a_time(tmp_path: 
     second.close()
 
 
+@pytest.mark.slow
 def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
     """failures C5: a process that gives its slot back and asks at once comes behind those who wait."""
     first, second = (PasswordGate(tmp_path, slots=1, queue=40, memory_kib=8192, passes=1) for _ in range(2))
@@ -139,6 +140,7 @@ def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
     second.close()
 
 
+@pytest.mark.slow
 def test_the_slot_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     holder = (
         "import sys, time; from pathlib import Path; from muniment.directory.sign_in.passwords import PasswordGate\n"

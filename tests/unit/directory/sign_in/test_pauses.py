@@ -98,6 +98,7 @@ def test_success_at_a_known_place_does_not_reset_the_count_elsewhere(office: Off
     assert isinstance(office.sign_in(now, address=STRANGE), InvalidGrant)
 
 
+@pytest.mark.slow
 def test_of_many_guesses_at_one_time_from_many_places_no_more_than_the_limit_of_each_count(
     office: Office, now: Instant
 ) -> None:

@@ -73,6 +73,7 @@ SETS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SETS, min_size=1, max_size=3))
 def test_both_spellings_read_to_the_same_tree(expressions: list[object]) -> None:
     document = msgspec.json.encode({"types": ["document"], "expression-set": {"expressions": expressions}})

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from muniment.repository.aql.patterns import Gap, Pattern
 PIECES = st.lists(st.sampled_from(["a", "b", "ab", "ba", Gap.RUN, Gap.ONE_OR_NONE]), max_size=7).map(tuple)
 
 
+@pytest.mark.slow
 @given(PIECES, st.text("ab\n", max_size=8))
 @example(("ab", Gap.ONE_OR_NONE, Gap.RUN, "a"), "aba")
 @example((Gap.RUN, Gap.RUN), "")

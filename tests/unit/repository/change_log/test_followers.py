@@ -180,6 +180,7 @@ def test_a_follower_that_is_gone_for_longer_holds_up_nothing_and_is_told_when_it
         assert changes.after(cx, shelf.repository.id, cut_to(shelf), 10) == []
 
 
+@pytest.mark.slow
 def test_the_cut_goes_in_short_transactions(shelf: Shelf, tmp_path: Path) -> None:
     node = Node(shelf, tmp_path / "node")
     with shelf.database.begin() as cx:
@@ -240,6 +241,7 @@ def test_an_index_that_has_read_all_goes_on_when_every_line_is_gone(shelf: Shelf
     assert node.report().waiting == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["restored", "absent", "under way"])
 def test_an_index_whose_next_lines_are_gone_is_made_anew_by_itself(shelf: Shelf, tmp_path: Path, state: str) -> None:
     node, other = Node(shelf, tmp_path / "node"), Node(shelf, tmp_path / "other")
@@ -305,6 +307,7 @@ def test_the_cut_of_a_cluster_that_was_restored_from_holds_nothing_up(shelf: She
     assert cut_to(shelf) == last
 
 
+@pytest.mark.slow
 def test_a_rebuild_keeps_what_it_has_still_to_read(shelf: Shelf, tmp_path: Path) -> None:
     node = Node(shelf, tmp_path / "node")
     for number in range(3):

@@ -9,6 +9,7 @@ import pytest
 from muniment.repository.content.archive import Archive
 
 
+@pytest.mark.slow
 def test_an_archive_that_is_given_up_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     ignored = list[object]()
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)

@@ -28,6 +28,7 @@ def store(tmp_path: Path, clock: Clock) -> FileStore:
     return FileStore(tmp_path, packing=Packing(BORDER, clock))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(st.lists(st.binary(max_size=600), max_size=4), st.data())
 def test_what_is_kept_is_given_back_whole_and_in_ranges(

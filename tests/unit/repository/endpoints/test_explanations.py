@@ -160,6 +160,7 @@ def test_who_may_only_browse_does_not_learn_whether_a_word_is_in_the_text(site: 
     assert refused["condition"]["parts"][0]["looked-in"] == ["metadata"]
 
 
+@pytest.mark.slow
 def test_missed_changes_and_texts_that_wait_are_reasons(site: Site) -> None:
     made = site.shelf.add("a", "pump", "public", title="old")
     site.shelf.catch_up()

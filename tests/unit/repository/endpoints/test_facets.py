@@ -73,6 +73,7 @@ def test_constraints_combine_by_and_and_or(site: Site) -> None:
         assert got(site, f"{HERE}?{pairs}")["total"] == total
 
 
+@pytest.mark.slow
 def test_both_spellings_count_alike_and_nested_links_narrow(site: Site) -> None:
     shelved(site)
     nested = {"id": "name", "attributes": ["object_name"], "sort": "VALUE_DESCENDING"}

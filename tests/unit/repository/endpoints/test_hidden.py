@@ -229,6 +229,7 @@ def test_nothing_tells_a_hidden_folder_named_in_a_body_from_an_absent_one(site: 
             assert answers[1].status in {400, 404}
 
 
+@pytest.mark.slow
 def test_a_list_passes_over_hidden_children_in_the_database_by_its_index(shelf: Shelf) -> None:
     """Of 1,000 children one may be seen: as many rows are fetched, and the others take a few steps each, in order."""
     views, count = {caller.id: shelf.view(caller) for caller in (MARTA, JON)}, 3000

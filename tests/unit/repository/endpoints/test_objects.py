@@ -382,6 +382,7 @@ def test_content_of_many_pieces_comes_back_as_it_was_sent(site: Site) -> None:
         assert site("GET", f"/objects/{object_id}/content-media").content == sent
 
 
+@pytest.mark.slow
 def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,7 @@ def test_without_keywords_everything_visible_is_found_and_the_total_only_when_as
     assert len(ids(site.feed(f"{HERE}?object-type=document&unheard-of=1"))) == 5
 
 
+@pytest.mark.slow
 def test_a_feed_is_paged_by_its_own_links(site: Site) -> None:
     made = filled(site)
     feed = site.feed(f"{HERE}?q=valve&items-per-page=2&include-total=true")
@@ -377,6 +378,7 @@ def _kept(site: Site) -> int:
         return int(cx.execute(sa.text("SELECT count(*) FROM links")).scalar_one())
 
 
+@pytest.mark.slow
 def test_a_posted_search_is_kept_only_where_another_page_exists(site: Site) -> None:
     """failures C6"""
     filled(site)
@@ -415,6 +417,7 @@ def test_a_position_that_is_cut_off_is_not_waited_for(site: Site) -> None:
     assert len(ids(site.feed(f"{HERE}?q=valve&wait-for={position}", **ROOT))) == 5
 
 
+@pytest.mark.slow
 def test_an_index_that_is_too_far_behind_answers_503_with_the_time_to_come_again(site: Site) -> None:
     made = filled(site)
     with site.shelf.database.begin() as cx:

@@ -112,6 +112,7 @@ def test_one_download_more_than_a_caller_may_have_is_told_to_come_again(site: Si
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_a_place_is_free_however_its_download_ends(site: Site) -> None:
     async def broken(_message: Any) -> None:
         raise OSError("the caller is gone")

@@ -157,6 +157,7 @@ def test_servers_have_no_element_of_their_own_in_xml_and_a_property_of_that_name
     assert [item.text for item in root.findall(f"{space}properties/{space}servers/{space}item")] == ["c", "d"]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80))
 def test_any_accept_header_is_answered_or_refused(accept: str) -> None:
     header = accept.encode("utf-8", "replace").decode("latin-1")
@@ -192,6 +193,7 @@ def test_a_401_names_the_scheme() -> None:
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 
+@pytest.mark.slow
 @given(st.text(), st.lists(st.text(), min_size=1))
 def test_xml_is_well_formed_whatever_a_property_holds(title: str, keywords: list[str]) -> None:
     document: dict[str, spelling.Written] = {

@@ -58,6 +58,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "PORTION", 2)
 
 
+@pytest.mark.slow
 def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     made = rich.fill(shelf)
     result = export(shelf, tmp_path / "first")
@@ -81,6 +82,7 @@ def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> No
     assert files(tmp_path / "second") == first
 
 
+@pytest.mark.slow
 def test_a_tree_without_its_first_version_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     first = rich.fill(shelf)["letter"].id
     with shelf.database.begin() as cx:
@@ -93,6 +95,7 @@ def test_a_tree_without_its_first_version_comes_back(shelf: Shelf, place: Place,
         assert [each.id for each in version_tree.members(cx, [first])] == left
 
 
+@pytest.mark.slow
 def test_an_import_adds_no_version_to_a_tree_of_another_repository(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     first = rich.fill(shelf)["letter"].id
     with shelf.database.begin() as cx:
@@ -113,6 +116,7 @@ def test_an_import_adds_no_version_to_a_tree_of_another_repository(shelf: Shelf,
         place.bring_in(tmp_path / "first")
 
 
+@pytest.mark.slow
 def test_it_comes_back_where_it_was_removed(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     rich.fill(shelf)
     before = everything(shelf.database, shelf.repository.id)
@@ -134,6 +138,7 @@ def test_it_comes_back_where_it_was_removed(shelf: Shelf, place: Place, tmp_path
     assert everything(shelf.database, place.repository.id) == before, "even without a directory everybody is known"
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "which key stands for whom is no matter of the database")
 def test_a_namesake_gets_nothing_of_a_former_bearer(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     """failures C8"""
@@ -151,6 +156,7 @@ def test_a_namesake_gets_nothing_of_a_former_bearer(shelf: Shelf, place: Place, 
     assert {name for name in first if first[name] != second.get(name)} == {"bearers.jsonl"}
 
 
+@pytest.mark.slow
 def test_an_import_that_is_interrupted_anywhere_goes_on(
     shelf: Shelf, place: Place, tmp_path: Path, small: None
 ) -> None:
@@ -179,6 +185,7 @@ def test_an_import_that_is_interrupted_anywhere_goes_on(
         assert stored_contents.uses(cx) == content_references.count(cx)
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "a rule of the file, not of the database")
 def test_a_half_import_keeps_its_unnamed_acls_and_takes_no_other_export(
     shelf: Shelf, place: Place, tmp_path: Path
@@ -204,6 +211,7 @@ def test_a_half_import_keeps_its_unnamed_acls_and_takes_no_other_export(
         place.begin(tmp_path / "first")
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "files, not databases")
 def test_an_export_goes_on_and_writes_no_content_twice(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     rich.fill(shelf)
@@ -226,6 +234,7 @@ def test_an_export_goes_on_and_writes_no_content_twice(shelf: Shelf, place: Plac
     assert [path for path in contents if path.stat().st_ino == numbers[path]] == contents[2:]
 
 
+@pytest.mark.slow
 @pytest.mark.only("sqlite", "files, not databases")
 def test_a_damaged_content_leaves_no_whole_export(shelf: Shelf, place: Place, tmp_path: Path) -> None:
     made = rich.fill(shelf)

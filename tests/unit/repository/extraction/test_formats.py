@@ -71,6 +71,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("packed", [False, True], ids=["bare", "gzip"])
 def test_non_ascii_words_come_out_of_every_format(reader: Reader, name: str, packed: bool) -> None:
@@ -94,6 +95,7 @@ def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
     assert read(reader, made.pdf(), "a.pdf") == Extracted("", "The pages hold no text.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "media_type"),
     [
@@ -141,6 +143,7 @@ def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:
     assert "x.bin" in found.note
 
 
+@pytest.mark.slow
 def test_text_is_cut_at_the_limit_and_says_so() -> None:
     small = RepositoryOptions(extraction_characters=1000)
     with Reader(limits(small)) as reader:
@@ -319,6 +322,7 @@ def test_html_entities_and_those_unknown_do_not_lose_the_text_behind_them(reader
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1000, 500_000])
 def test_deep_html_is_read_as_far_as_it_goes(reader: Reader, depth: int) -> None:
     page = b"<p>before</p>" + b"<div>" * depth + b"deep" + b"</div>" * depth
@@ -328,6 +332,7 @@ def test_deep_html_is_read_as_far_as_it_goes(reader: Reader, depth: int) -> None
     assert ("nested too deep" in found.note) == (depth != 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tag",
     [
@@ -374,6 +379,7 @@ def test_a_packed_table_of_many_cells_is_read_whole(reader: Reader) -> None:
     assert "99999" in text
 
 
+@pytest.mark.slow
 def test_a_file_can_be_read_by_path_in_one_call(tmp_path: Path) -> None:
     file = tmp_path / "a.docx"
     file.write_bytes(made.docx(WORDS))

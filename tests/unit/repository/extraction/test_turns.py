@@ -151,6 +151,7 @@ def test_a_file_given_to_another_waits_in_their_turn(queue: Queue) -> None:
     assert [queue.read() for _ in range(4)] == [marta, boris, edith, marta]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_after_any_history_no_file_waits_for_two_of_another_owner(queue: Queue, seed: int) -> None:
     """The oracle: the first file of an owner is passed at most once by each other owner, but for those tried again."""

@@ -127,6 +127,7 @@ def test_large_texts_are_read_a_few_at_a_time_and_small_ones_many(
     assert shelf.report().sound
 
 
+@pytest.mark.slow
 def test_a_repeated_batch_changes_nothing(shelf: Shelf) -> None:
     made = [shelf.add("pump", "valve") for _ in range(3)]
     shelf.catch_up()
@@ -236,6 +237,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
         assert cx.scalars(sa.select(indexing.unindexed.c.object_id)).all() == [made[1]]
 
 
+@pytest.mark.slow
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +261,7 @@ def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
         assert keys(index) == [first, second]
 
 
+@pytest.mark.slow
 def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleared_away(
     shelf: Shelf, tmp_path: Path
 ) -> None:
@@ -359,6 +362,7 @@ def test_searches_answer_right_while_writers_write_and_the_index_is_rebuilt_and_
     assert {each.key for each in old.documents()} >= set(kept), "whoever reads a former generation reads on"
 
 
+@pytest.mark.slow
 def test_writers_never_keep_a_rebuild_from_its_end_and_it_is_as_far_as_the_former_index(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +410,7 @@ def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Pa
     assert keys(index) == [kept]
 
 
+@pytest.mark.slow
 def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_names(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +436,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"), b"{}")
 
 
+@pytest.mark.slow
 def test_the_agent_compacts_packs_between_its_other_work(
     shelf: Shelf, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,6 +490,7 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
     assert shelf.report().sound
 
 
+@pytest.mark.slow
 def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
     made = [shelf.add(f"pump {number}") for number in range(5)]
     folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
@@ -513,6 +520,7 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
     )
 
 
+@pytest.mark.slow
 def test_a_repository_gets_another_language_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
     made, index = shelf.add("die H\u00e4user"), reader(tmp_path / "index", shelf)
 
@@ -534,6 +542,7 @@ def test_a_repository_gets_another_language_while_searches_go_on(shelf: Shelf, t
         assert finds("H\u00e4user")
 
 
+@pytest.mark.slow
 def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp_path: Path) -> None:
     made = shelf.add("pump")
     folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)

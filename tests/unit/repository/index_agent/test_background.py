@@ -61,6 +61,7 @@ def kept(shelf: Shelf, engine: FolderEngine) -> KeptReport:
         return reports.of_repository(cx, shelf.repository.id).get(engine.follower(), KeptReport())
 
 
+@pytest.mark.slow
 def test_the_agent_finds_and_mends_a_difference_by_itself(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     made, difference = damaged(shelf, engine)
@@ -75,6 +76,7 @@ def test_the_agent_finds_and_mends_a_difference_by_itself(shelf: Shelf, tmp_path
         assert document.acl == indexing.of_objects(cx, shelf.repository, [made[3]]).documents[0].acl
 
 
+@pytest.mark.slow
 def test_without_the_setting_the_agent_checks_only_when_somebody_asks(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     _, difference = damaged(shelf, engine)
@@ -93,6 +95,7 @@ def test_without_the_setting_the_agent_checks_only_when_somebody_asks(shelf: She
     assert kept(shelf, engine).report == report
 
 
+@pytest.mark.slow
 def test_a_wanted_check_is_done_at_once_and_mends(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     _, difference = damaged(shelf, engine)
@@ -105,6 +108,7 @@ def test_a_wanted_check_is_done_at_once_and_mends(shelf: Shelf, tmp_path: Path) 
     assert report.differences == (msgspec.structs.replace(difference, repaired=True),)
 
 
+@pytest.mark.slow
 def test_a_slow_check_goes_on_in_the_next_process_and_then_rests(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     damaged(shelf, engine)
@@ -147,6 +151,7 @@ def test_an_index_that_cannot_be_read_keeps_the_others_from_nothing(shelf: Shelf
     assert (report.objects, report.sound) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_failure_ends_a_check_and_not_the_agent(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +182,7 @@ def test_a_report_of_another_form_is_not_read(shelf: Shelf, monkeypatch: pytest.
         assert reports.wanted_checks(cx) == {}
 
 
+@pytest.mark.slow
 def test_searches_go_on_while_the_agent_checks_and_mends(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     made, _ = damaged(shelf, engine)

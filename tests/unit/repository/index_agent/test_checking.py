@@ -153,6 +153,7 @@ DAMAGES: list[Callable[[Shelf, str], Difference]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hurt", DAMAGES, ids=lambda hurt: hurt.__name__)
 def test_each_damage_is_found_named_and_repaired(shelf: Shelf, hurt: Callable[[Shelf, str], Difference]) -> None:
     made = [shelf.add(f"pump {number}", "valve") for number in range(10)]
@@ -172,6 +173,7 @@ def test_each_damage_is_found_named_and_repaired(shelf: Shelf, hurt: Callable[[S
     assert shelf.find(BORIS, "valve") == []
 
 
+@pytest.mark.slow
 def test_all_damages_at_one_time_are_told_apart(shelf: Shelf) -> None:
     made = [shelf.add(f"pump {number}", "valve") for number in range(30)]
     shelf.catch_up()
@@ -184,6 +186,7 @@ def test_all_damages_at_one_time_are_told_apart(shelf: Shelf) -> None:
     assert shelf.report().differences == ()
 
 
+@pytest.mark.slow
 def test_what_the_index_has_not_seen_is_no_difference_and_is_asked_again(shelf: Shelf) -> None:
     made = [shelf.add(f"pump {number}", "valve") for number in range(6)]
     shelf.catch_up()
@@ -203,6 +206,7 @@ def test_what_the_index_has_not_seen_is_no_difference_and_is_asked_again(shelf: 
     assert (report.sound, report.waiting, report.objects, report.documents) == (True, 0, 6, 6)
 
 
+@pytest.mark.slow
 def test_what_changed_and_is_wrong_still_when_the_index_has_followed_is_a_difference(shelf: Shelf) -> None:
     made = shelf.add("pump", "valve")
     shelf.catch_up()
@@ -294,6 +298,7 @@ def test_a_check_goes_on_where_another_process_left_it(shelf: Shelf) -> None:
     assert (course.report.objects, course.report.missing) == (12, 2)
 
 
+@pytest.mark.slow
 def test_many_documents_in_one_range_are_read_some_at_a_time(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "_MOST_DOCUMENTS", 3)
     made = [shelf.add(f"pump {number}", "valve") for number in range(10)]
@@ -307,6 +312,7 @@ def test_many_documents_in_one_range_are_read_some_at_a_time(shelf: Shelf, monke
     assert shelf.report().documents == 10
 
 
+@pytest.mark.slow
 def test_the_open_objects_are_bounded(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "_MOST_OPEN", 5)
     monkeypatch.setattr(checking, "_AT_A_TIME", 2)
@@ -343,6 +349,7 @@ def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.Mon
 digests = st.builds(DocumentDigest, st.integers(0, 12), st.sampled_from("abc"), st.sampled_from([b"1", b"2"]))
 
 
+@pytest.mark.slow
 @given(st.lists(digests), st.lists(digests))
 def test_splitting_names_the_counters_that_differ_and_no_others(
     wanted: list[DocumentDigest], kept: list[DocumentDigest]
@@ -380,6 +387,7 @@ class Overtaken:
             self._shelf.change(object_id, {"title": str(self._changes)})
 
 
+@pytest.mark.slow
 def test_changes_around_each_snapshot_raise_no_false_alarm(shelf: Shelf) -> None:
     made = [shelf.add(f"pump {number}", "valve") for number in range(6)]
     shelf.catch_up()
@@ -389,6 +397,7 @@ def test_changes_around_each_snapshot_raise_no_false_alarm(shelf: Shelf) -> None
     assert (report.differences, report.waiting) == ((Difference(made[5], "missing"),), 3)
 
 
+@pytest.mark.slow
 def test_writers_beside_the_check_raise_no_false_alarm(shelf: Shelf, tmp_path: Path) -> None:
     """Objects are made, changed, opened, closed and deleted all the while, and an agent follows."""
     engine, stop = FolderEngine(tmp_path / "indexes"), threading.Event()

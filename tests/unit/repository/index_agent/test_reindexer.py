@@ -104,6 +104,7 @@ def test_a_property_without_a_value_indexes_nothing(wells: Shelf) -> None:
     assert written(wells) == 0
 
 
+@pytest.mark.slow
 def test_a_property_that_is_searchable_no_more_leaves_the_index(wells: Shelf) -> None:
     set_searchable(wells, "nickname", True)
     assert written(wells) == 3
@@ -114,6 +115,7 @@ def test_a_property_that_is_searchable_no_more_leaves_the_index(wells: Shelf) ->
     assert len(wells.find(MARTA, "gusher")) == 1
 
 
+@pytest.mark.slow
 def test_searches_are_right_after_each_bite_and_a_kill_loses_none(wells: Shelf) -> None:
     """The steps come one by one, each in an agent of its own; the index equals the database after each of them."""
     found = wells.find(MARTA, "w*")

@@ -336,6 +336,7 @@ def test_a_folder_is_deleted_when_it_is_empty(shelf: Shelf) -> None:
         shelf.read(cabinet.id)
 
 
+@pytest.mark.slow
 def test_a_folder_into_which_something_is_being_put_is_not_deleted(shelf: Shelf) -> None:
     cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")
     view, tried = shelf.view(MARTA), threading.Event()

@@ -268,6 +268,7 @@ def move_a_while(house: Deduplicated, seed: int, ended: threading.Event) -> None
                 store.remove(original.key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.campaign)])
 def test_threads_that_write_delete_and_move_equal_bytes_at_one_time_lose_nothing(
     house: Deduplicated, seed: int
@@ -287,6 +288,7 @@ def test_threads_that_write_delete_and_move_equal_bytes_at_one_time_lose_nothing
     assert len(house.kept()) == len(house.check())
 
 
+@pytest.mark.slow
 def test_a_database_takes_them_all(house: Deduplicated) -> None:
     """More contents than one statement takes."""
     made = house.make(*(b"%d" % (number % 700) for number in range(1400)))

@@ -237,6 +237,7 @@ def test_an_object_is_not_kept_by_rules_that_changed_meanwhile(sites: Shelf) -> 
         creation.create(cx, view, "site", {"object_name": "x", "code": "b"}, None, None, sites.now)
 
 
+@pytest.mark.slow
 def test_a_type_is_changed_after_the_transactions_that_write_objects_of_it(sites: Shelf) -> None:
     changer = threading.Thread(
         target=change, args=(sites, "site", PropertyForm("code", allowed=[AllowedForm("a")])), daemon=True

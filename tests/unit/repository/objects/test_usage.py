@@ -59,6 +59,7 @@ def counted(shelf: Shelf) -> dict[str, Amount]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_after_any_history_the_counts_are_what_there_is(shelf: Shelf, seed: int) -> None:
     chance = random.Random(seed)
@@ -167,6 +168,7 @@ def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf, monkeypatch
     assert sum("INTO usage" in statement for statement in sent) == 1
 
 
+@pytest.mark.slow
 def test_a_migration_counts_what_is_there(fresh: Fresh, now: Instant) -> None:
     database = Database(fresh())
     _migrated_to(database, "0006")

@@ -98,6 +98,7 @@ def test_a_user_may_own_so_many_acls(shelf: Shelf) -> None:
     add("more", MARTA)
 
 
+@pytest.mark.slow
 def test_a_users_acls_may_have_so_many_entries_together(shelf: Shelf) -> None:
     few, more = ({f"u{n}@demo": Permission.READ for n in range(count)} for count in (4, 7))
     quota = AclQuota(acls=100, entries=10)
@@ -137,6 +138,7 @@ def test_the_quota_is_counted_in_one_statement(shelf: Shelf) -> None:
     assert limited.rows - unlimited.rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["acls", "entries"])
 def test_a_quota_is_exact_when_many_write_at_one_time(fresh: Fresh, now: Instant, what: str) -> None:
     url = fresh("repository")

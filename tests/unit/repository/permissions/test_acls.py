@@ -90,6 +90,7 @@ ENTRIES = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(ENTRIES, st.sampled_from([MARTA, JON]), st.sampled_from(["marta@demo", "jon@demo", "x@demo"]))
 def test_permission_agrees_with_the_rule_read_aloud(

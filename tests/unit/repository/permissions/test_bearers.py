@@ -117,6 +117,7 @@ def _prove(
     found[threading.current_thread().name] = bind(database, identity, now, name)
 
 
+@pytest.mark.slow
 def test_of_two_that_prove_one_name_at_one_time_each_has_a_key_of_its_own(
     repository_db: Database, now: Instant
 ) -> None:

@@ -239,6 +239,7 @@ def test_a_gift_takes_searches_and_templates_and_no_results(shelf: Shelf) -> Non
         read_results(shelf, search.id, BORIS)
 
 
+@pytest.mark.slow
 def test_a_repository_goes_with_its_saved_searches(shelf: Shelf) -> None:
     search = save(shelf)
     stored(shelf, search, ["1" * 16])

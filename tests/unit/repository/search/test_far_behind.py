@@ -41,6 +41,7 @@ def seen(shelf: Shelf, most: int = visibility.MAX_PENDING) -> int:
     return plans.work(shelf.database, ask)
 
 
+@pytest.mark.slow
 def test_a_big_import_that_the_index_has_not_seen_costs_a_search_nothing(shelf: Shelf) -> None:
     public = shelf.add("pump", "the main valve", acl="public")
     shelf.catch_up()
@@ -50,6 +51,7 @@ def test_a_big_import_that_the_index_has_not_seen_costs_a_search_nothing(shelf: 
     assert shelf.find(BORIS, "valve") == [public]
 
 
+@pytest.mark.slow
 def test_a_search_reads_one_change_more_than_it_may_be_behind_and_no_further(shelf: Shelf) -> None:
     """Red on a search that takes all pending changes: it reads 100,000 lines."""
     shelf.add("pump", "the main valve", acl="public")
@@ -69,6 +71,7 @@ def test_a_search_reads_one_change_more_than_it_may_be_behind_and_no_further(she
         shelf.page(MARTA, "valve")
 
 
+@pytest.mark.slow
 def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
     shelf.permit("team", {"boris@demo": Permission.READ})
     kept, closed, opened, gone, other = (
@@ -91,6 +94,7 @@ def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
         shelf.page(BORIS, "valve")
 
 
+@pytest.mark.slow
 def test_the_changes_are_found_by_the_index_of_those_that_hide(shelf: Shelf) -> None:
     note_many(shelf, MANY, "created")
     plan = plans.steps(shelf.database, lambda cx: changes.hiding(cx, shelf.repository.id, changes.START, 100))

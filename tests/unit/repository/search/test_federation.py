@@ -61,6 +61,7 @@ PLACES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(PLACES, max_size=4), min_size=1, max_size=4),
     st.booleans(),

@@ -162,6 +162,7 @@ def seen(visible: Visible, stored: StoredObject) -> bool:
     return stored.acl_id in visible.browse_acls or visible.owner == stored.owner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caller", [OWNER, OTHER, ADMINISTRATOR], ids=["owner", "other", "administrator"])
 def test_every_combination_of_changes_hides_or_shows_as_it_must(scene: Scene, caller: Principals) -> None:
     for size in range(4):

@@ -7,13 +7,18 @@ import pytest
 from muniment.repository.index.tantivy import compounds
 from muniment.repository.index.tantivy.compounds import Compounds
 
-GERMAN = compounds.learn("German")
+pytestmark = pytest.mark.slow
 
 WHOLE = """
 Vertrag Verstand Gewand Palast Versprechen Unternehmer Hersteller Ergebnis Wissenschaft Gelegenheit Lehrerin
 Nachricht Minister Temperatur Schmetterling Universität Organisation arbeiten schreiben natürlich Interesse
 Internet something development engineering information Tag Ei x
 """
+
+
+@pytest.fixture(scope="module")
+def german() -> Compounds:
+    return compounds.learn("German")
 
 
 @pytest.mark.parametrize(
@@ -40,22 +45,22 @@ Internet something development engineering information Tag Ei x
         "Arbeits|unfähigkeits|bescheinigung",
     ],
 )
-def test_a_compound_has_its_parts(parts: str) -> None:
-    assert GERMAN.parts(parts.replace("|", "")) == tuple(parts.split("|"))
+def test_a_compound_has_its_parts(german: Compounds, parts: str) -> None:
+    assert german.parts(parts.replace("|", "")) == tuple(parts.split("|"))
 
 
 @pytest.mark.parametrize("word", WHOLE.split())
-def test_another_word_has_none(word: str) -> None:
-    assert GERMAN.parts(word) == (word,)
+def test_another_word_has_none(german: Compounds, word: str) -> None:
+    assert german.parts(word) == (word,)
 
 
-def test_what_is_odd_or_long_is_left_alone() -> None:
+def test_what_is_odd_or_long_is_left_alone(german: Compounds) -> None:
     for word in ("", "ß" * 8, "maschine" * 100, "dampf7maschine", "\ud800" * 8, "İstanbul" * 2, "ﬁxpunkt" * 2):
-        assert "".join(GERMAN.parts(word)) == word
+        assert "".join(german.parts(word)) == word
 
 
-def test_what_was_learned_is_read_again(tmp_path: Path) -> None:
-    GERMAN.write(tmp_path / "learned")
+def test_what_was_learned_is_read_again(german: Compounds, tmp_path: Path) -> None:
+    german.write(tmp_path / "learned")
     assert Compounds.read(tmp_path / "learned").parts("Kaufvertrag") == ("Kauf", "vertrag")
 
 

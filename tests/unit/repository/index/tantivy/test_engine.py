@@ -159,6 +159,7 @@ def test_what_the_text_tells_is_what_the_engine_would_tell(
     assert quick.hits or len(reads) < 2
 
 
+@pytest.mark.slow
 def test_terms_are_told_apart_however_many_are_asked_for(world: World) -> None:
     words = [f"word{at}x" for at in range(70)]
     world.hold(kept(1, " ".join(words[::3]), title=" ".join(words[1::3])), kept(2, words[69]))
@@ -250,6 +251,7 @@ def test_a_joined_word_with_a_star_keeps_its_joining(world: World) -> None:
     assert (hit.terms, hit.excerpt) == (("a-well-kno*",), "A well-known pump.")
 
 
+@pytest.mark.slow
 def test_too_many_endings_of_a_joined_word_are_refused_and_none_is_left_out(world: World) -> None:
     world.hold(*(kept(at, " ".join(f"well k{at * 1000 + n:05d}" for n in range(1000))) for at in range(20)))
     assert world.ask(Fulltext(Wild("well-k1*"))).total == 10
@@ -257,6 +259,7 @@ def test_too_many_endings_of_a_joined_word_are_refused_and_none_is_left_out(worl
         world.ask(Fulltext(Wild("well-k*")))
 
 
+@pytest.mark.slow
 def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
     world.hold(*(kept(at, f"pu{at}x{at * 7919}") for at in range(1200)))
     assert world.ask(Fulltext(Wild("pu*")), limit=10).total == 1200
@@ -265,6 +268,7 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
     assert world.ask(beginning("nothing", "p")).total == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [1, 2, 50])
 def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
     monkeypatch.setattr("muniment.repository.index.tantivy.order._BESIDE", beside)
@@ -276,6 +280,7 @@ def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: p
         assert paged == [key(at) for at in range(30)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [1, 2, 50])
 def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
     world: World, monkeypatch: pytest.MonkeyPatch, beside: int
@@ -297,6 +302,7 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
 LEVEL = {"*ps": 1.0, "*um*": 1.0, "?u?p*": 1.0, "*um* *ther": 2.0, "*um* *um*": 2.0, "*um* -valve": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", LEVEL)
 def test_words_that_begin_with_a_wildcard_score_alike_and_are_in_order_however_deep(
     world: World, monkeypatch: pytest.MonkeyPatch, asked: str
@@ -357,6 +363,7 @@ def test_hits_of_a_beginning_are_ranked_by_their_best_word_and_its_rarity_is_tha
     assert [hit.object_id for hit in both.hits][2:] == found[2:]
 
 
+@pytest.mark.slow
 def test_hits_beyond_the_commonest_words_of_a_beginning_follow_by_counter(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -729,6 +736,7 @@ def test_a_closed_writer_writes_no_more(world: World) -> None:
     world.writer = TantivyWriter(world.folder)
 
 
+@pytest.mark.slow
 def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: Path) -> None:
     worlds = World(tmp_path / "German", "German"), World(tmp_path / "English", "English")
     for each in worlds:
@@ -815,6 +823,7 @@ def mixed(tmp_path: Path) -> Iterator[World]:
     made.reader.close()
 
 
+@pytest.mark.slow
 def test_each_object_is_found_by_the_stems_of_its_own_language(mixed: World) -> None:
     mixed.hold(kept(1, GERMAN), kept(2, ENGLISH), kept(3, "Häuser", language_code="de_DE"), kept(4, "Häuser"))
     assert mixed.find(says("Haus")) == [key(3), key(1)], "a text too short to tell is in the index's own language"
@@ -825,6 +834,7 @@ def test_each_object_is_found_by_the_stems_of_its_own_language(mixed: World) -> 
     assert mixed.find(says("stadt-stehen")) == [key(1)]
 
 
+@pytest.mark.slow
 def test_a_named_language_counts_more_than_a_detected_one(mixed: World) -> None:
     mixed.hold(kept(1, GERMAN, language_code="en"), kept(2, GERMAN, language_code="Klingon"))
     assert mixed.find(says("Haus")) == [key(2)]

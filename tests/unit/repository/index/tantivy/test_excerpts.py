@@ -130,6 +130,7 @@ def test_a_word_without_end_is_cut() -> None:
     assert len(found) <= excerpts.LENGTH + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", ["lorem ipsum ", "lörem ipsüm — ", "pumpernickel "])
 def test_a_match_at_the_end_of_a_huge_text_is_found_cheaply(filler: str) -> None:
     text = filler * (2_000_000 // len(filler)) + "then pumping stopped."

@@ -45,6 +45,7 @@ def index() -> tantivy.Index:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_similar_text_is_found_wherever_it_stands(index: tantivy.Index, text: str, around: str) -> None:
