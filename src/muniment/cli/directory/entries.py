@@ -116,7 +116,8 @@ def remove_entry(data: DataFolder, find: Find) -> None:
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
     """Remove a user or a group from both halves, and print what became of them.
 
-    ``remove`` is a function of ``departures``, with the command line's arguments bound. ``give_to`` gets what they own.
+    ``remove`` is a function of ``departures``, with the command line's arguments bound. ``remove`` must be
+    bound to ``give_to``, too: here it is only printed as the receiver of what they owned.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:

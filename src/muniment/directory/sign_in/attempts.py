@@ -42,7 +42,7 @@ class SignInAttempt(msgspec.Struct, frozen=True):
     needs_role: bool = True
 
     def asker(self, username: str) -> Asker:
-        """Return the asker that waits at the gate. Its account is the name as typed, whether the user exists or not."""
+        """Return the asker that waits at the gate. Its account is the folded name, whether the user exists or not."""
         return Asker(pauses.neighbourhood(self.origin.address), fold_name(username), self.known_browser)
 
 

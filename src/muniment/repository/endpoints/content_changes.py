@@ -152,7 +152,10 @@ def _room(
     place: ContentPlace,
     quota: StorageQuota,
 ) -> tuple[str, int | None]:
-    """Return the object's name, and how many bytes the content at a place may have; None where no quota counts."""
+    """Return the object's name, and how many bytes the content at a place may have.
+
+    The number is None for an administrator, whom no quota limits.
+    """
     stored = _changeable(cx, repository, principals, object_id)
     if principals.administrator:
         return stored.name, None

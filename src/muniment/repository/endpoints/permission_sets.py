@@ -211,7 +211,10 @@ def _assign(
     entries: Mapping[str, Permission] | None,
     now: int,
 ) -> _Permissions:
-    """Assign an ACL, or entries. If they come with the name of the present ACL, the entries count."""
+    """Assign an ACL, or entries.
+
+    If a request has both, the entries are used when the name is that of the present ACL. Otherwise the named ACL is.
+    """
     stored, _ = objects.read(cx, repository, object_id, principals)
     if entries is not None and acl_name in ("", object_acls.shown_name(cx, stored, principals)):
         stored = assigned_acls.permit(cx, repository, principals, object_id, entries, now)

@@ -23,7 +23,7 @@ _ACCESSORS = (OWNER, WORLD, "")
 
 
 class BearerNames:
-    """Turns keys into names for an export, and gathers all users and groups that it means."""
+    """Turns keys into names for an export, and gathers all users and groups that the export names."""
 
     def __init__(self) -> None:
         self._named: dict[str, NamedBearer] = {}
@@ -49,7 +49,7 @@ class BearerNames:
         return None if named == fold_name(shown_name) else named
 
     def lines(self) -> Iterator[BearerLine]:
-        """Yield a line for everybody whom the export means, in the order of names."""
+        """Yield a line for everybody whom the export names, in the order of names."""
         return (self._lines[each] for each in sorted(self._lines))
 
 

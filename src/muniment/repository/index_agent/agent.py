@@ -234,7 +234,9 @@ class _Feeder:
         self._limit = BATCH_CHANGES
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Index one batch, and say whether there was one. An error is logged, and tried again with a new writer.
+        """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
+
+        It logs any other error, and tries again later with a new writer.
 
         While indexing fails, it takes the changes one by one, and at last passes over the change that fails.
         """

@@ -1,6 +1,6 @@
 """Which deleted objects can still be restored? A deletion moves the whole row of an object into the wastebasket. So no
-list, no search and no count sees it any more. Its content stays stored, and counts for the owner as before. Source:
-docs/interface.md, ours 18; decision 0075."""
+list, no search and no count sees it any more. Its content stays stored, and still counts against the owner's quota.
+Source: docs/interface.md, ours 18; decision 0075."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
