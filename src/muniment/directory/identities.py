@@ -18,17 +18,20 @@ def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str,
     An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the answer are the ids as the caller
     wrote them. One statement looks up at most 500 ids of one partition.
     """
-    ids_by_partition: dict[str, dict[str, str]] = {}
+    ids_by_partition: dict[str, dict[str, list[str]]] = {}
     for entry_id in ids:
         name, at, partition = entry_id.rpartition("@")
         if at:
-            ids_by_partition.setdefault(partition_key(names, partition), {})[fold_name(name)] = entry_id
+            by_name = ids_by_partition.setdefault(partition_key(names, partition), {})
+            by_name.setdefault(fold_name(name), []).append(entry_id)
     identities: dict[str, str] = {}
     for partition, by_name in ids_by_partition.items():
         folded_names = sorted(by_name)
         for start in range(0, len(folded_names), _PAGE_SIZE):
             parameters = {"partition": partition, "names": folded_names[start : start + _PAGE_SIZE]}
             identities |= {
-                by_name[fold_name(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, parameters)
+                entry_id: entry.uuid
+                for entry in entries.read(cx, entries.BEARING, parameters)
+                for entry_id in by_name[fold_name(entry.name)]
             }
     return identities
