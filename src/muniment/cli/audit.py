@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def _user() -> str:
-    """Name the user of the operating system, whatever the environment says."""
+    """Return the name of the operating system's user who runs the command, whatever the environment says."""
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name

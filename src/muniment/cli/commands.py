@@ -45,7 +45,7 @@ _MODULES = {
 
 _HIDDEN = {"demo", "walk"}
 _OF_ALL_COMMANDS = {"completion"}
-"""Commands that need all other commands, too."""
+"""Commands that need all other commands to be loaded, too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

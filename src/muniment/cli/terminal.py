@@ -104,7 +104,10 @@ def _cell(value: object) -> str:
 
 
 def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
-    """Read or generate a new password. The flag is true if it was generated and must be shown once. Raises Failure."""
+    """Read or generate a new password.
+
+    Returns the password, and whether it was generated and must therefore be shown once. Raises Failure.
+    """
     if random:
         return secrets.token_urlsafe(12), True
     if from_stdin:

@@ -93,7 +93,7 @@ class AccessEnded(Refusal):
 
 
 class BadAttribute(Refusal):
-    """The attribute does not exist or does not take this value."""
+    """The attribute may not have this name or this value, or it cannot be set."""
 
 
 class UnknownAttribute(BadAttribute):

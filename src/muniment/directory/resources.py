@@ -231,7 +231,10 @@ def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
 
 
 def in_role(resource_id: str) -> sa.Select[tuple[int]]:
-    """Make a subquery for the ids (``entries.id``) of the direct members of a resource's access role."""
+    """Make a subquery for the ids (``entries.id``) of the direct members of a resource's access role.
+
+    Raises UnknownResource if the identifier is no UUID.
+    """
     return (
         sa.select(_role_members.c.entry_id)
         .join(_roles)

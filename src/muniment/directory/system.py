@@ -51,7 +51,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
 
 
 class KnownAttribute(msgspec.Struct, frozen=True):
-    """A system attribute that this release reads: its name, its values, its meaning, and warnings of some values."""
+    """A system attribute that this release reads: its name, its values, its meaning, and warnings for some values."""
 
     name: str
     values: tuple[str, ...]
@@ -119,7 +119,7 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
 
 
 def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Set an attribute that is not set yet, as ``put`` does. Raises BadAttribute, UnknownAttribute."""
+    """Set a new attribute, as ``put`` does. Raises UnknownAttribute, and BadAttribute also if it is set already."""
     if get(cx, name.strip()) is not None:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
     put(cx, name, value, now, free=free)

@@ -134,7 +134,10 @@ def _check_loopback(data: DataFolder) -> None:
 
 
 def _passwords(data: DataFolder) -> dict[str, str]:
-    """Make the demo's passwords from a random seed in the data folder: a rerun makes the same, and none is stored."""
+    """Make the demo's passwords from a random seed in the data folder: a rerun makes the same, and none is stored.
+
+    Raises Failure if the data folder was not made for the demo.
+    """
     seed_file = data.path / "demo.seed"
     if not seed_file.exists():
         if data.path.exists() and any(data.path.glob("*.db")):
@@ -283,7 +286,10 @@ def _import(
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose one of the most frequent words: it is in nearly as many documents as any other."""
+    """Choose one of the most frequent words: it is in nearly as many documents as any other.
+
+    Raises Failure if no document holds text.
+    """
     documents: Counter[str] = Counter()
     with database.read() as cx:
         for content in queue.text_of(cx, object_ids[:400]).values():

@@ -1,4 +1,7 @@
-"""The demo's walk in seven steps: printed as curl commands, or performed while it shows each request and answer."""
+"""The demo's walk in seven steps.
+
+One command prints it as curl commands. Another performs it, and shows each request and answer.
+"""
 
 import re
 import shlex
@@ -184,7 +187,7 @@ class _Walk:
         return str(self._ask("POST", f"{self._directory}/login", 200, data=form).json()["access_token"])
 
     def search(self, token: str, position: str = "") -> "_Found":
-        """Search with a search document, once the index has reached the position; return what it found."""
+        """Search with a search document, once the index has reached the position; return what was found."""
         headers = {"Content-Type": "application/xml", "Accept": "application/xml"}
         waiting = {"wait-for": position} if position else {}
         answer = self._ask(

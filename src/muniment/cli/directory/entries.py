@@ -42,7 +42,10 @@ Find = Callable[[Connection], Entry]
 
 
 def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
-    """Find the entry that an operator names: by a location, ``name@partition``, or a partition. Raises UnknownEntry."""
+    """Find the entry that an operator names: by a location, by ``name@partition``, or by a partition's name.
+
+    Raises UnknownEntry, UnknownPartition, and BadName for a location that cannot be read.
+    """
     names = data.settings.directory.names
     if text.lower().endswith(names.dn_suffix.lower()):
         return entries.find_location(cx, names, text)
@@ -116,8 +119,8 @@ def remove_entry(data: DataFolder, find: Find) -> None:
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
     """Remove a user or a group from both halves, and print what became of them.
 
-    ``remove`` is a function of ``departures``, with the command line's arguments bound. ``remove`` must be
-    bound to ``give_to``, too: here it is only printed as the receiver of what they owned.
+    ``remove`` is a function of ``departures`` to which the command line's arguments are bound, the receiver of what
+    they owned among them. ``give_to`` is the receiver's id, which is only printed here.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
@@ -129,7 +132,7 @@ def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure]
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
-    """Return a function that opens a snapshot of the repository's database; None where the repository runs apart."""
+    """Return a function that opens a snapshot of the repository's database, or None if the repository runs apart."""
 
     @contextmanager
     def open_snapshot() -> Iterator[Connection]:

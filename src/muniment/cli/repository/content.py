@@ -150,7 +150,7 @@ class _Counts:
 
     @property
     def damaged_contents(self) -> str:
-        """Name what is damaged as the subject of a sentence, with its verb."""
+        """What is damaged, as the subject and the verb of a sentence."""
         number = len(self.damaged)
         return "content of 1 object is" if number == 1 else f"contents of {number} objects are"
 
@@ -244,7 +244,10 @@ def _verify_all(database: Database, store: ContentStore, repository_id: int) -> 
 
 
 def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
-    """Return the content that an object has now. Since it was read, it may have been replaced, moved or deleted."""
+    """Return the content that an object has now, or None if it has none.
+
+    Since the object was read, its content may have been replaced, moved or deleted.
+    """
     with database.read() as cx:
         page = inventory.every(cx, repository_id, stored.seq - 1, 1)
         return page[0].content if page and page[0].id == stored.id else None

@@ -43,7 +43,7 @@ class _Bars:
         self._bars.close()
 
     def reach(self, what: str, count: int, total: int | None) -> None:
-        """Show how much is done of this, and how much there is."""
+        """Show how much of ``what`` is done and, if ``total`` is known, how much there is."""
         if self._bar is None or what != self._what:
             self._bars.close()
             self._what, self._bar = what, self._bars.enter_context(terminal.counting(what, total))

@@ -22,7 +22,7 @@ from muniment.repository.giving import GiftCount, Receiver
 
 @contextmanager
 def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
-    """Open the holdings that a removal needs; yield None where the repositories run apart from the directory."""
+    """Open the holdings that a removal needs; yield None if the repositories run apart from the directory."""
     if not data.together:
         yield None
         return
@@ -31,7 +31,7 @@ def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
 
 
 class Progress:
-    """Shows how a gift goes on: a count for each repository, and a warning where its index stands still."""
+    """Shows how a gift goes on: a count for each repository, and a warning if its index stands still."""
 
     def __init__(self, data: DataFolder) -> None:
         self._limit = data.settings.repository.max_pending_changes

@@ -30,7 +30,10 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory."""
+    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory.
+
+    Yields the directory's connection, or None without ``own_directory``, and the repository's connection.
+    """
     with data.database("repository") as database:
         if not own_directory:
             with database.begin() as cx:
@@ -41,7 +44,7 @@ def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection 
 
 
 def resource_of(data: DataFolder, name: str) -> Resource:
-    """Return the resource of this name, made if it is missing. Raises Failure where the directory runs apart."""
+    """Return the resource of this name, and make it if it is missing. Raises Failure if the directory runs apart."""
     if "directory" not in data.settings.halves:
         raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
     with data.database("directory") as database, database.begin() as cx:

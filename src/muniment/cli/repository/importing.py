@@ -193,7 +193,10 @@ def _say_that_it_polls() -> None:
 def until_searchable(
     data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Wait until all text is extracted and the index has followed the whole change log; False if both stand still."""
+    """Wait until all text is extracted and the index has followed the whole change log.
+
+    Returns False if both stand still before that.
+    """
     reader = stores.reader(data.installation, repository)
     last_state: object = None
     moved_at = time.monotonic()

@@ -36,7 +36,7 @@ _FURTHER_TABLES = (
     "meaning.embeddings",
     "search.kept_searches",
 )
-"""The modules with tables that this one does not need otherwise."""
+"""The modules that declare further tables, which this module does not need otherwise."""
 
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
@@ -141,7 +141,7 @@ def remove_repository(
 
 
 def declare_tables() -> None:
-    """Load every module that declares a table of the repository. The rows of any other table would stay."""
+    """Load every module that declares a table of the repository. A removal leaves the rows of a table not declared."""
     for module in _FURTHER_TABLES:
         import_module(f"muniment.repository.{module}")
 

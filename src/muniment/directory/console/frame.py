@@ -135,7 +135,10 @@ def new_mark() -> str:
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
-    """Make the value of the hidden field that proves that a form is ours. ``bound_to`` is the cookie of the form."""
+    """Make the value of the hidden field that proves that a form is ours.
+
+    ``bound_to`` is the value of the cookie to which the form is bound: the ticket, or else the form cookie.
+    """
     digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 

@@ -103,7 +103,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     await directory.transactions.read(frame.check_csrf, frame.form_mark(request, names, form), mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
     resource_id, return_page = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
-    # The cookie that the browser is to keep is the one its place is known by.
+    # The browser is to keep this cookie: by it, the browser's place is known.
     browser = pauses.browser_cookie(frame.cookie(request, names, "browser"))
     origin = Origin(caller_address(request), browser=browser)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
@@ -127,7 +127,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
             request, directory, attempt.resource_id, return_page=return_page, sentence=REFUSED, username=username
         )
     if not in_role:
-        # Nobody has come to the administration, as an auditor would read it.
+        # Without a resource in the event, an auditor does not read that somebody came to the administration.
         event.resource, return_page = None, ""
     response = frame.redirect(request, names, return_page or f"/login?RFA={attempt.resource_id}")
     frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)

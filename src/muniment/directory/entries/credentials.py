@@ -56,7 +56,8 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
     """Find a user and lock the row: other decisions about the user wait until the commit.
 
     With ``user_id`` None it locks another row and returns None, so that it takes as long. With ``shared`` only changes
-    of the row wait, and other shared locks do not. That is for clients: many users sign in with one at the same time.
+    of the row wait, and other shared locks do not. That is for clients: many users sign in with the same client at one
+    time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()

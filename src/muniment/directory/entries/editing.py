@@ -78,7 +78,10 @@ def add_client(
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
-    """Set a user's password hash, and end the pauses of their sign-in. With None the user has no password."""
+    """Set a user's password hash. With None the user has no password.
+
+    It also ends the pauses of their sign-in, and unsets the flag ``must_change_password``.
+    """
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 

@@ -174,7 +174,7 @@ class Columns(NamedTuple):
 
 
 Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
-"""Makes from the columns of an entry the condition on which it is chosen."""
+"""A function that makes, from the columns of an entry, the condition on which the entry is chosen."""
 
 
 class ChosenEntries(NamedTuple):
@@ -197,7 +197,7 @@ class ChosenEntries(NamedTuple):
 
 
 def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
-    """Make a query for the users, or the groups, that meet a list's filter; ``condition`` is the filter as SQL."""
+    """Make a query for the users, or the groups, that meet another module's condition."""
     partition, folded_partition = shown_partition_columns(names)
     return ChosenEntries(
         select_entries().where(rows.c.kind == kind, condition(_CHOOSING)),
@@ -256,7 +256,7 @@ def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run a query that ``select_by_ids`` returned, with values for its parameters, and return the entries."""
+    """Run a query whose rows ``to_entry`` reads, with values for its parameters, and return the entries."""
     return [to_entry(row) for row in cx.execute(query, parameters)]
 
 

@@ -44,7 +44,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """The facts for a client that may act for a user: the user, whether they have a password, the resource's scope."""
+    """The facts for a client that may act for a user: the user, whether they have a password, and the scope."""
 
     user: User
     has_password: bool

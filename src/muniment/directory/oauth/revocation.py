@@ -12,7 +12,10 @@ from muniment.directory.refusals import UnknownResource
 
 
 class Revocation(msgspec.Struct, frozen=True):
-    """The user id, the client's name and the resource's name of a revoked grant; None for a deleted one."""
+    """The user id, the client's name and the resource's name of a revoked grant.
+
+    Each is None if the user, the client or the resource was deleted.
+    """
 
     user: str | None
     client: str | None
@@ -20,7 +23,7 @@ class Revocation(msgspec.Struct, frozen=True):
 
 
 def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
-    """End the whole grant of an access or refresh token. Returns None if the grant had ended before.
+    """End the whole grant of an access or refresh token. Returns None if the grant was revoked or purged before.
 
     Raises UnparseableToken.
     """

@@ -31,7 +31,7 @@ class TokenRequest(msgspec.Struct, frozen=True):
     """A token request (RFC 6749 3.2) and the network address of its sender. It has all parameters that its grant type
     needs.
 
-    ``account`` is the user name that signs in, as the client wrote it; None if nobody signs in.
+    ``account`` is the name of the user who signs in, as the client wrote it. It is None if nobody signs in.
     """
 
     grant_type: str
@@ -83,7 +83,8 @@ JointGrant: TypeAlias = Callable[
     [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
-"""A joint decision about token requests (``web.transactions``). Its last argument says whether it decides alone."""
+"""A joint decision about token requests (``web.transactions``). Its last argument is true if one request is decided
+alone."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ class GrantType(Generic[B]):
     """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
 
     ``parameters`` are the parameters that a request must have. ``look_up`` reads what the grant type needs, and writes
-    nothing. It is None where ``decide`` reads everything. ``check`` returns the password check for the gate, or None.
-    ``decide`` learns whether the password was right. ``account`` is the parameter that names the user who signs in. A
-    request with such a user leaves a security event. ``decide_each`` decides several requests at one time. Only a grant
-    type that checks no password may have it.
+    nothing. It is None if ``decide`` reads everything. ``check`` returns the password check for the gate, or None.
+    ``decide`` learns whether the password was right. ``account`` is the parameter that names the user who signs in. It
+    is None if nobody signs in; then a request leaves no security event. ``decide_each`` decides several requests at one
+    time. Only a grant type that checks no password may have it.
     """
 
     parameters: tuple[str, ...]

@@ -70,7 +70,7 @@ def answer(
 ) -> bytes:
     """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
 
-    ``question`` are bytes that always ask about this token and this resource.
+    ``question`` is the key of the memory: bytes that always ask about this token and this resource.
     """
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
@@ -91,13 +91,13 @@ def verify(
 ) -> Verified:
     """Say whose access token this is. ``resource_id`` must be the resource for which it was issued.
 
-    Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. The first reason in this order
-    counts.
+    Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
+    first one in this order is raised.
     """
     try:
         return _verify(cx, options, memory, token, resource_id, now)
     except Refusal:
-        # If the resource is unknown too, that is the refusal.
+        # If the resource is unknown too, UnknownResource is raised instead.
         resources.by_id(cx, resource_id)
         raise
 
@@ -111,7 +111,7 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """Return the user of a ticket. It holds at every resource in whose access role the user is (given 5.2).
+    """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (given 5.2).
 
     Raises UnknownResource, NotSignedIn when the ticket has ended, AccessEnded.
     """

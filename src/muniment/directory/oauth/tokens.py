@@ -115,8 +115,8 @@ class LockedGrant(NamedTuple):
     """A grant that a decision has locked, and the directory's generation, read in the same snapshot.
 
     Until ``full_until`` the grant has as many live access tokens as it may have, or more. ``full_until`` is 0 while the
-    grant has fewer. ``live_bound`` is the most live access tokens that the grant may have now. It is None if they are
-    fewer than ``FEW``, or if nobody has counted them.
+    grant has fewer. ``live_bound`` is an upper bound of the number of live access tokens that the grant has now. It is
+    None if there are fewer than ``FEW``, or if nobody has counted them.
     """
 
     grant: Grant
@@ -245,13 +245,13 @@ def state_of(cx: Connection, token: str) -> TokenState:
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
-    """End the grant of a token, and return the grant. Returns None if it had ended before (given 3)."""
+    """End the grant of a token, and return the grant. Returns None if it was revoked or purged before (given 3)."""
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
-    """End every grant of a user, a client or a resource, and return how many there were.
+    """End every grant of a user, a client or a resource, and return how many were ended.
 
     One statement marks the rows and deletes none. So even a user with a million tokens is signed out at once. The purge
     deletes the rows later.
@@ -260,7 +260,7 @@ def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
 
 
 def end_every(cx: Connection, now: Instant) -> int:
-    """End every grant, and return how many there were."""
+    """End every grant, and return how many were ended."""
     return cx.execute(_revoke(sa.true()), {"now": now}).rowcount
 
 

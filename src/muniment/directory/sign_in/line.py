@@ -1,9 +1,9 @@
 """Whose password is checked next, and whose check leaves when the line is full?
 
 Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
-passwords a moment ago, get one of four turns. An address is heavier the more of its checks wait, and a suspect one is
-heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for a
-check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
+passwords a moment ago, get one of four turns. The more of its checks wait, the heavier an address is. A suspect address
+is heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for
+a check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
 which users exist.
 """
 

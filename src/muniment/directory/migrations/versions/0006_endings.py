@@ -18,7 +18,8 @@ _WAS_GOOD = {
     "grants": "OLD.revoked IS NULL AND OLD.refresh_expires > {now}",
     "access_tokens": "OLD.expires > {now}",
 }
-"""When the deletion of a row may end a token. The purge deletes rows that ended an hour ago or earlier."""
+"""The conditions under which the deletion of a row may end a token. The purge deletes rows that ended an hour ago or
+earlier."""
 
 _GRANT_IS_GOOD = "EXISTS (SELECT 1 FROM grants WHERE grants.id = OLD.grant_id AND grants.revoked IS NULL)"
 

@@ -1,4 +1,4 @@
-"""Let a grant hold a number that its live access tokens do not exceed."""
+"""Add to grants an upper bound of the number of their live access tokens."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -59,8 +59,9 @@ def _decide_each(
     """Issue another access token of each grant, if the user is still live and in the access role.
 
     The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the
-    grant has as many live access tokens as a grant may have. None stands for a request that must be decided ``alone``,
-    because it is the second refresh of its grant, or because another decision has locked the grant.
+    grant has as many live access tokens as a grant may have. None stands for a request that must be decided ``alone``.
+    Either an earlier one of these requests refreshes the same grant, or the grant was not found: another decision has
+    locked it, or it does not exist.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
