@@ -79,7 +79,7 @@ _PROPERTIES = (
 )
 _NUMBERS = ("full_content_size", "page")
 
-_PIECES_AT_A_TIME = 3
+_PIECES_AT_A_TIME = 2
 
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
@@ -280,17 +280,16 @@ def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, in
 
 
 async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield pieces. While the last of some is on its way to the caller, a thread reads the next ones and takes their
-    digest. It reads several at a time, because to change to a thread and back takes as long as to read a piece. A piece
-    is not held any longer once it is sent, so that a caller who does not read costs little memory."""
+    """Yield pieces. While some are on their way to the caller, a thread reads the next ones and takes their digest. It
+    reads two at a time, because to change to a thread and back takes as long as to read a piece. A piece is let go once
+    it is sent, so that a caller who does not read costs little memory."""
     waiting = deque([first])
     while waiting:
-        while len(waiting) > 1:
-            yield waiting.popleft()
         following = asyncio.create_task(context.transactions.off_loop(_next_pieces, rest))
         following.add_done_callback(_heed)
         try:
-            yield waiting.popleft()
+            while waiting:
+                yield waiting.popleft()
             waiting.extend(await following)
         finally:
             following.cancel()
