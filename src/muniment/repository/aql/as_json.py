@@ -1,7 +1,7 @@
 """Read a query document in JSON, or write one: the second spelling of the elements of given 2.8.
 
-Scalars are the attributes of an expression, ``value`` is its text, and a list holds one element for each item. A null
-is an absent key.
+Scalars are the attributes of an expression, ``value`` is its text, and a list holds one element for each item. A key
+with null counts as absent.
 """
 
 from collections.abc import Iterator, Mapping

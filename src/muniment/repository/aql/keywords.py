@@ -70,7 +70,10 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
 
 
 def count(keywords: Keywords | None) -> int:
-    """Count the words, including those in phrases."""
+    """Count the words, including those in phrases.
+
+    A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more.
+    """
     match keywords:
         case None:
             return 0
@@ -89,7 +92,7 @@ def count(keywords: Keywords | None) -> int:
 
 
 def fuzzy(keywords: Keywords) -> Keywords:
-    """Return the keywords with words that differ in one letter; phrases and words with wildcards stay as they are."""
+    """Let each word also match if one letter differs; phrases and words with wildcards stay as they are."""
     match keywords:
         case Both():
             return Both(tuple(map(fuzzy, keywords.parts)), keywords.loose)

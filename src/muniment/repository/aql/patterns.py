@@ -16,7 +16,7 @@ LONGEST_SIMILAR = 40
 """The longest word, in characters, that ``fuzzy`` also finds with a letter changed."""
 
 OPEN_CLAUSES = 32
-"""How many clauses a text counts that begins with a wildcard. An engine must compare it with every word or value."""
+"""How many clauses a text that begins with a wildcard counts as. An engine must compare it with every word or value."""
 
 
 class Gap(enum.IntEnum):

@@ -1,10 +1,9 @@
 """Which searches may be relaxed? Those of several words, as people type questions.
 
 If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords with one of these are never relaxed. If they are in lower case, or all
-keywords are in capitals, "and", "or" and "not" may be words of a sentence. Such keywords are relaxed, but hits still
-may not hold what follows "not". The rest of a query stays as it is. Source: docs/aql.md, "When not all words are
-found".
+wildcards say exactly what is wanted, so keywords with one of these are never relaxed. But "and", "or" and "not" may be
+words of a sentence if they are not in capitals, or if all keywords are. Such keywords are relaxed, but hits still may
+not hold what follows "not". The rest of a query stays as it is. Source: docs/aql.md, "When not all words are found".
 """
 
 from typing import NamedTuple, assert_never

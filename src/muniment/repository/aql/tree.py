@@ -167,7 +167,7 @@ Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | Rel
 
 
 class SortCriterion(msgspec.Struct, frozen=True):
-    """A property by which hits are ordered. ``ascii``: by code points; else as ``lang`` orders its letters."""
+    """A property by which hits are ordered. ``ascii``: by code points, else without case. ``lang`` has no effect."""
 
     name: str
     ascending: bool = True
@@ -179,7 +179,7 @@ class SortCriterion(msgspec.Struct, frozen=True):
 class Location(msgspec.Struct, frozen=True):
     """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it.
 
-    ``repository`` is where the folder is; it counts at the address of all repositories only, and empty means anywhere.
+    ``repository`` names the folder's repository; empty means any. Only the address of all repositories reads it.
     """
 
     path: str = ""

@@ -66,7 +66,7 @@ _OTHER_STATEMENTS = (
 
 
 class NameTranslation(NamedTuple):
-    """Translates the names of types and properties in a statement; ``row_count`` is the column that holds a count."""
+    """Translates the names of types and properties in a statement; ``row_count`` names the column of ``COUNT(*)``."""
 
     neutral_type: Callable[[str], str]
     neutral_property: Callable[[str], str]

@@ -1,7 +1,7 @@
 """Which members of a list does a statement select, for this caller and at this moment?
 
-Folders that the statement names, the caller and the moment become values. A folder that the caller may not browse is
-refused like one that does not exist.
+The folders that the statement names, the caller and the moment become values in a filter. A folder that the caller may
+not browse is refused like one that does not exist.
 """
 
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ def counters(
 ) -> list[int]:
     """Return the counters of the objects whose metadata or content match the keywords of a statement.
 
-    Raises BadQuery for more than ``most`` of them, and as ``results.search``.
+    Raises BadQuery for more than ``most`` of them, and what ``results.search`` raises.
     """
     condition = _fulltext(statement.fulltext, limits)
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)

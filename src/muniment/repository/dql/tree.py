@@ -116,9 +116,11 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A whole statement: its columns, its type, its conditions and its order. ``columns`` is None for ``*``. ``count``
-    is the name of the column with the number of rows, or None if the statement selects the rows themselves.
-    ``fulltext`` holds the keywords of ``SEARCH DOCUMENT CONTAINS``."""
+    """A whole statement: its columns, its type, its conditions and its order.
+
+    ``columns`` is None for ``*``. ``count`` is the name of the column with the number of rows, or None if the statement
+    selects the rows themselves. ``fulltext`` has the keywords of ``SEARCH DOCUMENT CONTAINS``.
+    """
 
     type: str
     columns: tuple[Column, ...] | None = None

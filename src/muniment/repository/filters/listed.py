@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"
 """The kinds of values. A truth value is compared as 1 or 0, a date as an Instant."""
 
 Test: TypeAlias = Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]
-"""Makes the condition that a value matches, from the expression of the value."""
+"""Makes the condition that a value must meet, from the SQL expression of the value."""
 
 SORTED = 255
 """How many characters of a text count when a list is sorted by it."""

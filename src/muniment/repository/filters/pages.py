@@ -40,8 +40,11 @@ class Order(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Further members of a list, which another table names. ``columns`` maps columns of the list's order to columns of
-    the other table with the same values. So an index of the other table finds a page of these members, too."""
+    """Further members of a list, which another table names.
+
+    ``columns`` maps columns of the list's order to columns of the other table with the same values. So an index of the
+    other table finds a page of these members, too.
+    """
 
     members: sa.Select[Any]
     columns: Mapping[sa.Column[Any], sa.Column[Any]]
@@ -78,8 +81,8 @@ def fetch(
     steps = [_conditions_behind(each, stretch.after) for _, each in branches]
     if not order.indexed:
         return _read(cx, branches, [sa.or_(*each) for each in steps], stretch.limit)
-    # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
-    # every member that has the same.
+    # There is one statement for each condition: one comparison of all keys would look up only the first key, and pass
+    # over every member that has the same value of it.
     page_rows: list[ListedRow] = []
     for step in zip(*steps, strict=True):
         page_rows += _read(cx, branches, step, stretch.limit - len(page_rows))
@@ -113,7 +116,7 @@ def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, lim
 
 
 def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
-    """Say whether the selection wants a member with these values that is in no table. Raises as ``fetch``."""
+    """Say whether the selection wants a member that is in no table but has these values. Raises as ``fetch``."""
 
     def find(name: str) -> ListedProperty:
         if name not in member:
@@ -164,7 +167,7 @@ def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
 
 
 def _by_columns(order: Order, columns: Mapping[sa.Column[Any], sa.Column[Any]]) -> Order:
-    """Return the same order, with other columns for some."""
+    """Return the same order, with some columns replaced."""
 
     def replace(element: Any, **_: Any) -> Any:
         return columns.get(element) if isinstance(element, sa.Column) else None
@@ -180,8 +183,10 @@ def _read(
     limit: int,
     offset: int = 0,
 ) -> list[ListedRow]:
-    """Read the first rows of all branches together, in one statement. ``behind`` holds for each branch the condition of
-    the rows that follow the last page."""
+    """Read the first rows of all branches together, in one statement.
+
+    ``behind`` has, for each branch, the condition of the rows that follow the last page.
+    """
     order = branches[0][1]
     queries = []
     for number, (members, own) in enumerate(branches):

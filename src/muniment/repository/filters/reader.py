@@ -140,7 +140,7 @@ class _Reader(PieceReader):
         if first.kind == "number":
             return LiteralValue("number", first.text)
         if first.says("true", "false"):
-            if self._current.says("("):  # Quotes are doubled, as in XPath.
+            if self._current.says("("):  # As in XPath: true() and false().
                 self._take("(")
                 self._take(")")
             return LiteralValue("truth", first.text.lower())

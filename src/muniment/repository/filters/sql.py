@@ -35,15 +35,20 @@ class as_text(FunctionElement[str]):  # noqa: N801
 
 
 class as_whole(FunctionElement[int]):  # noqa: N801
-    """A value from JSON that is a whole number. PostgreSQL makes null of a value that is not a number. SQLite leaves
-    the value as it is."""
+    """A value from JSON that is a whole number.
+
+    PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
+    """
 
     inherit_cache = True
     type = sa.BigInteger()
 
 
 class as_double(FunctionElement[float]):  # noqa: N801
-    """A value from JSON as a number, null if it is none."""
+    """A value from JSON as a number.
+
+    PostgreSQL makes null of a value that is not a number. SQLite leaves the value as it is.
+    """
 
     inherit_cache = True
     type = sa.Double()

@@ -1,1 +1,1 @@
-"""Which searches do callers keep, who may see them, and what did they find when somebody stored it?"""
+"""Which searches do callers keep, who may see them, and which of their results did callers store?"""

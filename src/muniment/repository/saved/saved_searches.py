@@ -1,9 +1,9 @@
 """Saved searches and search templates: keep, find, change, remove, give, list.
 
-Everybody who may enter the repository sees a public one; only its owner sees any other. Administrators see all. Only
-the owner and administrators change it. Seeing it permits nothing more: whoever executes it does so with their own
+Everybody who may enter the repository sees a public search; only its owner sees any other. Administrators see all. Only
+the owner and administrators change a search. To see it permits nothing more: whoever executes it does so with their own
 rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
-differ, so neither tells that another one exists. Source: docs/interface.md, ours 12.
+differ, so neither tells that another search exists. Source: docs/interface.md, ours 12.
 """
 
 import hashlib
@@ -35,8 +35,10 @@ from muniment.repository.saved import stored_results
 from muniment.repository.saved.table import saved_searches
 
 FORMAT = 1
-"""The format of the documents that this release writes and reads. Raise it when old documents would mean something
-else."""
+"""The format of the documents that this release writes and reads.
+
+Raise it when old documents would mean something else.
+"""
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000
 
@@ -57,8 +59,10 @@ class WrittenNames(msgspec.Struct, frozen=True):
 
 
 class SavedDocument(msgspec.Struct, frozen=True):
-    """A query document as it was received: its spelling, the names in it, and its bytes. ``format`` is the format
-    number (``FORMAT``) with which the document was stored."""
+    """A query document as it was received: its spelling, the names in it, and its bytes.
+
+    ``format`` is the ``FORMAT`` with which the document was stored.
+    """
 
     spelling: Spelling
     names: WrittenNames
@@ -161,11 +165,10 @@ def change(
     now: Instant,
     expected: int | None = None,
 ) -> SavedSearch:
-    """Change a saved search. Stored results of the former document are removed, and also those of callers who cannot
-    see the search any more.
+    """Change a saved search. ``expected`` is the revision that the caller has seen.
 
-    ``expected`` is the revision that the caller has seen. Raises UnknownSavedSearch, NotPermitted, VersionConflict,
-    WrongValue, QuotaExceeded (only if it grows).
+    Stored results of the former document are removed, and also those of callers who cannot see the search any more.
+    Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded (only if the search grows).
     """
     saved_search = _own(cx, repository_id, "search", search_id, principals, expected)
     columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved_search.revision + 1}
@@ -195,7 +198,10 @@ def remove(
     principals: Principals,
     expected: int | None = None,
 ) -> None:
-    """Remove a saved search or template with all results of it. Raises as ``change``."""
+    """Remove a saved search or template with all results of it.
+
+    Raises UnknownSavedSearch, NotPermitted, VersionConflict.
+    """
     _own(cx, repository_id, kind, search_id, principals, expected)
     stored_results.remove_all(cx, search_id)
     cx.execute(saved_searches.delete().where(saved_searches.c.id == search_id))
@@ -236,7 +242,6 @@ def page(
     """List the saved searches or templates that the caller may see and the selection wants.
 
     Unless the selection sorts the list, the caller's own come first, then those of others, the newest first in both.
-
     Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
     """
     own_first = Order(
@@ -297,7 +302,7 @@ def every(cx: Connection, repository_id: int, after_id: str, limit: int) -> list
 def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Kind, SavedSearch]]) -> None:
     """Keep saved searches and templates with the ids that they have already.
 
-    Raises WrongValue (a text), IntegrityError if an id is taken.
+    Raises WrongValue for a text that is not allowed, and IntegrityError if an id is taken.
     """
     rows = [
         {
@@ -346,7 +351,10 @@ def _row(
 def _own(
     cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals, expected: int | None
 ) -> SavedSearch:
-    """Return what the caller may change, and keep others from changing it before the commit."""
+    """Return the search if the caller may change it, and keep others from changing it before the commit.
+
+    Raises UnknownSavedSearch, NotPermitted, VersionConflict.
+    """
     query = sa.select(saved_searches).with_for_update()
     saved_search = _to_search(_row(cx, query, repository_id, kind, search_id, principals))
     if not may_change(saved_search, principals):
@@ -430,7 +438,7 @@ _PROPERTIES: Mapping[str, ListedProperty] = {
     "r_modify_date": listed.single("date", saved_searches.c.modified),
 }
 _DESCRIPTION = {"search": "title", "template": "subject"}
-"""What the property is called that explains a saved search, and a template."""
+"""The name of the property that explains a saved search, or a template."""
 
 
 def _property_of(kind: Kind) -> Any:

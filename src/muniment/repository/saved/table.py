@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from muniment.db import repository_tables
 
 # ``owner_name`` is the owner's folded name, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
-# ``names`` are those names of the wire in which the document is written, ``format`` is how a release reads the row.
+# ``names`` are the names of the wire in the document; ``format`` is the format in which the document was stored.
 saved_searches = sa.Table(
     "saved_searches",
     repository_tables,

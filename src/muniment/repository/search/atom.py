@@ -26,8 +26,8 @@ class FeedEntry(msgspec.Struct, frozen=True):
     ``address`` is the address of the object. ``marks`` are the places of the summary that match, and ``copies`` is the
     number of hits with the same content that were left out. Each is None unless the caller asks for it. ``inlined`` is
     the object itself: a value for JSON, or the text of an element for XML. It is None if only the address is shown.
-    ``author_address`` is the address of a user who is the author. ``links`` are the entry's other links, besides the
-    one to its thing.
+    ``author_address`` is the address of a user who is the author. ``links`` are the entry's links besides the one
+    to its ``address``.
     """
 
     id: str
@@ -62,7 +62,10 @@ class FeedFacetValue(msgspec.Struct, frozen=True):
 
 
 class FeedFacet(msgspec.Struct, frozen=True):
-    """A facet of a search. ``hits`` is how many hits it counts, if these are not all. ``partial``: it lacks values."""
+    """A facet of a search. ``hits`` is how many hits it counts; None if it counts all.
+
+    ``partial``: it lacks values, or its counts may be too low.
+    """
 
     id: str
     label: str

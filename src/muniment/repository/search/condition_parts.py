@@ -54,8 +54,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
 
     ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
     ``phrase``. ``name`` is a property by its neutral name. ``values`` are those of the query; a long list is cut.
-    ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in`` says where it
-    was looked for.
+    ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in`` names the
+    fields that were searched for it.
     """
 
     kind: str
@@ -116,7 +116,7 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression; ``bind`` made ``condition`` of it. Words that meet it join the ``contributions``."""
+        """Decide an expression, of which ``bind`` made ``condition``. Words that match join the ``contributions``."""
         condition_part, leaves = self._part(expression, condition)
         for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0
@@ -134,8 +134,7 @@ class Examiner:
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
         """List the words and phrases that match, with the places of the match and what they add to the score.
 
-        Words behind a NOT are left out. So is a word whose match adds nothing, because the rest of its part does not
-        match.
+        Words behind a NOT are left out. A word adds 0 if it matches, but the rest of its part does not.
         """
         leaves = self._leaves or {}
         return [(leaves[leaf], self._found_in(leaves[leaf]), weight) for leaf, weight in self._weights.items()]
@@ -219,7 +218,7 @@ _OPPOSITES: Mapping[Outcome, Outcome] = {"met": "not-met", "not-met": "met", "un
 
 
 def outcome_of(met: bool) -> Outcome:
-    """Turn a truth value into an outcome. None is unknown."""
+    """Turn a truth value into an outcome."""
     return "met" if met else "not-met"
 
 

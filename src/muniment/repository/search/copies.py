@@ -48,7 +48,7 @@ class CollapsedSearch(msgspec.Struct, frozen=True):
 
 
 class _PageOfWalk(NamedTuple):
-    """A page of a walk, and where in the walk the next page starts; None if none follows."""
+    """A page of a walk, and where in the walk the next page starts; None if no page follows."""
 
     page: HitPage
     following: int | None
@@ -106,8 +106,8 @@ def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> W
 def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _PageOfWalk:
     """Return the page of a walk that starts at this place. ``walk`` is all of what ``make_walk`` has made.
 
-    It asks again which objects are hits, and who may read them. Copies whose content has changed are shown one by one.
-    Raises as ``results.page_of_counters``.
+    It checks again which objects are hits, and which of them the caller may read. Copies whose content has changed are
+    shown one by one. Raises as ``results.page_of_counters``.
     """
     size = asked.question.items_per_page
     search, count_search = results.searches_of_counters(
@@ -173,7 +173,7 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
 
 
 def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return those of these objects that are hits of the search."""
+    """Return the counters of those of these objects that are hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(asked.snapshot.counters(among, "made")) if ids else set()

@@ -135,8 +135,8 @@ def explain(
 
     ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
     only once it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
-    indexed. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, what these
-    functions raise, and as ``results.search``.
+    indexed. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, and what these
+    functions and ``results.search`` raise.
     """
     if user is not None and not asker.administrator:
         raise NotPermitted("Only an administrator may ask what another user finds.")

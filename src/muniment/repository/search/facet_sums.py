@@ -1,8 +1,8 @@
 """The facets of several repositories: which values each repository has to return, and how these are added up.
 
 If values are ordered by value, the first values of all repositories are among the first values of each. So each returns
-as many as are shown. If they are ordered by frequency, a value that is rare in each repository may be frequent in all
-of them. So each returns as many values as there is room for. Source: docs/aql.md, "Several repositories";
+as many values as are shown. If values are ordered by frequency, a value that is rare in each repository may be frequent
+in all of them. So each returns as many values as there is room for. Source: docs/aql.md, "Several repositories";
 docs/decisions/0063.
 """
 
@@ -86,7 +86,7 @@ def add_up(
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
     """Return, for each facet, how many values a repository returns at each level of nesting in the order of frequency.
 
-    It is 0 where there is room only for the values that are shown.
+    The number is 0 if there is room only for the values that are shown.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [
@@ -174,7 +174,7 @@ def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacki
 
 
 def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
-    """Add the periods that have no hit but lie between the first and the last one that has hits."""
+    """Add the periods that have no hit but lie between the first and the last one that has hits. Raises BadQuery."""
     unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
     if unit is None or not with_hits:
         return dict(groups)

@@ -32,7 +32,7 @@ class HitOfSeveral(NamedTuple):
 
 
 def of_repository(query: Query, name: str) -> Query | None:
-    """Return what the repository of this name is asked: None where the locations of the query all lie elsewhere."""
+    """Return the query for the repository of this name; None if all locations of the query lie elsewhere."""
     inside = tuple(location for location in query.locations if location.repository in ("", name))
     if query.locations and not inside:
         return None
@@ -79,7 +79,7 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 def fed(pages: Sequence[HitPage]) -> int | None:
     """Return how many hits the facets of these pages count together; None if they count all hits.
 
-    If some do not count all, the others need their totals.
+    If the facets of some pages do not count all hits, the other pages must have their ``total``.
     """
     if all(page.facet_hits is None for page in pages):
         return None

@@ -149,7 +149,7 @@ def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
-    """Keep other transactions from adding a search of this caller before the commit: none would count the other's."""
+    """Keep other transactions from adding a search of this caller before the commit: neither counts the other's."""
     if cx.dialect.name == "postgresql":
         key = int.from_bytes(hashlib.sha256(f"links {caller}".encode()).digest()[:8], "big", signed=True)
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))

@@ -77,7 +77,7 @@ def _check_number(folder_ids: Collection[str]) -> None:
 
 
 def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the folders that a location names. There are none unless the caller sees every folder on the path."""
+    """Return the folders that a location names. Raises WrongValue unless the caller sees every folder on the path."""
     text = location.path or location.folder_id
     # A name that a database cannot store is the name of no folder.
     if not is_storable(text):

@@ -18,10 +18,10 @@ from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 
 
 class TurnedPage(NamedTuple):
-    """A page, and the cursor ``following`` that leads to the next page. Without one, the next page, if any, has the
-    next number.
+    """A page, and the cursor ``following`` that leads to the next page.
 
-    ``unkept`` is what must be kept until ``expires``, or the cursor leads nowhere.
+    Without a cursor, the next page, if there is one, is found by its number. ``unkept`` is what must be kept until
+    ``expires``, or the cursor leads nowhere.
     """
 
     page: HitPage
@@ -82,9 +82,10 @@ def follow(
     options: RepositoryOptions,
     memory: SearchMemory,
 ) -> TurnedPage:
-    """Return the page that a cursor leads to. It checks again whether the caller may see each hit, and whether each hit
-    still meets the query's condition. It does not check again whether a hit of a kept walk lies in the query's
-    locations.
+    """Return the page that a cursor leads to.
+
+    It checks again whether the caller may see each hit, and whether each hit still meets the query's condition. It does
+    not check again whether a hit of a kept walk lies in the query's locations.
 
     Raises UnknownLink for a cursor that leads nowhere. Also raises what ``results.search`` raises.
     """

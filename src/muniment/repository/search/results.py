@@ -46,8 +46,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
     nor terms. ``marks``: the hits say where their excerpts match. The first page begins behind the first ``start``
     hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether what is near in
-    meaning is found, too; None means: if any of the words is enough. ``locale`` names the language of the keywords, if
-    it is known.
+    meaning is found, too; if it is None, this is so if any of the words is enough. ``locale`` names the language of the
+    keywords, if it is known.
     """
 
     query: Query
@@ -69,8 +69,8 @@ class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now.
 
     ``marks`` are the places of the summary that match: the first character of each match, and the character after it.
-    They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out, None
-    if none were.
+    They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out;
+    None unless the caller asks for it.
     """
 
     object_id: str
@@ -87,9 +87,9 @@ class Hit(msgspec.Struct, frozen=True):
 class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
 
-    ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count, if these are not
-    all. ``counters`` are those of the hits; there are none if the index does not hold counters. ``relaxed``: any of the
-    words was enough.
+    ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
+    count all. ``counters`` are those of the hits; there are none on a page of a walk, or if the index does not hold
+    counters. ``relaxed``: any of the words was enough.
     """
 
     hits: tuple[Hit, ...]
@@ -268,8 +268,8 @@ def page_of_counters(
     """Return a page of those objects with these counters that are still hits, in this order.
 
     Total and facets are those of the whole query at present. Whether the objects lie in the query's locations is not
-    checked again, because the search that found them did so. If a location does not exist any more, total and facets
-    are left out. Raises as ``search``.
+    checked again, because the search that found them has checked it. If a location does not exist any more, total and
+    facets are left out. Raises as ``search``.
     """
     searches = searches_of_counters(
         *(cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory())
@@ -287,7 +287,7 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare two searches: one without the locations, for objects that the question has found, and one that counts."""
+    """Prepare two searches: one without locations, for objects that the question found; one for total and facets."""
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
@@ -347,7 +347,7 @@ def prepare(
     max_pending: int,
     memory: SearchMemory,
 ) -> Search:
-    """Make the search of a question, for what the caller may see of the snapshot. The caller sets its limit later."""
+    """Make the search of a question, for what the caller may see of the snapshot. Its limit is 0, to be replaced."""
     query_to_bind = _relaxed_query(question) or question.query
     bound_query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     query = msgspec.structs.replace(bound_query, locale=question.locale)
@@ -378,7 +378,7 @@ def _near(
     now: Instant,
     memory: SearchMemory,
 ) -> Near | None:
-    """Return what is near a question in meaning; None if nobody asks for it, or the model cannot say it."""
+    """Return what is near a question in meaning; None if that is not wanted, or there are no words to compare."""
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if memory.meaning is None or not wanted or question.query.sorts:
         return None

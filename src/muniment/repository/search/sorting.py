@@ -42,7 +42,7 @@ def answer(
     """Answer a search in the order of these sorts by the index alone; None if ``counters`` must be used instead.
 
     The order is that of the database as the search has read it: ``search`` leaves out objects whose change the index
-    has missed. Raises BadQuery as ``counters``.
+    has missed. Raises NotSearchable, BadQuery.
     """
     check(sorts, catalogue)
     sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
@@ -116,7 +116,8 @@ def places(
 ) -> dict[str, Place]:
     """Return, by id, the places of some objects in the order of these sorts. Each place ends with the counter.
 
-    There are at most as many objects as a page has. A place has a value for each sort. Raises UnknownProperty, BadSort.
+    There must be at most as many objects as a page has. A place has a value for each sort. Raises UnknownProperty,
+    BadSort.
     """
     return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
 

@@ -32,8 +32,9 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """Questions that begin with what the caller has typed; if there are none, perhaps a question that the caller may
-    have meant.
+    """Questions that begin with what the caller has typed.
+
+    If there are none, there may be a ``correction``: a question that the caller may have meant.
     """
 
     completions: tuple[Suggestion, ...] = ()

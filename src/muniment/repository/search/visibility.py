@@ -36,9 +36,9 @@ def visible(
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``, on a page with the values of ``page_properties``.
 
-    A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
-    all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
-    changed too, and they are its owner, who saw the old values. An administrator may see old values, too.
+    A change that the index has missed hides its object. There are two exceptions, in which the caller may see all
+    values and text that the index holds: if only the ACL changed, and the caller may see the object now; and if
+    properties changed, and the caller is the owner, who saw the old values. An administrator may see old values, too.
     Raises IndexBehind.
     """
     missed_changes = changes.hiding(cx, repository.id, position, max_pending)
