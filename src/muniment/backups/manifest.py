@@ -1,4 +1,4 @@
-"""Write and read a backup's manifest, which lists all that the backup holds.
+"""Write and read a backup's manifest, which describes the whole backup.
 
 The manifest is written last. So a folder without a manifest is no backup.
 """
@@ -95,8 +95,7 @@ def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise BackupRefused unless every file that the manifest lists has the size and the digest that the manifest gives
-    for it. Content is not checked."""
+    """Check the size and the digest of every file that the manifest lists, but no content. Raises BackupRefused."""
     for name, expected in manifest.files.items():
         file = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():

@@ -77,7 +77,7 @@ def inspect(folder: Path) -> Backup:
 
 
 def check_target(data: Path) -> None:
-    """Raise BackupRefused unless the folder is empty, holds permitted files only, or holds an unfinished restore."""
+    """Raise BackupRefused unless the folder is missing, has permitted files only, or holds an unfinished restore."""
     if not data.exists() or _mark_file(data).exists():
         return
     if not data.is_dir():
@@ -116,8 +116,8 @@ def finish(
 ) -> RestoreResult:
     """Restore certificates, databases, content and indexes, then remove the mark. Raises BackupRefused.
 
-    ``progress`` gets the name of the part that is restored, how many items of it are done, and how many there are (0:
-    not known). Without ``keep_sessions`` all sessions end.
+    ``progress`` gets the name of the part that is restored, how many items of it are done, and how many there are (0
+    if that is not known). Without ``keep_sessions`` all sessions end.
     """
     _check_settings(backup, installation)
     names = [name for name in backup.manifest.files if Path(name).parts[0] == TLS]

@@ -46,7 +46,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the name of each page, those in subfolders last. The list is empty where the documentation is missing."""
+    """Return the name of each page, those in subfolders last. The list is empty if the documentation is missing."""
     folder = _folder()
     if folder is None:
         return []

@@ -60,7 +60,7 @@ def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, 
     """Return the state of each repository's index: how many seconds it is behind, whether that is late, and its fault.
 
     ``differences`` is the number of objects that the last checks left wrong in the index. ``fault`` and ``differences``
-    are missing where there are none.
+    are missing if there are none.
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)

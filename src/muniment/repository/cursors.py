@@ -1,4 +1,4 @@
-"""Where in a list does the next page begin? A cursor says so. It is sealed, and valid for one caller and one list.
+"""Where in a list does the next page begin? A cursor says where. It is sealed, and valid for one caller and one list.
 
 A cursor holds the place of the last member of the page before. The database goes on from there, so a deep page costs
 no more than the first, and no member is skipped or repeated when others come or go.
@@ -24,7 +24,7 @@ class CursorBinding(msgspec.Struct, frozen=True):
     """What a cursor is valid for: one list as one caller sees it.
 
     ``caller`` is the caller's key, or empty for a list that needs no sign-in. ``selection`` is the filter and the sort
-    as their caller wrote them.
+    as the caller wrote them.
     """
 
     repository_id: int
@@ -80,7 +80,8 @@ def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
 
 
 def next_cursor(cx: Connection, binding: CursorBinding, part: Part, places: Sequence[Place]) -> str | None:
-    """Return the cursor of the next page, or None when no page follows. ``places`` are those of the members read."""
+    """Return the cursor of the next page, or None when no page follows. ``places`` are those of the members that were
+    read."""
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])

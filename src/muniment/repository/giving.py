@@ -70,7 +70,7 @@ class GiftWatch(Protocol):
         """Learn that so many objects of this repository have changed hands by now."""
 
     def index_stands_still(self, repository: str) -> None:
-        """The index of this repository does not move. The gift goes on without waiting for it."""
+        """Learn that the index of this repository does not move, and that the gift goes on without waiting for it."""
 
 
 def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
@@ -85,8 +85,8 @@ def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
 def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
     """Return the keys of all former bearers of a name, without the present one.
 
-    ``identity`` is the present bearer's, empty where nobody bears the name. None means that no directory can tell: then
-    the last known bearer counts as the present one.
+    ``identity`` is the present bearer's; it is empty if nobody bears the name. None means that no directory can tell:
+    then the last known bearer is taken for the present one.
     """
     every = bearers.keys_of_name(cx, fold_name(name))
     present = every[-1] if identity is None else bearers.bound_keys(cx, [identity]).get(identity)
@@ -94,7 +94,7 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
 
 
 def belongings(cx: Connection, key: str) -> Belongings:
-    """Count the things that the bearer of a key owns or has checked out, in all repositories."""
+    """Count the things that the bearer of a key owns, has made or has checked out, in all repositories."""
     amount = usage.of(cx, key)
     acl_count = sum(acls.count_by_owner(cx, [key]).values())
     search_count = saved_searches.count_by_owner(cx, key)

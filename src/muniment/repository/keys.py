@@ -33,7 +33,7 @@ BITS = 56
 """The size of a scrambled number in bits: 14 hexadecimal digits."""
 
 FORMER = 1 << 48
-"""The ids of earlier releases have numbers below this; scrambled ids never have.
+"""The ids of earlier releases have numbers below this; scrambled ids never do.
 
 The older ids were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and
 no installation has 65,536 of them, so the first two of the 14 digits were always 00.

@@ -31,7 +31,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Take a lease for so many seconds, and return True; False if another holder has it."""
+    """Take a lease for so many seconds. Return False if another holder has it, else True."""
     row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
     return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
 
@@ -42,7 +42,7 @@ def holder(cx: Connection, lease: Lease) -> str:
 
 
 def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Extend the holder's lease to so many seconds from now, and return True; False if another holder has taken it.
+    """Extend the holder's lease to so many seconds from now. Return False if the holder no longer has it, else True.
 
     A lease whose time is over can be extended, as long as nobody else has taken it.
     """

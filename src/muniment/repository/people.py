@@ -72,13 +72,13 @@ class People(Protocol):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that the selection wants, in its order, or by partition and name.
+        """List a stretch of the users or groups that the selection wants, in its order or else by partition and name.
 
         Raises UnknownProperty, WrongValue, BadSort.
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``page`` lists. Raises as ``page``."""
+        """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Find one of them by id. Raises UnknownPerson."""

@@ -1,4 +1,4 @@
-"""How is a repository removed with everything in it? And an ACL, a type or a property that no object uses?
+"""How is a repository removed with everything in it, and how is an ACL, a type or a property that no object uses?
 
 First the repository is closed. Then its objects are removed, some at a time, and at last everything else. A removal
 that is killed leaves a repository that nobody can enter; the next run finishes it.
@@ -40,7 +40,7 @@ _KINDS = {
     "changes": "changes",
 }
 _MOST_NAMED = 10
-"""How many of the objects that carry an ACL a refusal names."""
+"""The most objects, or types, that a refusal names."""
 
 
 class RowCount(NamedTuple):

@@ -78,7 +78,7 @@ def find(cx: Connection, name: str) -> Repository:
 
 
 def find_open(cx: Connection, name: str) -> Repository:
-    """Find a repository as callers do. One without a guard is being imported or removed, and to them it does not exist.
+    """Find a repository as callers do. For them, one without a guard does not exist: it is being imported or removed.
 
     Raises UnknownRepository.
     """

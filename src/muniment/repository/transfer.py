@@ -32,7 +32,7 @@ class TransferOutcome(Enum):
     """The outcome for one content in a pass."""
 
     THERE = "there"
-    """It was noted before."""
+    """The content was noted before, or ``verify_all`` has found it in its new place."""
     COPIED = "copied"
     GONE = "gone"
     """No object has it any more."""
@@ -47,7 +47,7 @@ class TransferStep(NamedTuple):
 
 
 class TransferRecord:
-    """The file that lists which contents are verified in their new place, by key. It counts for one place alone."""
+    """The file that lists which contents are verified in their new place, by key. It is valid for one place only."""
 
     def __init__(self, file: Path, place: str) -> None:
         self._file = file
@@ -93,7 +93,7 @@ def copy_all(
     """Copy every content that an object names and that is not noted; yield each content with its outcome.
 
     ``sync`` makes the target's disk keep what it has received. Raises NotStored, Busy, OSError; then the next call goes
-    on.
+    on after the last noted content.
     """
     contents = _every(database)
     with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
@@ -119,7 +119,7 @@ def copy_all(
 def verify_all(database: Database, target: ContentStore, record: TransferRecord) -> Iterator[TransferStep]:
     """Look for every content in its new place, and yield it as THERE or DAMAGED.
 
-    A noted content must have its size. Any other is read whole and compared with its digest.
+    Of a noted content, only the size is checked. Any other content is read whole and compared with its digest.
     """
     with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
 
@@ -133,7 +133,10 @@ def verify_all(database: Database, target: ContentStore, record: TransferRecord)
 
 
 def clear(source: ContentStore) -> Iterator[str]:
-    """Remove everything, and yield a key for each pack and each other content. Raises InUse while a backup reads it."""
+    """Remove everything, and yield a key for each pack and each other content.
+
+    Raises InUse while a backup reads the store.
+    """
     for key in source.older_than(_EVER):
         if not source.remove(key):
             raise InUse("Content cannot be removed now, because a backup reads it: try again when that is made.")

@@ -29,7 +29,7 @@ class Crowd:
         self._counts = memoryview(mmap.mmap(-1, 8 * workers)).cast("Q")
 
     def place(self, number: int) -> "Place":
-        """Return the place of the worker with this number from 0 on, which has no connections yet."""
+        """Return the place of a worker that has no connections yet. The workers are numbered from 0 on."""
         return Place(self._counts, number)
 
 

@@ -64,7 +64,7 @@ class _Protocol(HttpToolsProtocol):
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
-    If a request cannot be read, an earlier answer under way is finished; requests that wait in between get none.
+    If a request cannot be read, an earlier answer under way is finished; requests that wait in between get no answer.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
     front does not answer it then, its task starts.
@@ -148,7 +148,7 @@ class _Protocol(HttpToolsProtocol):
         """Refuse a request that cannot be read, and close the connection.
 
         The refusal is not sent if an earlier answer is under way, which is finished first. Nor is it sent if the answer
-        to this request has begun, which ends there.
+        to this request has begun; that answer ends there.
         """
         cycle = self._current_cycle
         if cycle is not None and not cycle.response_complete:

@@ -13,7 +13,7 @@ _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
     """Return the media type that the caller likes best; of equals, the first in ``media_types``.
 
-    Without a header Accept it is the first one. It is None if the caller accepts none of them.
+    Without a header Accept, return the first one. Return None if the caller accepts none of them.
     """
     header = _header(request)
     return _best(header, tuple(media_types)) if header else media_types[0]

@@ -30,7 +30,7 @@ Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that says whether a thing has exactly the name at the end of the path, suffix included. It may refuse."""
+"""A function that says whether a thing has the whole name at the path's end, suffix included. May raise a refusal."""
 
 SUFFIXES = ("json", "xml")
 """What a path may end in, after a dot, to choose the media type of the answer."""
@@ -238,7 +238,7 @@ class Addresses:
     """An ASGI application that passes each request to the endpoint of its address.
 
     Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
-    with an open part, the first that matches wins. The last route answers every other request, also one for ``*``,
+    with an open part, the first that matches wins; the last one answers every other request, also one for ``*``,
     which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 

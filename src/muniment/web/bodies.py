@@ -60,7 +60,7 @@ async def raw(request: Request, limit: int) -> bytes:
 async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
     """Read an application/x-www-form-urlencoded body (WHATWG URL 5.1), and return its values by parameter.
 
-    A parameter may come once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, Malformed.
+    A parameter may come only once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed.
     """
     if media_type(request) != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("The body must be application/x-www-form-urlencoded.")
@@ -76,7 +76,7 @@ def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
 
 
 def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[str, str]:
-    """Decode ``name=value&...`` and return the values by name. Raises Malformed for a repeated name.
+    """Decode ``name=value&...`` and return the values by name. Raises Malformed, also for a repeated name.
 
     ``what`` begins the sentence of a refusal: ``The form``. ``lists`` is as in ``query``.
     """
@@ -102,12 +102,12 @@ def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
 
 
 async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:
-    """Read a JSON body of the decoder's type. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    """Read a JSON body of the decoder's type. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     return json_text.decode(await raw_json(request, limit), decoder)
 
 
 async def raw_json(request: Request, limit: int = 65_536) -> bytes:
-    """Read a body that is declared as JSON, and do not decode it. Raises UnsupportedMediaType, TooLarge."""
+    """Read a body that is declared as JSON, but do not decode it. Raises UnsupportedMediaType, TooLarge, TimedOut."""
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType("The body must be application/json.")

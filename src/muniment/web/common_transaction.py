@@ -25,7 +25,7 @@ _current: ContextVar["CommonTransaction | None"] = ContextVar("muniment.common_t
 
 
 def current(database: Database | None = None) -> "CommonTransaction | None":
-    """Return the common transaction of this task, if it is one of this database; without ``database``, of any."""
+    """Return this task's common transaction, or None. With ``database``, return it only if it is in that database."""
     common = _current.get()
     return common if common is not None and (database is None or common.database is database) else None
 
@@ -63,7 +63,8 @@ class CommonTransaction:
     async def decide(self, decision: Callable[[Connection], T], *, within: float | None = None) -> T:
         """Take a decision or ask a question in the transaction, in a thread. Raises what ``decision`` raises.
 
-        ``within`` limits a question, in seconds; a longer one raises TookTooLong.
+        A question may take ``within`` seconds; a longer one raises TookTooLong. Raises Unwritable once the database has
+        given the transaction up.
         """
         return await self._in_thread(lambda: self._decide(decision, within))
 

@@ -73,7 +73,7 @@ class Cors:
             answer["Access-Control-Max-Age"] = self._seconds
 
     def _origin_allowed(self, origins: Sequence[str]) -> str | None:
-        """Return the origin that the answer names, or None if the page of ``origins`` may not read the answer."""
+        """Return the origin that the answer names, or None if the page that sent ``origins`` may not read the answer."""
         if len(origins) != 1:
             return None
         if origins[0] in self._origins:
@@ -82,6 +82,6 @@ class Cors:
 
 
 def _header_names(values: Sequence[str]) -> list[str]:
-    """Read the names of the headers that a page wants to send. It may send any header, as none gives it a right."""
+    """Read the names of the headers that a page wants to send. A page may send any header, as none gives a right."""
     names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
     return [name for name in names if _HEADER_NAME.fullmatch(name)]

@@ -40,7 +40,7 @@ _Pairs = tuple[tuple[bytes, bytes], ...]
 class Hot(Generic[H]):
     """A short way to decide a request: ``decide`` gets the scope, the body, and the half's context.
 
-    It returns the bytes of the answer (status 200), or None if the endpoint has to answer; then it has changed nothing.
+    It returns the bytes of the answer (status 200). Or it changes nothing and returns None: then the endpoint answers.
     It raises what the endpoint may raise. ``media_type`` is the media type of the body. ``headers`` are the headers of
     the answer, without Content-Length.
     """
@@ -54,11 +54,11 @@ class Hot(Generic[H]):
 class Foremost(Generic[H]):
     """An answer that comes before everything else: ``answer`` gets the scope, the body, and the half's context.
 
-    It returns the answer that the endpoint would give now (status 200), or None if the endpoint has to answer; then it
-    has changed nothing. It records no security event. If it may change anything, the endpoint is a ``HotEndpoint``,
-    which answers the errors that it raises. ``media_type`` and ``headers`` are as in ``Hot``.
+    It returns the answer that the endpoint would give now (status 200). Or it changes nothing and returns None: then
+    the endpoint answers. It records no security event. If ``answer`` may change anything, the endpoint is a
+    ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in ``Hot``.
 
-    ``recall`` gets the whole bodies of several requests, and the half's context. For each it returns the same answer as
+    ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same answer as
     ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
     """
 

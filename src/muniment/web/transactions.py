@@ -266,7 +266,7 @@ class Transactions:
                 await common.roll_back()
 
     def close(self) -> None:
-        """Wait for the decisions under way, then close the database."""
+        """Wait for the decisions and questions under way, then close the database."""
         self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self._long_threads.shutdown(wait=True)

@@ -230,7 +230,7 @@ class CutShort(Exception):
 
 
 def caller_address(request: Request) -> str:
-    """Return the caller's network address, or an empty text if it is unknown. Only trusted proxies may state it."""
+    """Return the caller's network address, or an empty text if it is unknown. Only trusted proxies may name it."""
     return request.client.host if request.client else ""
 
 

@@ -9,7 +9,7 @@ from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
 WITNESS = "muniment.witness"
-"""The key in a request's scope of the ``Witness`` that it came through. A batch sends its requests there."""
+"""Where a request's scope holds the ``Witness`` that passed it on. A batch sends its own requests through that one."""
 
 
 class Witness:

@@ -1,8 +1,8 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
 There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
-do not depend on the way. Only the directory's answer when the right is used counts; by HTTP, it may be up to one second
-old. A name and password become an access token first (``pairs``, decision 0036).
+do not depend on the way. A right depends only on the directory's answer at the moment when it is used; by HTTP, the
+answer may be up to one second old. A name and password become an access token first (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """

@@ -18,7 +18,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing (RFC 9110 9.2.1)."""
 
 TOKEN_PARAMETER = "access_token"  # noqa: S105 - a parameter's name
-"""The parameter of the address that may carry a token, where a setting allows it (RFC 6750 2.3)."""
+"""The parameter of the address that may carry a token, if a setting allows it (RFC 6750 2.3)."""
 
 CSRF_PARAMETER = "csrf-token"
 """The parameter of the address that may carry the CSRF token."""
@@ -49,7 +49,7 @@ class TicketNames:
 class RequestCredentials:
     """Everything that one request shows. ``token``, ``ticket`` and ``pair`` were sent on purpose, by their sender.
 
-    A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it where the method is not ``safe``.
+    A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it if the method is not ``safe``.
     ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
     is the request's ASGI scope, for its security events.
     """

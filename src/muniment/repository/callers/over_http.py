@@ -127,7 +127,7 @@ def _retry_after(response: httpx.Response) -> dict[str, str]:
 
 
 def _error_of(content: bytes) -> str:
-    """Read the code of an OAuth error (RFC 6749 5.2); empty where there is none."""
+    """Read the code of an OAuth error (RFC 6749 5.2); empty if there is none."""
     try:
         return _failure.decode(content).error[:100]
     except msgspec.DecodeError:

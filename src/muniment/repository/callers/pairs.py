@@ -71,9 +71,9 @@ class _PairMemory:
 class Pairs:
     """The pairs that this process remembers for ``seconds`` after their last use, at most ``most`` at one time.
 
-    A remembered pair holds for one address and one resource. A guess from another address goes to the directory, which
-    counts wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same address
-    are forgotten, so that nobody can guess during a pause.
+    A remembered pair is valid for one address and one resource. A guess from another address goes to the directory,
+    which counts wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same
+    address are forgotten, so that nobody can guess during a pause.
     """
 
     def __init__(

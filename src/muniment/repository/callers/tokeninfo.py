@@ -1,4 +1,5 @@
-"""What does a tokeninfo document say about a caller: their user id, their groups, whether they administer?
+"""What does a tokeninfo document say about a caller: their user id, their groups, whether they administer the
+repository?
 
 Source: given 2.6, 2.7.
 """

@@ -161,7 +161,7 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
     """Return the objects that have changed since the position, each with the kinds of its changes.
 
-    Only committed changes that a search must not overlook count. One statement reads at most ``limit`` + 2 lines.
+    These are only committed changes that a search must not overlook. One statement reads at most ``limit`` + 2 lines.
     Raises IndexBehind when there are more than ``limit`` such lines, and when lines after the position are gone.
     """
     rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
@@ -211,8 +211,8 @@ def cut_to(cx: Connection, repository_id: int) -> Position:
 def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
     """Cut off at most ``limit`` of the oldest lines, none after the position ``to``, and return how many.
 
-    A line is cut off if it was noted ``before`` the instant, or if ``newest`` other lines follow. Two processes that
-    cut at the same time cut the same lines.
+    A line is cut off if it was noted before the instant ``before``, or if at least ``newest`` other lines follow it.
+    Two processes that cut at the same time cut the same lines.
     """
     query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
     forwards = query.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)

@@ -24,7 +24,7 @@ _DEVICES = frozenset(
 
 
 class Archive:
-    """Makes a zip file. The file is what its methods yield, one after the other."""
+    """Makes a zip file. The file is what its methods yield and return, one after the other."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -85,7 +85,7 @@ def _date(instant: Instant) -> tuple[int, int, int, int, int, int]:
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that nobody ends when it is given up."""
+    """A zip file that is not ended when it is given up."""
 
     def __del__(self) -> None:
         """Do nothing: the library would end the file, which fails within an entry."""

@@ -31,7 +31,7 @@ class StoredContent(msgspec.Struct, frozen=True):
 class Pack(msgspec.Struct, frozen=True):
     """A pack: contents that a store keeps together. Their keys lie between ``first`` and ``last``.
 
-    The pack takes ``size`` bytes, and each content ``overhead`` bytes of it beside its own. Room that a removed content
+    The pack takes ``size`` bytes. Each content takes its own bytes and ``overhead`` more. Room that a removed content
     took is free again when the pack is dropped.
     """
 

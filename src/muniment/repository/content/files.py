@@ -140,8 +140,8 @@ class SmallFirstWriter:
 class FileStore:
     """A folder that holds every content (a ContentStore).
 
-    Without ``packing`` no new content goes to a pack. ``copies``: it is the folder of a backup, to which only ``adopt``
-    writes.
+    Without ``packing`` no new content goes to a pack. With ``copies``, it is the folder of a backup, to which only
+    ``adopt`` writes.
     """
 
     def __init__(self, folder: Path, *, packing: Packing | None = None, copies: bool = False) -> None:
@@ -155,13 +155,13 @@ class FileStore:
         (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
     def writer(self) -> ContentWriter:
-        """Begin to keep new content."""
+        """Begin to keep new content. Raises NotStored."""
         if self._packing is None:
             return self._file_writer()
         return SmallFirstWriter(self._packs, self._packing, self._file_writer)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes; if the pieces end with an exception, nothing is kept."""
+        """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
         writer = self.writer()
         try:
             for piece in pieces:
@@ -248,7 +248,10 @@ class FileStore:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Open the content's own file, or a file in memory with a copy of it. Raises ContentDamaged without content."""
+        """Open the content's own file, or a file in memory with a copy of it.
+
+        Raises ContentDamaged if there is no content under the key.
+        """
         if not packs.is_key(key):
             with self._open(key) as file:
                 yield file
@@ -380,7 +383,7 @@ class FileStore:
     def older_than(self, before: Instant) -> Iterator[str]:
         """Yield the keys of all files last written before the instant; remove parts of that age from ``incoming``.
 
-        It also takes others' permissions from files that an earlier release left open to them.
+        It also closes files that an earlier release left open to other users.
         """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():

@@ -1,8 +1,9 @@
 """Packs: files to which small contents are appended, so that one sync brings many of them to the disk (decision 0040).
 
-A pack is a row of contents. Each has a header (magic, size, SHA-256), then its bytes. A process writes to a pack of its
-own, and only at its end. When the process ends, or the pack is full or a day old, nobody writes to it again. A crash
-therefore leaves bytes at the end of a pack which no object names. The key of a content names its pack and its place.
+A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process writes to a pack
+of its own, and only at its end. When the process ends, or the pack is full or a day old, nobody writes to it again. A
+crash therefore leaves, at the end of a pack, bytes that no object names. The key of a content names its pack and its
+place.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from muniment.repository.refusals import ContentDamaged
 log = structlog.get_logger("muniment.content")
 
 LARGEST = PIECE
-"""Most bytes of a content in a pack: it is read in one piece."""
+"""The most bytes of a content in a pack. Such a content is read in one piece."""
 
 _HEADER = struct.Struct(">4sI32s")
 _MAGIC, _ERASED = b"MPK1", b"MPK0"
@@ -75,15 +76,15 @@ class Packs:
     def read(self, key: str, size: int | None = None) -> tuple[bytes, bytes]:
         """Return a content's digest as its header has it, and its bytes. Raises ContentDamaged, OSError.
 
-        The bytes are not compared with the digest. ``size`` saves a second look at the disk where it is known.
+        The bytes are not compared with the digest. ``size`` saves a second look at the disk if it is known.
         """
         with self._open(key, os.O_RDONLY) as (file, offset):
             return _read(file, offset, _FIRST_LOOK if size is None else _HEADER.size + size)
 
     def erase(self, key: str) -> None:
-        """Overwrite a content with zeros. Without content it does nothing. What the disk does not take is logged.
+        """Overwrite a content with zeros. Without content it does nothing. If the disk refuses it, that is logged.
 
-        The header goes on telling the size. The room is free when the pack is dropped.
+        The header still tells the size. The room is free when the pack is dropped.
         """
         try:
             with suppress(ContentDamaged), self._open(key, os.O_RDWR) as (file, offset):
@@ -202,7 +203,7 @@ class _OpenPack:
         self.end = 0
         self.until = now + _LIFE
         self._path = folder / self.name
-        # Not before: a disk that is read-only can be read.
+        # The folder is made only now, so that packs on a read-only disk can be read.
         folder.mkdir(mode=0o700, exist_ok=True)
         self.file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.close = weakref.finalize(self, os.close, self.file)

@@ -84,7 +84,7 @@ class AclProperties(msgspec.Struct):
 
 
 class AclBody(msgspec.Struct, rename="kebab"):
-    """An ACL with its entries, or the name of the one to assign. Its name may stand among its ``properties``."""
+    """An ACL with its entries, or the name of the one to assign. The name may also be among the ``properties``."""
 
     name: str = ""
     acl_name: str = ""

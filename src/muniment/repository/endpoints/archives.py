@@ -93,7 +93,7 @@ async def _read_hrefs(request: Request, context: RepositoryContext) -> list[str]
 async def _archive(request: Request, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> Response:
     """Answer with the archive, after checking that the caller may read each of its contents.
 
-    Raises Malformed, TooLarge, UnknownObject, NotPermitted, NoContent, WrongValue, and as ``Caller.read``.
+    Raises Malformed, TooLarge, UnknownObject, NotPermitted, NoContent, WrongValue, and as ``Caller.read_long``.
     """
     ids = list(dict.fromkeys(ids))
     if not ids:
@@ -126,7 +126,7 @@ async def _archive(request: Request, context: RepositoryContext, caller: Caller,
 
 
 class _ArchiveStream:
-    """The stream of an archive. It checks the right to each content before it adds it and while it sends it."""
+    """The stream of an archive. It checks the caller's right to each content before and while it sends that content."""
 
     def __init__(self, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> None:
         self._context = context
@@ -135,7 +135,7 @@ class _ArchiveStream:
         self._current: ObjectContent | None = None
 
     def check(self, cx: Connection, principals: Principals) -> None:
-        """Check that the sending of this content may go on. Raises UnknownObject, NotPermitted, NoContent."""
+        """Check that the caller may still get the current content. Raises UnknownObject, NotPermitted, NoContent."""
         if self._current is not None:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 

@@ -1,6 +1,6 @@
 """Which operations does the body of a batch ask for, in JSON or XML, and may a batch have them?
 
-All of it is checked before anything is executed. Source: docs/interface.md, ours 21.
+The whole body is checked before anything is executed. Source: docs/interface.md, ours 21.
 """
 
 import re
@@ -25,16 +25,16 @@ BATCHABLE = (
     *("acls", "cabinets", "comments", "currentuser", "documents", "folders", "formats", "groups", "objects"),
     *("relation-types", "relations", "types", "users"),
 )
-"""The resources below which a batch takes addresses."""
+"""With which of these an address of a batch must begin, below the repository."""
 
 NOT_BATCHABLE = (
     *("archived-contents", "batch-capabilities", "batches", "content-media", "index-report", "saved-searches"),
     *("search", "search-templates", "similar"),
 )
-"""The resources that cannot be part of a transaction, such as downloads and searches."""
+"""Which parts no address of a batch may have: downloads, searches and others cannot be part of a transaction."""
 
 _READ_ONLY = frozenset({"users", "groups", "currentuser"})
-"""The resources that the directory holds. A write to them is in no transaction of the repository."""
+"""What comes from the directory. A batch can only read it: no transaction of the repository includes a write to it."""
 
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _OWN_HEADERS = frozenset({"accept", "accept-language", "content-type", "if-match", "if-none-match", HEADER.lower()})
@@ -140,7 +140,7 @@ async def receive(request: Request, context: RepositoryContext, here: str) -> Ba
 
 
 def is_inherited(header: bytes) -> bool:
-    """Say whether the requests of a batch inherit this header from the batch's own request: it shows who calls."""
+    """Say whether the requests of a batch inherit this header, which may show who calls, from the batch's own one."""
     name = header.decode("latin-1").lower()
     return not (name in _OWN_HEADERS or name in _NOT_INHERITED or name.startswith("content-"))
 

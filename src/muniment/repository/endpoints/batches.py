@@ -32,7 +32,8 @@ CAPABILITIES: Mapping[str, Written] = {
     "batchable-resources": list(batch_bodies.BATCHABLE),
     "non-batchable-resources": list(batch_bodies.NOT_BATCHABLE),
 }
-"""What a batch can do. ``both``: with and without a transaction, in order or in any order, and stopping or going on."""
+"""What a batch can do. ``both`` means that the caller may ask for this or not: a transaction, an order, a stop at the
+first failure."""
 
 SUCCESS, FAILED, ROLLED_BACK, NOT_EXECUTED = "SUCCESS", "FAILED", "ROLLED_BACK", "NOT_EXECUTED"
 

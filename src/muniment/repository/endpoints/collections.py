@@ -46,7 +46,7 @@ SELECTING: Table = {
 """How the address of a list refuses a filter, a sort or a view."""
 
 LONG = 100_000
-"""If a filter or a sort takes too long in a list with more members, the refusal asks for a narrower one."""
+"""If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -82,7 +82,7 @@ class Placed(Protocol):
 
     @property
     def place(self) -> Place:
-        """The place after which the next member stands."""
+        """The member's place; the next member comes after it."""
 
 
 T = TypeVar("T", bound=Placed)

@@ -90,8 +90,8 @@ async def _put(
     media_type: str,
     changed: WantedContent | None = None,
 ) -> Response:
-    """Receive the body, and put it at a place. If it replaces a content, that must still be there when the body has
-    arrived."""
+    """Receive the body, and put it at a place. If the body replaces a content, that content must still be there when
+    the body has arrived."""
     repository, names = caller.repository, context.options.names
     answer_type = spelling.negotiate(request, spelling.both(names))
     overwrite = changed is not None or parameters.truth(values, "overwrite", default=True)

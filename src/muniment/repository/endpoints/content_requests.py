@@ -56,8 +56,8 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
     """Return each content of a body with its place, in the order of the parts.
 
     With ``all-primary``, they are the pages of the primary content. Otherwise the first one is the main content, and
-    the others are renditions. ``format`` and ``modifier`` are lists with commas: one for each part, from the first on.
-    Raises Malformed, WrongValue.
+    the others are renditions. ``format`` and ``modifier`` are lists with commas: one value for each part, from the
+    first on. Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -121,7 +121,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the name of a file with a content: the object's, with the ending that a rendition's format has."""
+    """Return the name of a file with a content: the object's name. A rendition gets the ending of its format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

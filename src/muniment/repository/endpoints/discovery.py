@@ -109,7 +109,7 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
 
 def listing_of(targets: Sequence[LinkTarget]) -> Answering:
     """Make the GET that lists the name and address of every repository. With ``inline=true``, each repository links
-    these targets."""
+    to these targets."""
 
     async def listing(request: Request, context: RepositoryContext) -> Response:
         own = f"{base_address(request, context)}/repositories"
@@ -127,7 +127,7 @@ def listing_of(targets: Sequence[LinkTarget]) -> Answering:
 
 
 def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
-    """Make the GET of one repository, which links these targets (given 2.10)."""
+    """Make the GET of one repository, which links to these targets (given 2.10)."""
 
     async def show(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)

@@ -1,7 +1,7 @@
 """Answer a statement in DQL with a feed of rows. Nothing is written.
 
-Source: docs/interface.md, ours 22; docs/dql.md. Types are those of objects, and the users and groups whom the
-repository lets in.
+Source: docs/interface.md, ours 22; docs/dql.md. A statement selects from a type of objects, or from the
+users or groups whom the repository lets in.
 """
 
 from collections.abc import Mapping, Sequence

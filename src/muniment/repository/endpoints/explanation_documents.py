@@ -9,8 +9,8 @@ from muniment.repository.endpoints.documents import AclEntryDocument, LinkDocume
 
 
 class TermMatchDocument(msgspec.Struct, rename="kebab"):
-    """A word or phrase that matches in the text or the metadata, and what it adds to the score. Without a word, it says
-    what several words add together, or what nearness in meaning adds."""
+    """A word or phrase that matches in the text or the metadata, and what it adds to the score. With
+    ``together``, ``weight`` is what several words add together; with ``by-meaning``, what nearness in meaning adds."""
 
     term: str
     weight: str

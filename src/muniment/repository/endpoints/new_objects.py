@@ -42,7 +42,7 @@ from muniment.web.refusals import Malformed, UnsupportedMediaType
 def creating(root: str, *, filed: bool) -> Answering:
     """Make the POST that creates an object of this type or of one below it. If ``filed``, the address names its folder.
 
-    A body that names no type makes an object of the address's own type.
+    If the body names no type, the object gets the type of ``object-type`` in the query, or else the address's own type.
     """
 
     @events.tells()
@@ -98,7 +98,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """Complete what the body says. Without a type, it gets the type of the address; its content gets a media type."""
+    """Complete the metadata of a body. If they name no type, they get ``type_name``; content gets a media type."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if arranged and (values.get("format") or not properties.get("a_content_type")):
@@ -167,7 +167,7 @@ def _may_create(
     folder_id: str | None,
     quota: StorageQuota,
 ) -> int | None:
-    """Say how many bytes the content of a new object may have; None where no quota counts."""
+    """Return how many bytes a new object's content may have; None for an administrator, whom no quota limits."""
     view = RepositoryView.read(cx, repository, principals)
     check_root(view.catalogue, type_name, root)
     creation.may_create(cx, view, type_name, folder_id)

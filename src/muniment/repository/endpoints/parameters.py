@@ -312,7 +312,8 @@ SAVING_REFUSED = {"inline": NOT_YET}
 STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = {"require-dc-write": NOT_YET}
 DESCRIPTION_REFUSED = SINGLE_REFUSED
-"""What the interface knows and a method does not take. ``_NO_EFFECT`` says which values are accepted all the same."""
+"""Parameters that the interface knows, but that a method does not take, with the reason. ``_NO_EFFECT`` says which
+values are accepted all the same."""
 
 _NO_EFFECT: Mapping[str, str] = {
     "collapse": "none",
@@ -367,8 +368,8 @@ def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
 def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     """Check a request's query against its method's parameters, and keep for ``read`` those that the method takes.
 
-    A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
-    NotOfferedYet and Malformed, the latter also for a name that is almost a known one.
+    A name that the interface does not know is ignored, and a header of the answer says so; with ``strict`` it is
+    refused. Raises NotOfferedYet and Malformed, the latter also for a name that is almost a known one.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     lists = {parameter.name for parameter in operation.parameters if parameter.schema.get("type") == "array"}

@@ -56,7 +56,8 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
 
 
 def reader(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Make the GET of one user or group. With ``of_group``, only direct members of the group in the address count."""
+    """Make the GET of one user or group. With ``of_group``, it finds only direct members of the group in the
+    address."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller, people = await enter(request, context), of_directory(context)
@@ -98,7 +99,10 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
+    """Say whether the repository lets in a user or group with exactly the id in the address.
+
+    Raises as ``enter``, and NotOfferedYet if the directory runs elsewhere.
+    """
     caller, people, person_id = await enter(request, context), of_directory(context), last_person(request)
     kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
 
@@ -119,7 +123,7 @@ def last_person(request: Request) -> str:
 
 
 def of_directory(context: RepositoryContext) -> People:
-    """Return the users and groups of the directory in this process. Raises NotOfferedYet if it runs elsewhere."""
+    """Return the users and groups of the directory in this process. Raises NotOfferedYet if that runs elsewhere."""
     if context.people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     return context.people

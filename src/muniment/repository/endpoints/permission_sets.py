@@ -194,7 +194,10 @@ def _permissions(cx: Connection, repository: Repository, principals: Principals,
 
 
 def _assigned_entries(body: AclBody, names: RepositoryNames) -> dict[str, Permission] | None:
-    """Read the entries that a body puts on an object; None if the body only names an ACL. Raises WrongValue."""
+    """Read the entries that a body puts on an object; None if the body only names an ACL.
+
+    Raises WrongValue, NotOfferedYet.
+    """
     if body.permitted is not None:
         return acls_endpoint.read_entries(body.permitted, names)
     if not body.acl_name:
@@ -213,7 +216,8 @@ def _assign(
 ) -> _Permissions:
     """Assign an ACL, or entries.
 
-    If a request has both, the entries are used when the name is that of the present ACL. Otherwise the named ACL is.
+    If a request has both, the entries are used when the name is that of the present ACL. Otherwise the object gets the
+    named ACL.
     """
     stored, _ = objects.read(cx, repository, object_id, principals)
     if entries is not None and acl_name in ("", object_acls.shown_name(cx, stored, principals)):

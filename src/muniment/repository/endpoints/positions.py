@@ -34,7 +34,7 @@ def plain_wanted(header: str | None) -> bool:
 
 
 def spell(seal: Seal, repository_id: int, principals: Principals, position: Position, *, plain: bool) -> str:
-    """Spell a position for the caller: sealed, or plain where they ask for that. Raises NotPermitted."""
+    """Spell a position for the caller: sealed, or plain if they ask for that. Raises NotPermitted."""
     if not plain:
         return seal.seal(_PACKED.pack(*position), _PURPOSE, str(repository_id))
     if not principals.administrator:

@@ -288,7 +288,7 @@ def matches(request: Request, header: str, etag: str) -> bool:
 def expected_version(request: Request) -> int | None:
     """Return the revision that the caller has seen, as If-Match says; None if any revision will do.
 
-    Raises VersionConflict if the tag is none of an object.
+    Raises VersionConflict if the tag cannot be that of an object.
     """
     tag = request.headers.get("if-match", "").strip()
     if tag in ("", "*"):
@@ -300,7 +300,7 @@ def expected_version(request: Request) -> int | None:
 
 
 def identifier(request: Request) -> str:
-    """Say which object the address names."""
+    """Return the id of the object that the address names."""
     object_id: str = request.path_params["id"]
     return object_id.lower()[:40]
 

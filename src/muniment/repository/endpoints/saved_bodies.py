@@ -1,4 +1,4 @@
-"""What does a body say of a saved search, of a search template, or of the values for one? In JSON or XML.
+"""What does a body in JSON or XML say of a saved search, of a search template, or of values for a template's variables?
 
 Source: docs/interface.md, ours 12 and 13.
 """

@@ -1,5 +1,5 @@
-"""How saved searches and search templates are made, shown, listed, changed and removed. Saved searches are executed,
-and their results stored.
+"""How saved searches and search templates are made, shown, listed, changed and removed. Saved searches can be
+executed, and their results can be stored.
 
 Source: docs/interface.md, ours 12 and 13.
 """
@@ -203,13 +203,13 @@ async def remove_results(request: Request, context: RepositoryContext) -> Respon
 
 
 def identifier(request: Request, kind: Kind) -> str:
-    """Say which saved search or template the address names."""
+    """Return the id of the saved search or template that the address names."""
     search_id: str = request.path_params[kind]
     return search_id.lower()[:40]
 
 
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
-    """Check a document before it is kept. A read does this, because the document may be large."""
+    """Check a document before it is kept. This is a read of its own, because the document may be large."""
     if document is None:
         return
     limits = saved_shapes.limits(context.options)

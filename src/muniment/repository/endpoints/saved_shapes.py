@@ -41,7 +41,7 @@ ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-templ
 """What each kind is called as a thing."""
 
 MOST_INLINED = 100
-"""How many saved searches a page has at most that shows their documents."""
+"""How many saved searches a page has at most if it shows their documents."""
 
 _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
@@ -93,7 +93,7 @@ def answer(
 ) -> Response:
     """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
 
-    Raises UnknownProperty if the view names a property that it does not have.
+    Raises UnknownProperty if the view names a property that the search or template does not have.
     """
     parameter_values, names = parameters.read(request), context.options.names
     view = representations.read_view(parameter_values, names)

@@ -71,7 +71,7 @@ _POLL_SECONDS = 0.02
 
 
 _TRIES = 3
-"""How often a page is read anew where another request keeps the same walk at the same time."""
+"""How often a page is read at most, if another request keeps the same walk at the same time."""
 
 
 class EntryForm(msgspec.Struct, frozen=True):
@@ -121,7 +121,8 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 async def all_ids(
     request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
-    """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
+    """Execute a query that is kept, and return the ids of its first hits. A request with ``wait-for``
+    waits for the index first, as in a search."""
     repository, index = caller.repository, context.indexes(caller.repository)
     if wait_for := parameters.read(request).get("wait-for"):
         await wait_for_position(context, index, await caller.position(wait_for))

@@ -24,8 +24,9 @@ from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _SHORT = 4096
-_LONGEST_LOCALE = 40
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
+
+_LONGEST_LOCALE = 40
 
 
 SHOWING = ("include-total", "inline", "links", "marks", "view")
@@ -118,7 +119,7 @@ async def _read(context: RepositoryContext, length: int, reading: Callable[[], Q
 
 
 def locale(repeated: Mapping[str, str]) -> str:
-    """Return the locale that names the language of the keywords; empty without one."""
+    """Return the locale that names the language of the keywords, or an empty text."""
     return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
 
 
@@ -139,7 +140,7 @@ def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]
 
 
 def _locations(text: str) -> tuple[Location, ...]:
-    """Read paths of folders with commas between."""
+    """Read the paths of folders from a list with commas."""
     paths = [path.strip() for path in text.split(",") if path.strip()]
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 

@@ -39,7 +39,7 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""What the members of a list are called in XML; elsewhere ``item``."""
+"""What a member of these lists is called in XML, if it has members itself. In other lists it is called ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
@@ -64,7 +64,7 @@ _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
 def read_type(name: str, names: RepositoryNames) -> str:
-    """Translate a type's name on the wire. Raises UnknownType for a built-in one without its prefix."""
+    """Translate a type's name from the wire. Raises UnknownType for a built-in one without its prefix."""
     return wire_names.neutral_type(name, names)
 
 
@@ -74,7 +74,7 @@ def write_type(name: str, names: RepositoryNames) -> str:
 
 
 def read_relation_type(name: str, names: RepositoryNames) -> str:
-    """Translate a relation type's name on the wire. Raises UnknownRelationType for a built-in one without its
+    """Translate a relation type's name from the wire. Raises UnknownRelationType for a built-in one without its
     prefix."""
     bare = name.removeprefix(names.type_prefix)
     if bare in relation_types.BUILT_IN and name != bare:
@@ -90,7 +90,7 @@ def write_relation_type(name: str, names: RepositoryNames) -> str:
 
 
 def read_property(name: str, names: RepositoryNames) -> str:
-    """Translate a property's name on the wire."""
+    """Translate a property's name from the wire."""
     return wire_names.neutral_property(name, names)
 
 
@@ -111,8 +111,8 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """Choose the media type of the answer: the one that the caller likes best. Of several liked equally, it is the
-    first in the list.
+    """Choose the media type of the answer: the one that the caller likes best. Of several that they like equally,
+    it is the first in the list.
 
     A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
     """
@@ -204,7 +204,7 @@ def error_code(code: ErrorCode) -> str:
 
 
 def error_shape(names: RepositoryNames) -> Shape:
-    """Make the shape of the repository's errors: JSON, or XML where the caller prefers it (given 7)."""
+    """Make the shape of the repository's errors: JSON, or XML if the caller prefers it (given 7)."""
 
     def shape(request: Request, code: ErrorCode, sentence: str) -> Response:
         document: dict[str, Written] = {

@@ -30,7 +30,7 @@ class AllowedValueBody(msgspec.Struct):
 
 
 class PropertyBody(msgspec.Struct, rename="kebab"):
-    """A property of a type. A field that is left out stays as it is; in a new property it gets its first value."""
+    """A property of a type. A field that is left out stays as it is; in a new property it gets a usual value."""
 
     name: str
     type: PropertyKind | msgspec.UnsetType = msgspec.UNSET
@@ -69,7 +69,7 @@ _LISTS = ("values", "dependencies", "when")
 
 
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
-    """Read the body that makes a type. Raises as ``_receive``, and WrongValue (its parent is unknown)."""
+    """Read the body that makes a type. Raises as ``_receive``, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
     try:
         parent = spelling.read_type(body.parent, names) if body.parent else "document"
@@ -79,8 +79,8 @@ async def read_new_type(request: Request, context: RepositoryContext) -> TypeFor
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type of this neutral name. Raises as ``_receive``, and WrongValue (another
-    name)."""
+    """Read the body that changes the type of this neutral name. Raises as ``_receive``, WrongValue, and
+    UnknownType (for the parent)."""
     names, body = context.options.names, await _receive_type(request, context)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
@@ -89,7 +89,7 @@ async def read_changes(request: Request, context: RepositoryContext, name: str) 
 
 
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:
-    """Read which properties a form asks for, and the values that its object has, by neutral names. Raises as
+    """Read which properties a form asks for, and the values that the form's object has, by neutral names. Raises as
     ``_receive``."""
     names = context.options.names
     body = await _receive(request, context, _assist_decoder, _assist_of_xml)
@@ -104,7 +104,7 @@ async def _receive_type(request: Request, context: RepositoryContext) -> TypeBod
 async def _receive(
     request: Request, context: RepositoryContext, decoder: msgspec.json.Decoder[B], of_xml: OfXml[B]
 ) -> B:
-    """Read a JSON or XML body. Raises TooLarge, Malformed."""
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):

@@ -34,7 +34,7 @@ log = structlog.get_logger("muniment.content")
 MULTIPART = ("multipart/form-data", "multipart/mixed", "multipart/related")
 
 _AROUND = 65_536
-"""Bytes around and between the parts of a multipart body."""
+"""How many bytes a multipart body may have around and between its parts."""
 
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*charset={_TOKEN})?")
@@ -43,7 +43,7 @@ _types = mimetypes.MimeTypes(filenames=())
 
 
 class ReceivedBody(msgspec.Struct, frozen=True):
-    """Content in the store. ``whole`` holds its bytes if they came in one piece and are at hand, and else is empty."""
+    """Content in the store. ``whole`` holds its bytes if they are few and still in memory; else it is empty."""
 
     stored: StoredContent
     whole: bytes
@@ -107,7 +107,7 @@ def after_commit(
     freed: Sequence[str] = (),
 ) -> BackgroundTask | None:
     """Make the task that removes contents that no row names: the ``freed`` keys, and uploads of bytes that were kept
-    already; None where there are neither. It runs after the answer, so that the time of an answer does not tell whether
+    already; None if there are neither. It runs after the answer, so that the time of an answer does not tell whether
     equal bytes were kept. If the process ends before, the sweep removes them."""
     if not uploaded and not freed:
         return None
@@ -232,7 +232,7 @@ class _Keeping:
 
 
 def _heed(writing: "asyncio.Task[None]") -> None:
-    # What failed after the upload was given up has nobody to hear of it; asyncio would complain that nobody asked.
+    # When the upload was given up, nobody awaits the task. asyncio would log that its exception was never retrieved.
     if not writing.cancelled():
         writing.exception()
 

@@ -1,6 +1,6 @@
 """Check objects out and in, list their versions, and show the current one.
 
-Source: docs/interface.md, ours 17. The body of a check-in is that of a creation, or empty. Without a body, the
+Source: docs/interface.md, ours 17. A check-in takes the same bodies as a creation, or none. Without a body, the
 properties and the content stay as they are.
 """
 
@@ -52,7 +52,7 @@ _HOLDERS = ("current-user", "all", "user")
 
 
 class _Receipt(NamedTuple):
-    """The object to check in, and how many bytes new content may have; None where no quota counts."""
+    """The object to check in, and how many bytes new content may have (None if no quota limits it)."""
 
     stored: StoredObject
     room: int | None

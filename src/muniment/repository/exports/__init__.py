@@ -1,1 +1,1 @@
-"""How is a whole repository written into a folder, as an *export*, and how is a repository made of one?"""
+"""How is a whole repository written into a folder, as an *export*, and how is a repository made from one?"""

@@ -1,6 +1,7 @@
 """Where does an export hold the bytes of contents? Under their digest, and equal bytes once: `content/ab/cd/abcd...`.
 
-A file gets its name when its bytes have this digest. A file that has the right bytes already is not written again.
+A file gets its name once its bytes are found to have this digest. A file that has the right bytes already is not
+written again.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ def end(folder: Path) -> None:
 def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], Iterable[bytes]]) -> bool:
     """Write a content unless its file has the right bytes already. Return whether the export holds it now.
 
-    It does not if the store's bytes are damaged. The caller brings everything to the disk later. Raises OSError,
+    Returns False if the store's bytes are damaged. The caller brings everything to the disk later. Raises OSError,
     NotStored.
     """
     digest = content.sha256.hex()
@@ -65,7 +66,7 @@ def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], 
 def prune(folder: Path, digests: Iterator[str]) -> int:
     """Remove the files of contents that an earlier export wrote and this one does not name; return how many.
 
-    ``digests`` are in their order.
+    ``digests`` are those that this one names, in ascending order.
     """
     count, wanted = 0, next(digests, None)
     for first in _sorted(folder / FOLDER):

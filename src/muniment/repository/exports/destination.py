@@ -39,7 +39,8 @@ class ContentArrivals:
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
         """Put the contents of some lines into the store, except those that rows are known to name. Return the new ones.
 
-        Raises BadExport if the bytes of one are not those that its line names; then the store keeps none of them.
+        Raises BadExport if the bytes of one are not those that its line names, and NotStored. Then it removes the new
+        ones again; the sweep later removes those that remain.
         """
         new = {
             content.sha256: content
@@ -72,12 +73,12 @@ class ContentArrivals:
         return {known.key for content in contents if (known := self._known.recall(content.sha256)) is not None}
 
     def remember(self, named: Sequence[StoredContent]) -> None:
-        """Remember which contents rows name now."""
+        """Remember that rows name these contents now."""
         for each in named:
             self._known.keep(each.sha256.hex(), each)
 
     def forget(self) -> None:
-        """Remember no content: one of them is gone or has another key."""
+        """Forget all contents: one of them is gone or has another key."""
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:

@@ -1,4 +1,4 @@
-"""How are JSON Lines written, and read line by line, within caps, from any place in a file?"""
+"""How are JSON Lines written, and read line by line, within limits, from any place in a file?"""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ LONGEST_LINE = 128 << 20
 """The longest line in bytes: more than any object can take that a server has accepted."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
-"""How many lines are read at one time, and how many bytes of them; a longer line comes alone."""
+"""After how many lines, or after how many bytes of them, a portion ends."""
 
 _decoders = {name: msgspec.json.Decoder(kind) for name, kind in FILES.items()}
 _encoder = msgspec.json.Encoder()
@@ -71,7 +71,7 @@ class LineWriter:
         self._bytes += len(text)
 
     def finish(self) -> FileSummary:
-        """Bring the file to the disk, under its own name."""
+        """Bring the file to the disk, under its own name, and return its summary."""
         self._target.flush()
         os.fsync(self._target.fileno())
         self._part.replace(self._file)
@@ -128,7 +128,7 @@ def bad_line(name: str, number: int, reason: str) -> BadExport:
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """Open a file for reading: not a link, and nothing that could make a reader wait. Raises BadExport."""
+    """Open a file for reading. Raises BadExport for a link, and for anything that could make a reader wait."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

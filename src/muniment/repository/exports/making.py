@@ -119,7 +119,7 @@ def _write_all(writer: LineWriter, lines: Iterator[ExportLine]) -> None:
 
 
 def _list_contents(cx: Connection, repository: Repository, target: Path) -> tuple[int, int, FileSummary]:
-    """Write the list of contents, and the list of their keys. Return number, size, and the list's summary."""
+    """Write the list of contents, and the list of their keys. Return their number, their size, and the summary."""
     count = size = 0
     with LineWriter(target / content_files.LIST) as writer, open(target / _KEYS, "wb") as keys:
         for content in content_references.of_repository(cx, repository.id):

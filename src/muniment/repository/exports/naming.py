@@ -1,8 +1,8 @@
 """Which users and groups do the rows of a repository name, and which keys stand here for those of an export?
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the identities. An import takes the key of a known identity. If there is none, a name gets the key
-of its present bearer, and a former bearer gets a new key.
+is meant, and gives the identities. An import takes the key of a known identity. If the identity is not known
+here, a name gets the key of its present bearer, and a former bearer gets a new key.
 """
 
 import re
@@ -109,7 +109,7 @@ class BearerKeys:
 
 
 def meant(named: NamedBearer | None, shown_name: str) -> NamedBearer:
-    """Return whom a line means: the name, or the one that is shown beside it."""
+    """Return whom a line means: ``named``, or the bearer of the name that is shown if ``named`` is None."""
     return fold_name(shown_name) if named is None else named
 
 

@@ -1,4 +1,4 @@
-"""How do the lines of objects become rows, and how are they put into their folders afterwards?"""
+"""How do the lines of objects become rows, and how are the objects put into their folders afterwards?"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,7 @@
 """How far has an import of an export come? A row for each import that is not finished.
 
-It is written in the transactions that keep the lines. So an import that was killed goes on after the last line that
-was kept. While the row is there, nobody can enter the repository.
+The row is written in the transactions that keep the lines. So an import that was killed goes on after the last line
+that was kept. While the row is there, nobody can enter the repository.
 """
 
 from typing import NamedTuple

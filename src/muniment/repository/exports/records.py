@@ -55,7 +55,7 @@ class BearerLine(ExportLine, frozen=True):
 
 
 class PropertyLine(ExportLine, frozen=True):
-    """A property that a type adds. ``length`` is the longest text of a string; None means as long as any string."""
+    """A property that a type adds. ``length`` is the most characters of a string; None means no limit of its own."""
 
     name: Annotated[str, Meta(max_length=64)]
     kind: PropertyKind
@@ -117,7 +117,7 @@ class ContentOfLine(ExportLine, frozen=True):
 class FurtherContentLine(ContentOfLine, frozen=True, kw_only=True):
     """A content of an object beside its main one: a further page, or a rendition unless it is ``primary``.
 
-    ``format`` is None if the media type says it.
+    ``format`` is None if it follows from the media type.
     """
 
     primary: bool = False
@@ -137,7 +137,8 @@ class LockLine(ExportLine, frozen=True):
 
 
 class ObjectLine(ExportLine, frozen=True, kw_only=True):
-    """An object. ``folders`` has the first one first. ``owner_key`` is None if ``owner`` names the owner.
+    """An object. ``folders`` begins with the folder of the first link. ``owner_key`` is None if ``owner`` names the
+    owner.
 
     ``chronicle``, ``antecedent``, ``labels``, ``superseded`` and ``comment`` say which version it is.
     """

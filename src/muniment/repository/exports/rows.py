@@ -53,7 +53,7 @@ PERMISSIONS: Mapping[PermissionName, Permission] = {name: level for level, name 
 
 
 def pages(cx: Connection, repository: Repository, file: str, names: BearerNames) -> Iterator[Sequence[ExportLine]]:
-    """Yield the lines of a file, a page at a time. Each page looks up the names of its users and groups."""
+    """Yield the lines of a file, a page at a time. ``names`` looks up the users and groups of each page."""
     return _PAGES[file](cx, repository, names)
 
 

@@ -46,7 +46,7 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read the files of all repositories from the queue until ``stop`` is set; then a file under way goes back.
+    """Read the files of all repositories from the queue until ``stop`` is set. Then a file under way returns to it.
 
     A file that fails never stops the others.
     """

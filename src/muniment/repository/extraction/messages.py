@@ -6,7 +6,7 @@ import msgspec
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The worker has loaded its libraries. ``offline``: it has left the network."""
+    """The worker has loaded its libraries. ``offline`` says whether it has left the network."""
 
     offline: bool
 

@@ -2,7 +2,7 @@
 
 The parts are XML, read as a stream: no tree is built, and a part that could declare entities is refused. Only text that
 a reader of the document sees is taken, and no names of styles. The rules that name elements follow ECMA-376 (Office
-Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements stand without their namespaces, because strict and
+Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are compared without their namespaces, because strict and
 transitional Office Open XML differ in nothing else here.
 """
 

@@ -1,9 +1,9 @@
 """Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
 
 The transaction that stores a content also makes its row, so no accepted file is forgotten. The row waits until an
-extractor leases it. Then it holds the text, or the reason why there is none. A new text is noted in the change log as a
-change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that has been due longest; of
-files due at the same time, the one whose object was made first.
+extractor leases it. When the file is read, the row holds the text, or the reason why there is none. A new text is noted
+in the change log as a change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that
+has been due longest; of files due at the same time, the one whose object was made first.
 """
 
 import uuid
@@ -55,7 +55,7 @@ LEASE: Instant = 30 * SECOND
 _PAUSE: Instant = 5 * SECOND
 _MANY = 500
 _MOST_REMOVALS = 100
-"""How many owners without a waiting file one ``take`` removes from the line, so that its transaction stays short."""
+"""The most owners without a waiting file that one ``take`` removes from the line: its transaction must stay short."""
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
@@ -213,9 +213,10 @@ def waits(cx: Connection, now: Instant) -> bool:
 
 
 def take(cx: Connection, now: Instant) -> Job | None:
-    """Lease the next file of the owner whose turn it is, so that no other extractor gets it; None when nothing is due.
+    """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
-    A job whose lease ran out was lost with its extractor. A job that was lost too often is given up here.
+    Returns None if nothing is due, or after ``_MOST_REMOVALS`` removals. A job whose lease ran out was lost with its
+    extractor. A job that was lost too often is given up here.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
@@ -247,7 +248,7 @@ def take(cx: Connection, now: Instant) -> Job | None:
 
 
 def renew(cx: Connection, job: Job, now: Instant) -> bool:
-    """Extend the lease, and return True; False if the job is lost because the object or its content is gone."""
+    """Extend the lease. Return False if the object or its content is gone, or if another extractor has the job."""
     return _change(cx, job.object_id, job.lease, due=now + LEASE)
 
 
@@ -257,9 +258,10 @@ def release(cx: Connection, job: Job, now: Instant) -> None:
 
 
 def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
-    """Store the text, and note a change of kind `text` unless the text is empty. False if the content was replaced.
+    """Store the text, and note a change of kind `text` unless the text is empty.
 
-    ``note`` says what the reader left out, or why there is no text.
+    ``note`` says what the reader left out, or why there is no text. Returns False if the job is lost, as ``renew``
+    does.
     """
     outcome = _outcome(ExtractedText(text, note))
     is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
@@ -271,7 +273,7 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
     """Store the reason why there is no text. With `retry`, the file waits again until it has had all its attempts.
 
-    False if the content was replaced.
+    Returns False if the job is lost, as ``renew`` does.
     """
     if state != "retry":
         return _change(cx, job.object_id, job.lease, state=state, reason=_storable(reason), lease=None)

@@ -1,7 +1,8 @@
 """What is the text of an RTF file? Control words become breaks, blanks and characters. Groups that hold settings or
 pictures are left out.
 
-The rules follow the Rich Text Format Specification 1.9.1. A file whose end is missing gives the text before it.
+The rules follow the Rich Text Format Specification 1.9.1. If the end of a file is missing, all text before that place
+is read.
 """
 
 import codecs
@@ -54,7 +55,7 @@ _CHARSETS = {
 
 
 class _Group(NamedTuple):
-    """What holds until the end of a group of braces."""
+    """The settings that are valid until the end of a group in braces."""
 
     reads: bool = True
     fonts: bool = False

@@ -1,8 +1,8 @@
 """How is a process confined so that it can only compute and answer over one pipe?
 
-It has three limits: resource limits; a network namespace of its own without any interface, if the system permits one;
-and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. The process can open
-no socket and no file, start no process, and signal no other process.
+Three things confine it: resource limits; a network namespace of its own without any interface, if the system permits
+one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. The process can
+open no socket and no file, start no process, and signal no other process.
 """
 
 import ctypes
@@ -40,12 +40,12 @@ def die_with_parent(parent: int) -> None:
 
 
 def leave_the_network() -> bool:
-    """Move this process to a network namespace without any interface; False if the system does not permit it."""
+    """Move this process to a network namespace without any interface. Return False if the system does not permit it."""
     return any(_libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET))
 
 
 def limit(limits: Limits) -> None:
-    """Set the kernel's limits on address space, processor time and open files; forbid written files and core dumps.
+    """Set the kernel's limits on address space, processor time and open files; allow no written files, no core dumps.
 
     The number of processes has no limit, because the kernel counts it per user. The filter forbids new processes.
     """
@@ -59,7 +59,7 @@ def limit(limits: Limits) -> None:
 
 
 def forbid_everything_else() -> bool:
-    """Install the filter of system calls, for good; False if the kernel or the processor does not support it.
+    """Install the filter of system calls, for good. Return False if the kernel or the processor does not support it.
 
     A call that is not allowed fails with `ENOSYS`, as on a kernel that lacks it.
     """

@@ -1,4 +1,4 @@
-"""The system calls of a process that computes, as (x86_64, aarch64) numbers; None where a processor lacks the call."""
+"""The system calls of a process that computes, as (x86_64, aarch64) numbers; None if a processor lacks the call."""
 
 ALWAYS: dict[str, tuple[int | None, int | None]] = {
     # What is already open.
@@ -54,7 +54,7 @@ ALWAYS: dict[str, tuple[int | None, int | None]] = {
     "sendto": (44, 206),
     "recvfrom": (45, 207),
     "shutdown": (48, 210),
-    # The time, and what it is itself.
+    # The time, and facts about the process itself.
     "nanosleep": (35, 101),
     "clock_gettime": (228, 113),
     "clock_getres": (229, 114),

@@ -58,7 +58,7 @@ def go_to_the_end(cx: Connection, turn: Turn) -> None:
 
 
 def lock(cx: Connection, turn: Turn) -> bool:
-    """Lock the owner's row, and return True; False if an open transaction queues a file of theirs."""
+    """Lock the owner's row without waiting. Return False if an open transaction queues a file of theirs."""
     return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
 
 

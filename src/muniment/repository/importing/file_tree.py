@@ -37,7 +37,7 @@ class SourceFile(NamedTuple):
     handle: int = -1
 
     def pieces(self) -> Iterator[bytes]:
-        """Read it from its beginning."""
+        """Read the file from its beginning."""
         if self.content is not None:
             return iter([self.content])
         os.lseek(self.handle, 0, os.SEEK_SET)

@@ -4,9 +4,9 @@ Small new files are imported in batches. Their bytes are on the disk before the 
 objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
 another, is imported alone.
 
-Another ACL or cabinet name than in earlier imports is also given to what these made; another type is refused. A
-mirroring import also follows the files that moved, so that their objects live on, and deletes the objects of files that
-are gone.
+An import that names another ACL or cabinet name than earlier imports gives it also to what these made. An import that
+names another type is refused. A mirroring import also follows the files that moved, so that their objects live on, and
+deletes the objects of files that are gone.
 """
 
 import os
@@ -56,8 +56,8 @@ from muniment.web.refusals import Refusal
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""How many changes the index may always be behind, and at most. Between the two, the oldest one may not wait longer
-than ``_LONGEST_WAIT``: whoever else changes an object now waits about as long until searches find it."""
+"""How many changes the index may be behind at any time, and at most. Between the two, the oldest change may not wait
+longer than ``_LONGEST_WAIT``: whoever else changes an object now waits about as long until searches find it."""
 
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0

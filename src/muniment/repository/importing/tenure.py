@@ -1,4 +1,4 @@
-"""May this process import this folder? One process may at one time, so that no file becomes two objects."""
+"""May this process import this folder? Only one process may at one time, so that no file becomes two objects."""
 
 import os
 import socket
@@ -19,14 +19,14 @@ _RENEW_AFTER: Instant = _SECONDS * SECOND // 6
 
 
 class ImportTenure:
-    """The right of this process to import one folder. It asks before each step whether it still has it."""
+    """The right of this process to import one folder. The import renews it before each step, if that is due."""
 
     def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
         self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
         self._renewed_at = clock()
 
     def take(self) -> None:
-        """Take the lease. Raises InUse, with the holder, if an import on another machine has it."""
+        """Take the lease. Raises InUse, which names the holder, if an import elsewhere has it."""
         with self._database.begin() as cx:
             is_ours = leases.take(cx, self._lease, self._holder, self._clock(), _SECONDS)
             other = "" if is_ours else leases.holder(cx, self._lease)
@@ -44,7 +44,7 @@ class ImportTenure:
         self._renewed_at = now
 
     def release(self) -> None:
-        """Give the lease back. If the database cannot be written, it runs out by itself."""
+        """Give the lease back. If the database cannot be written, the lease runs out by itself."""
         with suppress(Busy), self._database.begin() as cx:
             leases.release(cx, self._lease, self._holder)
 
@@ -53,9 +53,9 @@ class ImportTenure:
 def hold(
     database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
 ) -> Iterator[ImportTenure]:
-    """Hold the right to import the folder ``source`` for the block. Raises InUse, with who holds it.
+    """Hold the right to import the folder ``source`` for the block. Raises InUse, which names the holder.
 
-    A lock file in ``folder`` makes sure that one process of this machine holds it. A lock ends with its process, so
+    A lock file in ``folder`` makes sure that only one process of this machine has it. A lock ends with its process, so
     nobody waits for an import that was killed. A lease in the database makes sure of that over all machines.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

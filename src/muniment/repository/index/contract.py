@@ -174,7 +174,7 @@ class IndexHit(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search asks for it.
 
-    ``facet_hits`` is how many hits the facets count, if these are not all. ``more``: further hits follow.
+    ``facet_hits`` is how many hits the facets count; None if they count all. ``more``: further hits follow.
     """
 
     hits: tuple[IndexHit, ...]
@@ -195,7 +195,7 @@ class LeafWeight(msgspec.Struct, frozen=True):
     """What one word or phrase of a query adds to the score of one object, in all of the object and in its metadata.
 
     ``anywhere`` counts for callers who may read the object, ``in_metadata`` for callers who may only browse it. Each is
-    None where the word or phrase does not match. ``in_text`` says whether it is in the text. ``term`` is its text as
+    None if the word or phrase does not match there. ``in_text`` says whether it is in the text. ``term`` is its text as
     the terms of a hit show it. ``properties`` names the properties that hold it. It is None if they were too long to
     look through.
     """
@@ -212,8 +212,8 @@ class Examination(msgspec.Struct, frozen=True):
     """What the index knows of one object in one search, for a caller who may know all of the object.
 
     ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read it.
-    ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what its nearness in
-    meaning adds to the score.
+    ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what the object's
+    nearness in meaning adds to the score.
     """
 
     document: Document
@@ -254,7 +254,7 @@ class Snapshot(Protocol):
         """Answer a search. Raises BadQuery if the engine refuses the query, for example a prefix of too many words."""
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+        """Answer a search in the order of these properties, equal hits by counter; None if the index has no such order.
 
         The answer always has the total. Facets count the same hits as with ``search``. Raises as ``search``.
         """
@@ -285,8 +285,8 @@ class Snapshot(Protocol):
     def correction(self, visible: Visible, word: str) -> str | None:
         """Return the likeliest correction of a word by which the caller finds nothing; None if there is none.
 
-        It differs from the word in a letter or two, and stands in an object where the caller may read it. Raises
-        IndexUnavailable.
+        The correction differs from the word in a letter or two, and stands in a part of an object that the caller may
+        see. Raises IndexUnavailable.
         """
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
@@ -307,9 +307,9 @@ class Snapshot(Protocol):
         """Read the documents with these keys, or every document. Documents with the same key are all returned."""
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another (None: all).
+        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to`` (None: all).
 
-        They are in order. Raises IndexUnavailable, also if the index does not know the counters.
+        The digests are in order. Raises IndexUnavailable, also if the index does not know the counters.
         """
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
@@ -346,7 +346,7 @@ class IndexWriter(Protocol):
     def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
         """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
-        A document replaces the one with the same key. If it raises, nothing has changed.
+        A document replaces the one with the same key. If the call raises, nothing has changed.
         """
 
     def close(self) -> None:

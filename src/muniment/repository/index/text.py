@@ -9,7 +9,7 @@ BREAK = "\u200b"
 """The zero-width space. ``normal`` puts it between words that no blank separates."""
 
 NARROW_BLANK = "\u202f"
-"""The blank that does not break. ``normal`` leaves it between the digits of a number."""
+"""The narrow blank that does not break. ``normal`` puts it between the thousands of a number."""
 
 _SOFT_HYPHEN = "\u00ad"
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -21,7 +21,8 @@ def normal(text: str) -> str:
     """Return the text in the form that is split into words.
 
     That is Unicode NFKC without lone surrogates and soft hyphens. A BREAK stands around each character of a script that
-    has no blanks between words. A blank that does not break stays as it is between the thousands of a number.
+    has no blanks between words. Between the thousands of a number, a blank that is thin or does not break becomes a
+    NARROW_BLANK.
     """
     if text.isascii():
         return text
@@ -31,7 +32,7 @@ def normal(text: str) -> str:
 
 
 def whole(text: str) -> str:
-    """Return the text with a question mark for each lone surrogate, because no file can hold one."""
+    """Return the text with a question mark in place of each lone surrogate, which no file can hold."""
     if text.isascii():
         return text
     try:

@@ -55,7 +55,7 @@ _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _COMMITS_TO_THE_END = 10
-"""How many commits a rebuild makes to reach the end of the log. Then it need only be as far as the current index."""
+"""After so many commits, a rebuild need not reach the end of the log, only come as far as the current generation."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SWEPT_AT_A_TIME = 200
 
@@ -72,7 +72,7 @@ def catch_up(
 
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
-    """Return how many lines the next commit may cover, after one that covered so many of ``limit`` in this time.
+    """Return how many lines the next commit may cover, after one that covered ``change_count`` of at most ``limit``.
 
     A large commit takes less work for each line, but whoever changed an object waits for the whole commit.
     """
@@ -141,7 +141,7 @@ def run(
                     has_moved, look = False, 0.0
                     stop.wait(_LOOK_SECONDS)
                     continue
-                # It also looks now and then without a commit: another generation may be current, or the disk have room.
+                # The agent also looks without a commit: another generation may be current, or the disk may have room.
                 looking = time.monotonic() >= look
                 if watch.has_new_commits() or has_moved or looking:
                     if looking:
@@ -359,9 +359,9 @@ class _Feeder:
 
 
 class _ContentChores:
-    """Removes content without an object, and gets room in packs back, a step at a time between the agent's other work.
+    """Purges the wastebasket, removes content without an object, and gets back the room of packs.
 
-    One machine at a time does so.
+    It takes one step at a time between the agent's other work. One machine at a time does so.
     """
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
@@ -419,7 +419,7 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Say whether the current generation is no further than the position. One that cannot be read is not."""
+    """Say whether the current generation is no further than the position. One that cannot be read is further."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:

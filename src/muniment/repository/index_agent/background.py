@@ -1,4 +1,4 @@
-"""Which index does the agent check next, and how far is it? A range now and then, or all at once if somebody asks."""
+"""Which index does the agent check next, and when? A range now and then, or all ranges at once if somebody asks."""
 
 import time
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ _REST: Instant = 3600 * SECOND
 class BackgroundChecks:
     """Checks the indexes of one agent, one after the other, and repairs what differs.
 
-    Every ``seconds`` it compares one range; with 0 it checks only what somebody asks for, and that without a pause. The
-    caller must be the agent of these indexes.
+    Every ``seconds`` it compares one range; with 0 it checks only what somebody asks for. What somebody asks for is
+    checked without a wait between ranges. The caller must be the agent of these indexes.
     """
 
     def __init__(self, database: Database, engine: Engine, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Does the index hold exactly the documents that the repository's objects make? If not: which objects, and mend them.
+"""Does the index hold exactly the documents that the repository's objects make? If not, which are wrong?
 
 The checker works beside searches, writers and the agent. It compares one digest for each range of counters, and splits
 a range that differs until single objects are named. Each of these is then compared once more, whole, with a newer
@@ -40,11 +40,11 @@ COUNTS = (
 """What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The part of a document that differs where searches find it by another type, ACL or owner than it states."""
+"""The name of what differs if searches find a document by another type, ACL or owner than it states."""
 
 _MOST_DOCUMENTS = 5000
 _MOST_OPEN = 1000
-"""How many objects may wait for the agent until the checker goes on to the next range."""
+"""The checker goes on to the next range only while fewer objects than this wait for the agent."""
 
 _AT_A_TIME = 250
 _POLL_SECONDS = 0.05
@@ -170,7 +170,7 @@ class Checker:
         count, unindexed = len(batch.done_ids), len(batch.ids_not_indexed | batch.refusals.keys())
         expected = sorted(snapshot.digest(document) for document in batch.documents)
         actual = snapshot.digests(after, to, _MOST_DOCUMENTS)
-        if len(actual) == _MOST_DOCUMENTS:  # there are more: the rest is the next range's
+        if len(actual) == _MOST_DOCUMENTS:  # there may be more: the rest belongs to the next range
             to = actual[-1].counter
             expected = expected[: bisect_left(expected, to + 1, key=_counter)]
             count, unindexed = len(expected), 0
@@ -223,7 +223,7 @@ class Checker:
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
         """Compare each object with what a new snapshot holds of it: None if that is right, or the difference.
 
-        ``changed_ids``: nobody can say, because the snapshot has not seen the object's last change.
+        ``changed``: nobody can say, because the snapshot has not seen the object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
@@ -315,7 +315,7 @@ def _difference(
     *,
     lacks: bool,
 ) -> Difference | None:
-    """Compare what a snapshot holds of one object with its document. ``lacks``: it may have none."""
+    """Compare what a snapshot holds of one object with its document. ``lacks``: the snapshot may hold none."""
     digests = list(actual.get(object_id, ()))
     if expected is None:
         return Difference(object_id, "extra") if digests else None

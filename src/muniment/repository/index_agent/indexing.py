@@ -43,7 +43,7 @@ log = structlog.get_logger("muniment.agent")
 
 _OBJECTS_AT_A_TIME = 1000
 _REBUILT_AT_A_TIME = 5000
-"""The engine makes one part of its index of each commit, and a search asks every part. So a rebuild makes few."""
+"""Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits."""
 
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024

@@ -11,7 +11,7 @@ from muniment.repository import leases
 from muniment.repository.leases import Lease
 
 SECONDS = 30
-"""How long a lease lasts, in seconds. If a machine is killed, its work rests for so long until another takes over."""
+"""How long a lease lasts, in seconds. If a machine is killed, its work rests until this time is over."""
 
 _RENEW_AFTER: Instant = SECONDS * SECOND // 3
 
@@ -27,7 +27,7 @@ class Tenure:
         self._waits = False
 
     def holds(self) -> bool:
-        """Say whether the work may go on. It takes the lease if it is free, and renews it in time.
+        """Say whether the work may go on. This takes the lease if it is free, and renews it in time.
 
         Raises Busy or DBAPIError if the database fails; then the process must not write.
         """

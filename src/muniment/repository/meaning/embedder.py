@@ -160,7 +160,7 @@ class Embedder:
                 return
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
-        """Have the texts of these objects embedded. Raises NotEmbedded; of a single object the failure is counted."""
+        """Have the texts of these objects embedded. Raises NotEmbedded; the failure of a single object is counted."""
         try:
             of_each = iter(self._embeds.vectors([text for each in group for text in each.passages]))
         except NotEmbedded:

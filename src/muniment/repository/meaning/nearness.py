@@ -1,8 +1,8 @@
 """Which objects are near in meaning to a question? Only objects that the caller may read count.
 
 The question's vector is moved towards those of the objects that answer it best by words and meaning together
-(pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts as part of
-the score of the best hit by words.
+(pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in
+proportion to the score of the best hit by words.
 """
 
 import threading

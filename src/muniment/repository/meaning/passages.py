@@ -22,7 +22,7 @@ _word = re.compile(r"\S+")
 
 
 def passages(heading: str, text: str) -> list[str]:
-    """Cut an object's heading and the beginning of its text into passages; none of an object without either.
+    """Cut an object's heading and the beginning of its text into passages; there are none if both are empty.
 
     The last one also holds words of the one before, so that it is as long as the others: the vector of a few words
     would be too near to too many questions.
@@ -37,7 +37,7 @@ def passages(heading: str, text: str) -> list[str]:
 
 
 def digest(heading: str, text: str) -> bytes:
-    """Return the digest of all that an object's embedding depends on, 16 bytes."""
+    """Return a digest, 16 bytes long, of all that an object's embedding depends on."""
     read = f"{MODEL}\0{_read_by_model(heading, text)}"
     return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -48,7 +48,7 @@ def heading(stored: StoredObject) -> str:
 
 
 def _read_by_model(heading: str, text: str) -> str:
-    """Return what is read of an object; a text that begins with the heading is not given it once more."""
+    """Return what the model reads of an object; the heading is not repeated if the text begins with it."""
     beginning = text[:_READ]
     return beginning if beginning.startswith(heading) else f"{heading[:_CHARACTERS]}\n{beginning}"
 

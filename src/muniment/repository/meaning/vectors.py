@@ -57,7 +57,7 @@ class VectorMemory:
         self._forget()
 
     def take(self, cx: Connection, ids: Sequence[int]) -> Vectors | None:
-        """Return the vectors of these embeddings, whose ids ascend; None if there are too many of them.
+        """Return the vectors of these embeddings, whose ids ascend; None if there are too many vectors, or none.
 
         Embeddings that are gone are left out.
         """

@@ -1,6 +1,6 @@
 """How do objects come into a repository with the ids and dates that they have already, as those of an export do?
 
-No right is asked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
+No right is checked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
 the index takes it up.
 """
 
@@ -22,7 +22,7 @@ _objects = table.objects
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object that is to be kept, without a counter, and its contents beside the main one."""
+    """An object that is to be kept and has no counter yet, and its contents beside the main one."""
 
     stored: StoredObject
     further: tuple[ObjectContent, ...] = ()

@@ -19,7 +19,10 @@ from muniment.repository.repositories import Repository
 def assign(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, acl_name: str, now: Instant
 ) -> StoredObject:
-    """Put an ACL on an object; the very next request obeys it. Raises UnknownObject, NotPermitted, UnknownAcl."""
+    """Put an ACL on an object; the very next request obeys it.
+
+    Raises UnknownObject, NotPermitted, UnknownAcl, VersionConflict.
+    """
     stored = _lock_of_owner(cx, repository, principals, object_id)
     acl_id = stored.acl_id
     if acl_name != object_acls.shown_name(cx, stored, principals):

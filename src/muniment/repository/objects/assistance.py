@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 Single = str | int | float | bool
-"""One value of a property, as ``properties.Value``."""
+"""One value of a property: the same type as ``properties.Value``."""
 
 
 class AllowedValue(msgspec.Struct, frozen=True):

@@ -43,10 +43,11 @@ MOST_VERSIONS = 10_000
 class CheckIn(msgspec.Struct, frozen=True):
     """The plan of a check-in.
 
-    ``content`` is the new main content, and ``further`` are the contents beside it. Without them, the new version
-    shares all contents of the present one. ``text`` is the text of the content, if it is known. ``media_type`` is that
-    of a new content. ``labels`` are symbolic labels, which the new version takes from other versions of its tree. With
-    ``make_current``, it becomes the current version; with ``retain_lock``, the caller has it checked out at once.
+    ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
+    version shares all contents of the present one. ``text`` is the text of the content, if it is known. ``media_type``
+    is that of a new content. ``labels`` are symbolic labels, which the new version takes from other versions of its
+    tree. With ``make_current``, the new version becomes the current one; with ``retain_lock``, the caller has it
+    checked out at once.
     """
 
     policy: Policy
@@ -88,8 +89,8 @@ def check_in(
 ) -> StoredObject:
     """Make the next version of an object that the caller has checked out; its check-out ends.
 
-    ``quota`` limits what the owner may have, but not for an administrator. Raises UnknownObject, as ``check``, and
-    UnknownProperty, UnknownAcl, WrongValue, NotWritable, QuotaExceeded.
+    ``quota`` limits what the owner may have, but not for an administrator. Raises what ``check`` raises,
+    and UnknownObject, UnknownProperty, UnknownAcl, WrongValue, NotWritable, NameTaken, QuotaExceeded.
     """
     principals = view.principals
     _serialize(cx, view, object_id)

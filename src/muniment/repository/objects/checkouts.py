@@ -69,7 +69,10 @@ def lock_row(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Read an object of which the caller may make versions, and lock its row. Raises as ``check_out`` does."""
+    """Read an object of which the caller may make versions, and lock its row.
+
+    Raises as ``check_out`` does, except CheckedOut.
+    """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, action)
     return stored

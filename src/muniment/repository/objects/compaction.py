@@ -1,9 +1,9 @@
 """Which packs hold mostly content that no object names any more? Move the other contents, and drop these packs.
 
-The counts of uses are the only record of what a pack holds (decisions 0040, 0073). A pack is dropped if no row names a
-content of it. A pack whose contents are moved now is dropped at the next compaction, so that a process that has read a
-row before can still read the content. A kill at any point leaves copies that no row names, or a pack that is dropped
-later.
+Only the counts of uses say which contents of a pack are still named (decisions 0040, 0073). A pack is dropped if no row
+names a content of it. A pack whose contents are moved now is dropped at the next compaction, so that a process that has
+read a row before can still read the content. A kill at any point leaves copies that no row names, or a pack that is
+dropped later.
 """
 
 from collections.abc import Iterator

@@ -87,7 +87,7 @@ def drop_spares(
 ) -> None:
     """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit. If
     the kept content is damaged, all its rows are changed to the uploaded one, and the damaged one is removed. So no
-    upload inherits damage. Raises Busy, OSError; then the sweep removes the rest later."""
+    upload inherits damage. Raises Busy, NotStored, OSError; then the sweep removes the rest later."""
     kept = {content.sha256: content for content in named if content is not None}
     whole, keys = set[str](), {content.key for content in kept.values()}
     for content in uploaded:

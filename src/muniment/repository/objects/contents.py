@@ -1,4 +1,4 @@
-"""Which contents does an object have? Find one, add, replace or remove one.
+"""Which contents does an object have? Find, add, replace or remove one.
 
 The main content stands in the object's own row, and all others in ``further_contents``. Each change gives the object a
 new revision. Source: docs/interface.md, ours 3.
@@ -54,7 +54,7 @@ def main(stored: StoredObject) -> ObjectContent | None:
 
 
 def every(cx: Connection, stored: StoredObject) -> list[ObjectContent]:
-    """Return the contents of an object: the pages of the primary content, then the renditions, oldest first."""
+    """Return the contents of an object: the pages of the primary content, then the renditions by page."""
     first = main(stored)
     return [*([first] if first else []), *further_contents.of(cx, stored.id)]
 
@@ -142,7 +142,7 @@ def remove(
 ) -> StoredObject:
     """Take a content from an object. The caller removes the ``freed`` contents after the commit.
 
-    Raises UnknownObject, NotPermitted, VersionConflict, NoContent.
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     present = find(cx, stored, wanted)
@@ -167,9 +167,9 @@ def add_to_new(
     *,
     shared: bool = False,
 ) -> list[StoredContent]:
-    """Give a new object its further contents, each with its place and media type. Returns the contents that it names
-    now. With ``shared``, the contents are those of another object, whose row the caller has locked. Raises WrongValue
-    for two contents at one place, QuotaExceeded."""
+    """Give a new object its further contents, each with its place and media type. Returns the contents that the
+    object names now. With ``shared``, the contents are those of another object, whose row the caller has locked. Raises
+    WrongValue (a folder, too many contents, two at one place), VersionConflict, QuotaExceeded."""
     objects.check_holds_content(stored.id)
     _check_number(len(some))
     if len({place for place, _, _ in some}) < len(some):

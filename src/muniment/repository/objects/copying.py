@@ -1,6 +1,6 @@
 """Copy an object with its contents into a folder; a folder is copied with everything in it. Copies share the bytes.
 
-Objects that the caller may not browse are left out, as if they did not exist. If the caller may browse an object and
+Objects that the caller may not browse are left out, as if they did not exist. If the caller may browse an object but
 not read it, nothing is copied. Source: docs/interface.md, ours 2 (a body with `href`).
 """
 

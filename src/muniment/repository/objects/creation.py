@@ -53,7 +53,7 @@ def create(
 
     The property ``a_content_type`` is the media type of the content. ``quota`` limits what the owner may have, but not
     for an administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
-    WrongValue, NotWritable, NameTaken, QuotaExceeded.
+    WrongValue, NotWritable, NameTaken, VersionConflict, QuotaExceeded.
     """
     return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
 

@@ -78,7 +78,7 @@ def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> di
 
 
 def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Write the links of objects whose own rows, which name all their folders, have just been written.
+    """Write the links of objects. Their own rows have just been written, and name all their folders.
 
     Objects that lie in one folder at most cost no statement.
     """

@@ -1,4 +1,7 @@
-"""Which folders are there, which lie below them, and which is a user's home? Only what the caller may browse counts."""
+"""Which folders are there, which lie below them, and which is a user's home?
+
+What the caller may not browse is left out.
+"""
 
 from collections.abc import Collection
 

@@ -70,7 +70,7 @@ class ObjectContent(msgspec.Struct, frozen=True):
 
 
 def rendition(media_type: str, page: int, modifier: str) -> ContentPlace:
-    """Return the place of a rendition with this media type; parameters of the media type do not count."""
+    """Return the place of a rendition with this media type; parameters of the media type are left out."""
     return ContentPlace(False, page, media_type.partition(";")[0].strip().lower()[:255], modifier)
 
 
@@ -110,7 +110,7 @@ def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[Obj
 
 
 def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
-    """Return how many bytes the further contents of these objects have; objects without any are left out."""
+    """Return the bytes of the further contents of these objects by id; objects without any are left out."""
     by_id: dict[str, int] = {}
     for each in of_all(cx, object_ids):
         by_id[each.object_id] = by_id.get(each.object_id, 0) + each.content.size

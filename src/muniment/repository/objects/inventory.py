@@ -127,7 +127,7 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
 
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
-    """Remove content that was written before the instant and that no row names, as after a crash.
+    """Remove content that was written before the instant and that no row names, such as a crash leaves.
 
     Returns how many contents it removed.
     """
@@ -138,5 +138,5 @@ def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
 
 
 def remove_unnamed(cx: Connection, store: ContentStore, keys: Sequence[str]) -> int:
-    """Remove those contents of the keys that no object names, and return how many it removed."""
+    """Remove the contents with these keys that no row names, and return how many it removed."""
     return sum(store.remove(key) for key in set(keys) - stored_contents.used_keys(cx, keys))

@@ -37,7 +37,8 @@ def page(
 ) -> list[ListedAttribute]:
     """List the properties of all types by name, but not the ``names_left_out``.
 
-    ``system_prefix`` spells the names that only the repository writes. Raises UnknownProperty, WrongValue, BadSort.
+    Custom properties that are not searchable are left out, too. ``system_prefix`` begins the shown names of the
+    built-in ``SYSTEM_PROPERTIES``. Raises UnknownProperty, WrongValue, BadSort.
     """
     members, properties, order = _definitions(repository_id, names_left_out, system_prefix)
     rows = pages.fetch(cx, members, properties, order, stretch, selection)

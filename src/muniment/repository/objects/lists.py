@@ -69,8 +69,8 @@ def page(
 ) -> list[ListedObject]:
     """List the objects that the caller may browse and the selection wants, in its order, or else by name.
 
-    Former versions come last. ``type_prefix`` spells the names of the built-in types, which the selection compares as
-    they are shown. Raises UnknownProperty, WrongValue, BadSort.
+    In the order by name, former versions come last. ``type_prefix`` begins the shown names of the built-in types; the
+    selection compares the shown names. Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = properties_of(cx, folder.view, type_prefix)
     order = _EVERY_VERSION if folder.all_versions else _BY_NAME
@@ -132,7 +132,7 @@ def _of_extent(extent: Extent) -> sa.Select[Any]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
-    """Return the order of a sort; equal objects stand by counter. ``type_prefix`` is that of ``page``.
+    """Return the order of a sort; equal objects come by counter. ``type_prefix`` is as in ``page``.
 
     Raises UnknownProperty, BadSort.
     """
@@ -209,7 +209,7 @@ def parents(
 ) -> list[ListedParent]:
     """List the folders in which an object lies, the first one first. It checks no right.
 
-    Their properties are ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
+    The list has the properties ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
     """
     ids, properties = _parents(cx, stored)
     order = Order((OrderKey(ids.c.key, kind="integer"),))
@@ -267,7 +267,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Return the objects for which the folder is not the first."""
+    """Return the objects for which this folder is a further one; None for a list of unfiled objects."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)

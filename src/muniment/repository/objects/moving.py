@@ -26,8 +26,9 @@ def link(
 ) -> StoredObject:
     """Put an object into a folder, besides those in which it lies; its ACL stays.
 
-    It takes Write on the object and on the folder. Raises UnknownObject, NotPermitted, NameTaken, WrongValue (a
-    cabinet, a folder into itself, a folder in which the object lies, more than ``filing.MOST_FOLDERS``).
+    It takes Write on the object and on the folder. Raises UnknownObject, NotPermitted, CheckedOut, NameTaken,
+    VersionConflict, WrongValue (a cabinet, a folder into itself, a folder in which the object lies, more than
+    ``filing.MOST_FOLDERS``).
     """
     _lock_folders(cx, view.repository, object_id)
     stored = objects.lock_to_change(cx, view.repository, view.principals, object_id)
@@ -57,8 +58,8 @@ def unlink(
 ) -> StoredObject:
     """Take an object out of a folder; its other links stay. The caller needs Write on both.
 
-    Raises UnknownObject (also if the object is not in that folder), NotPermitted, WrongValue (for a folder, which must
-    lie in another).
+    Raises UnknownObject (also if the object is not in that folder), NotPermitted, CheckedOut, WrongValue (for a folder,
+    which must lie in another).
     """
     stored = _lock_in_folder(cx, repository, principals, object_id, folder_id)
     folder_ids = [each for each in stored.folder_ids if each != folder_id.lower()]

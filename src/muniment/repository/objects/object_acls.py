@@ -1,8 +1,8 @@
 """Which ACL does an object carry, and which text names it for a caller?
 
 Such a text is either one of ``acl_look_up``, or the id of an object. It must be an object of the caller, unless the
-caller is an administrator. The id means the ACL that this object carries. So the object names an unnamed ACL, and
-nobody learns which objects share it.
+caller is an administrator. The id means the ACL that this object carries. So callers can name an unnamed ACL, and
+do not learn which other objects share it.
 """
 
 from collections.abc import Sequence

@@ -93,7 +93,7 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 """Built-in properties that an object shows. No search and no list looks at them."""
 
 STANDARD = 1
-"""The category of every type here, as the field numbers it: 2 is a shareable type, 4 a lightweight one."""
+"""The category of every type here, as another system numbers it: 2 is a shareable type, 4 a lightweight one."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
@@ -296,8 +296,8 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
     """Lock these types until the end of a transaction that writes objects of them, so that nobody changes them
     meanwhile. ``read`` is the catalogue by which the objects were checked. Built-in types need no lock and no
-    statement. Raises VersionConflict if one of the types has changed since the catalogue was read. Labels, and whether
-    a property is searchable, do not count."""
+    statement. Raises UnknownType, and VersionConflict if one of the types has changed since the catalogue was read. A
+    change of a label, or of whether a property is searchable, does not matter."""
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
         return

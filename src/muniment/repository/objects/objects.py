@@ -1,6 +1,6 @@
 """The objects of a repository: keep, read, change and delete them. Each change is noted in the same transaction.
 
-An object that the caller may not browse is answered exactly like an object that does not exist. Source:
+For an object that the caller may not browse, the answer is exactly that for an object that does not exist. Source:
 docs/interface.md, ours 2.
 """
 
@@ -70,11 +70,12 @@ _LOOK_UPS = [
     (PreparedStatement(query), PreparedStatement(query.with_for_update()))
     for query in (_FOR_CALLER, _FOR_ADMINISTRATOR)
 ]
-"""The queries for an object by its id. A key says whether an administrator asks, and whether the row is locked."""
+"""The queries for an object by its id. The first index says whether an administrator asks, the second one
+whether the row is locked."""
 
 _AT_A_TIME = 500
 _KINDS: Mapping[str, Kind] = {"owner": "owner", "acl_id": "acl"}
-"""By column: the kind of change that a new value of it is."""
+"""For each of these columns: which kind of change a new value of it is."""
 
 NOT_EMPTY = "The folder is not empty."
 """Why a folder is not deleted. The sentence says nothing about objects that the caller may not see."""
@@ -103,8 +104,8 @@ def keep_new(
     ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
     must still be read. ``shared`` are the keys of those contents that belong to other objects and are not new. If equal
     bytes are kept already, the returned object names these, and the caller removes the new ones after the commit.
-    ``quota`` limits what each owner may have; None means no limit. Raises VersionConflict when a draft refers to
-    something that is gone, QuotaExceeded.
+    ``quota`` limits what each owner may have; None means no limit. Raises UnknownType, QuotaExceeded, and
+    VersionConflict when a draft refers to something that is gone.
     """
     kept = iter(stored_contents.keep_or_share(cx, [draft.content for draft in drafts], shared))
     drafts = [msgspec.structs.replace(draft, content=next(kept)) for draft in drafts]
@@ -201,7 +202,8 @@ def change(
     """Change these properties of an object; the others stay. ``expected`` is the revision that the caller has seen.
 
     Only the owner or an administrator may assign the ACL. Only an administrator may assign the owner. Raises
-    UnknownObject, NotPermitted, VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable, NameTaken.
+    UnknownObject, NotPermitted, CheckedOut, VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable,
+    NameTaken.
     """
     repository, principals = view.repository, view.principals
     stored, permission = lock_to_use(cx, repository, principals, object_id, kind, expected)
@@ -257,7 +259,7 @@ def lock_to_change(
 ) -> StoredObject:
     """Read an object that the caller may change, and lock its row.
 
-    Raises UnknownObject, NotPermitted, VersionConflict.
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut.
     """
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
@@ -290,7 +292,8 @@ def replace_content(
     """Give the object other content. If equal bytes are kept already, the object names these. After the commit, the
     caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of the
     new content, or None if it must still be read. ``quota`` limits what the owner may have, but not for an
-    administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), QuotaExceeded."""
+    administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut,
+    Superseded, QuotaExceeded."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)
@@ -321,7 +324,7 @@ def check_holds_content(object_id: str) -> None:
 
 
 def refuse_others(stored: StoredObject, principals: Principals) -> None:
-    """Raise CheckedOut if somebody else has the object checked out, also to an administrator."""
+    """Raise CheckedOut if somebody else has the object checked out, even if the caller is an administrator."""
     lock = stored.version.lock
     if lock is not None and not principals.is_(lock.owner_key):
         raise CheckedOut(f"{lock.owner} has this object checked out since {timestamp(lock.since)}.")
@@ -340,9 +343,9 @@ def delete(
 ) -> StoredObject:
     """Delete an object, and return it as it was. The caller removes the ``freed`` contents after the commit.
 
-    With ``keep_days``, the object stays in the wastebasket for so long, and nothing is freed.
+    With ``keep_days``, the object stays in the wastebasket for so many days, and nothing is freed.
 
-    Raises UnknownObject, NotPermitted, VersionConflict, InUse (for a folder that is not empty).
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse (for a folder that is not empty).
     """
     stored = lock_to_delete(cx, repository, principals, object_id, kind, expected)
     if object_ids.holds_objects(stored.id) and filing.lock_children(cx, [stored.id], 1):
@@ -469,7 +472,8 @@ def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedTex
 def update(
     cx: Connection, stored: StoredObject, principals: Principals, kinds: Sequence[Kind], now: Instant, **columns: object
 ) -> StoredObject:
-    """Change columns of an object whose row is locked, and note the kinds of change. It gets a new revision."""
+    """Change columns of an object whose row is locked, and note the kinds of change. The object gets a new
+    revision. Raises VersionConflict if something that it refers to is gone."""
     texts: dict[str, Any] = {name: columns[name] for name in ("name", "owner", "media_type") if name in columns}
     if "properties" in columns:
         texts["properties"] = stored_values.decode(str(columns["properties"]))

@@ -1,8 +1,8 @@
-"""Which paths lead to a folder, and which objects does a path name? Only objects and folders that the caller may browse
-count.
+"""Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
 
-A path is written with a slash before each name. A slash within a name is written with a backslash before it, and so is
-a backslash before a slash or another backslash. Source: docs/interface.md, ours 2 (paths).
+A path is written with a slash before each name. Within a name, a backslash is added before each slash. One is also
+added before a backslash that a slash or another backslash follows, or that ends the name. Source: docs/interface.md,
+ours 2 (paths).
 """
 
 import re

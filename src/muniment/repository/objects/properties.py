@@ -66,7 +66,7 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
 def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value]:
     """Return the values of the property from the JSON that a caller sent.
 
-    Null, an empty text and a list of nothing else give no value. Raises WrongValue, with a sentence that names the
+    Null, an empty text and a list of only these give no value. Raises WrongValue, with a sentence that names the
     property.
     """
     if json_value is None or (isinstance(json_value, Sequence) and all(each in (None, "") for each in json_value)):
@@ -95,7 +95,7 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
 
 
 def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
-    """Say whether stored values can be those of the property: they are of its kind, and it has one or several."""
+    """Say whether stored values fit the property: all are of its kind, and only a repeating one has several."""
     of_kind = all(
         isinstance(value, _STORED[definition.kind]) and isinstance(value, bool) == (definition.kind == "boolean")
         for value in values

@@ -33,7 +33,8 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
     """Restore an object with everything that lay below it, and return it. It keeps its id. It goes into the named
     folder. Without one, it goes into those of its folders that still exist and in which the caller may write. The
     caller must own each of the objects, or have the permission Delete on it. An ACL that is gone is replaced by that of
-    the folder. Raises UnknownObject, NotPermitted, NameTaken, UnknownType, WrongValue (its folder is gone)."""
+    the folder. Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (its folder is
+    gone)."""
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
     _check_rights(cx, discards, view.principals)
@@ -94,7 +95,7 @@ def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -
 
 
 def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove what was deleted by ``until`` for good: about ``limit`` objects, the oldest deletions first, each whole.
+    """Remove for good what was deleted up to ``until``: about ``limit`` objects, whole deletions, oldest first.
 
     Returns how many it removed, and the freed keys as ``remove`` does. Raises NotPermitted unless the caller is an
     administrator.

@@ -92,7 +92,7 @@ def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
 
 def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...]:
     """Count one use less of each of these contents. Return the keys of those that no row uses any more. The caller
-    removes their bytes after the commit. If the process ends before, the sweep removes them."""
+    removes their bytes after the commit. If the process ends before that, the sweep removes them."""
     counts = Counter(content.key for content in contents)
     some = sorted({content.key: content for content in contents}.values(), key=_in_order)
     if not some:
@@ -135,7 +135,7 @@ def is_used(cx: Connection, key: str) -> bool:
 
 
 def amount(cx: Connection) -> Amount:
-    """Count the contents that are kept, and their bytes, in one statement that reads one row."""
+    """Count the contents that are kept, and their bytes, in one statement."""
     count, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(stored_contents.c.size))).one()
     return Amount(count, int(size or 0))
 
@@ -173,7 +173,7 @@ def uses(cx: Connection) -> dict[str, int]:
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
-    """Move ``count`` uses from ``original`` to ``copy``. The caller has just changed the rows that name it. New uploads
+    """Move ``count`` uses from ``original`` to ``copy``. The caller has just changed as many rows. New uploads
     of equal bytes then use the copy. When the original has no use left, its row is removed."""
     offered = cx.execute(
         sa.select(stored_contents.c.offered).where(stored_contents.c.key == original.key).with_for_update()

@@ -1,6 +1,6 @@
 """The tables of objects and of their types, and what rows of objects hold. Only modules of this room use the tables.
 
-``properties`` and ``folded`` are JSON, an object of lists. ``folded`` holds, by property, the folded forms of texts
+``properties`` and ``folded`` are each a JSON object of lists. ``folded`` holds, by property, the folded forms of texts
 that a database cannot fold itself (``folding.is_plain``). It is null for most objects.
 
 ``folder_id`` is the first folder in which an object lies. ``further_folders`` is a JSON list of all others, null for
@@ -120,8 +120,8 @@ wastebasket = sa.Table(
     sa.Index("ix_wastebasket_repository", "repository_id", "deleted", "seq"),
 )
 """Deleted objects that can still be restored. ``object`` is the StoredObject as JSON, ``root`` the object with which it
-was deleted, ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is gone: deleted objects keep no
-named ACL from being removed."""
+was deleted, ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is gone: deleted objects do not
+keep a named ACL from being removed."""
 
 discarded_contents = sa.Table(
     "discarded_contents",
@@ -166,7 +166,7 @@ type_properties = sa.Table(
     sa.Column("label", sa.String(255), nullable=False),
     sa.Column("searchable", sa.Boolean, nullable=False),
     sa.Column("awaiting_index", sa.Boolean, nullable=False),
-    # The default and the allowed values, as JSON; empty: neither.
+    # The default and the allowed values, as JSON; empty if there are neither.
     sa.Column("rules", sa.Text, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("type_id", "name"),

@@ -32,7 +32,7 @@ _types = table.object_types
 
 
 def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:
-    """Add a custom type below an existing one. Raises NameTaken, UnknownType, WrongValue."""
+    """Add a custom type below an existing one. Raises NameTaken, UnknownType, WrongValue, VersionConflict."""
     present = object_types.catalogue(cx, repository_id)
     type_forms.check_name(kind.name, "type")
     type_forms.check_label(kind.label)
@@ -63,7 +63,8 @@ def add_properties(
 ) -> None:
     """Add properties to a custom type. Objects of it have no value for them, so nothing is indexed again.
 
-    Raises UnknownType (also for a built-in one), NameTaken, WrongValue (the name has another kind elsewhere).
+    Raises UnknownType (also for a built-in one), NameTaken, VersionConflict, WrongValue (the name has another kind
+    elsewhere).
     """
     if not definitions:
         return

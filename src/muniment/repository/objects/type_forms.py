@@ -45,8 +45,8 @@ class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PropertyForm(msgspec.Struct, frozen=True):
-    """The wanted definition of a property. A field that is unset stays as it is; in a new property it gets its first
-    value."""
+    """The wanted definition of a property. A field that is unset stays as it is; a new property gets the default of
+    ``PropertyDefinition`` for it."""
 
     name: str
     kind: PropertyKind | msgspec.UnsetType = msgspec.UNSET
@@ -104,10 +104,9 @@ def bare_definition(form: PropertyForm) -> PropertyDefinition:
 def change_definition(
     former: PropertyDefinition, form: PropertyForm, siblings: Mapping[str, PropertyDefinition]
 ) -> PropertyDefinition:
-    """Return a definition with the fields that the form sets. Kind and number of values stay, and texts may only get
-    longer.
+    """Return a definition with the fields that the form sets.
 
-    Raises WrongValue.
+    Raises WrongValue, also for another kind or number of values than before.
     """
     name = former.name
     if form.kind not in (msgspec.UNSET, former.kind) or form.repeating not in (msgspec.UNSET, former.repeating):

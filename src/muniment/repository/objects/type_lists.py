@@ -44,7 +44,7 @@ def page(
 ) -> list[ListedType]:
     """List a stretch of the types from ``root`` down, or of all types: the built-in ones first, then the others by
     name. Only types that meet the selection's filter are listed. A sort of the selection comes before this order.
-    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown. Raises
+    ``type_prefix`` begins the shown names of the built-in types; the selection compares the shown names. Raises
     UnknownType, UnknownProperty, WrongValue, BadSort."""
     _check_known(cx, repository_id, root)
     members, properties, order = _list_query(repository_id, root, type_prefix)

@@ -46,7 +46,10 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
 
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``: ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true, ... }``. What the file leaves out stays as it is, so loading a file
-    again changes nothing. Raises BadTypesFile, UnknownType, InUse, WrongValue (a property has another kind already).
+    again changes nothing.
+
+    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (a property has another kind
+    already).
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")

@@ -1,7 +1,7 @@
-"""Is a name still free in a folder? This counts only where the settings want unique names (decision 0074).
+"""Is a name still free in a folder? This is checked only if the settings want unique names (decision 0074).
 
 The folder's row is locked until the end of the transaction, so that no two callers take one name at the same time.
-Objects that had the same name before keep it. A refusal also tells of an object that the caller may not browse.
+Objects that had the same name before keep it. A refusal may reveal an object that the caller may not browse.
 Operators who want unique names accept this (docs/interface.md, ours 2).
 """
 

@@ -44,9 +44,10 @@ class Lock(msgspec.Struct, frozen=True):
 class Version(msgspec.Struct, frozen=True):
     """The facts that make an object a version of a tree. The defaults are those of an object that was never checked in.
 
-    ``chronicle_id`` is None for the first version, whose own id it is. ``antecedent_id`` is the version from which this
-    one was made; the first one has none. ``labels`` has the number first. A ``former`` version is not the current one.
-    A ``superseded`` one has a next version on its branch. ``comment`` is that of the check-in.
+    ``chronicle_id`` is None if the object was never checked in: its own id is then the chronicle id. ``antecedent_id``
+    is the version from which this one was made; the first one has none. ``labels`` has the number first. A ``former``
+    version is not the current one. A ``superseded`` one has a next version on its branch. ``comment`` is that of the
+    check-in.
     """
 
     chronicle_id: str | None = None

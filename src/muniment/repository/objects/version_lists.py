@@ -42,8 +42,8 @@ class History(NamedTuple):
 
 
 class Checkouts(NamedTuple):
-    """A list for one caller: objects that are checked out, by the key of the user who has them. ``name`` limits it to
-    the present and former bearers of a name; None means everybody. With ``mine``, it has only the caller's own
+    """A list for one caller: objects that are checked out, in the order of the keys of their users. ``name`` limits it
+    to the present and former bearers of a name; None means everybody. With ``mine``, it has only the caller's own
     check-outs."""
 
     view: RepositoryView
@@ -80,7 +80,7 @@ def page(
 ) -> list[ListedObject]:
     """List the members that the caller may browse and the selection wants, in its order or in that of the list.
 
-    ``type_prefix`` spells the names of the built-in types. Raises UnknownProperty, WrongValue, BadSort.
+    ``type_prefix`` begins the shown names of the built-in types. Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = lists.properties_of(cx, listed.view, type_prefix)
     return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))

@@ -34,9 +34,9 @@ def delete(
 ) -> list[StoredObject]:
     """Delete versions of an object's tree, and return them. The caller removes the ``freed`` contents after the commit.
 
-    With ``keep_days``, the versions stay in the wastebasket for so long. The caller needs the permission Delete on each
-    version that goes, also on hidden ones; the refusal names none. Raises UnknownObject, NotPermitted, VersionConflict,
-    CheckedOut, and InUse for a folder that is not empty, or for more than ``most`` versions.
+    With ``keep_days``, the versions stay in the wastebasket for so many days. The caller needs the permission Delete on
+    each version that goes, also on hidden ones; the refusal names none. Raises UnknownObject, NotPermitted,
+    VersionConflict, CheckedOut, and InUse for a folder that is not empty, or for more than ``most`` versions.
     """
     stored, _ = objects.read(cx, repository, object_id, principals, kind)
     if scope == "selected" or stored.version.chronicle_id is None:

@@ -101,9 +101,9 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedDiscard]:
-    """List what the caller deleted, and what they owned when others deleted it, the last deletion first. An object that
-    went with another one is only in the list of its owner, and only if somebody else deleted it. An administrator sees
-    every deletion. Raises UnknownProperty, WrongValue, BadSort."""
+    """List what the caller deleted and may browse, and what they owned when others deleted it, the last deletion first.
+    An object that went with another one is only in the list of its owner, and only if somebody else deleted it. An
+    administrator sees every deletion. Raises UnknownProperty, WrongValue, BadSort."""
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]
 
@@ -116,7 +116,7 @@ def count(
 
 
 def find(cx: Connection, repository: Repository, principals: Principals, object_id: str, now: Instant) -> Discard:
-    """Find one that ``page`` lists. Raises UnknownObject."""
+    """Find one of the objects that ``page`` lists. Raises UnknownObject."""
     members = _members(repository, principals, now).where(wastebasket.c.id == object_id.lower())
     row = cx.execute(members).first()
     if row is None:
@@ -189,9 +189,9 @@ def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...
 
 
 def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove what was deleted by ``until`` from a repository, as ``purge`` does, but each deletion whole.
+    """Remove from a repository what was deleted up to ``until``, as ``purge`` does, but each deletion whole.
 
-    A deletion that ``limit`` cuts goes, too: a restoration never finds a part of one.
+    It may remove more than ``limit`` objects to end a deletion, so that a restoration never finds a part of one.
     """
     table = wastebasket.c
     oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)

@@ -81,7 +81,7 @@ def of(
 ) -> dict[int, dict[str, Permission]]:
     """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs.
 
-    With ``accessors``, only the entries for these.
+    With ``accessors``, it reads only the entries for these.
     """
     of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}

@@ -27,8 +27,9 @@ def insert(
     *,
     common: bool,
 ) -> Row | None:
-    """Store a new ACL without its entries. Return None if its owner has one of this name already.
+    """Store a new ACL without its entries. Return None if the name is taken.
 
+    It is taken if the owner has an ACL of this name, or if both this ACL and another one of the name are common.
     ``owner`` is the owner's name and key.
     """
     key = _next_key(cx)
@@ -65,8 +66,8 @@ def put_back(
 ) -> int:
     """Keep an ACL without its entries, with the id that it has already, and return the key of its row.
 
-    ``dates`` are those of its making and of its last change. Raises IntegrityError if an ACL has the id, or its owner
-    has one of this name.
+    ``dates`` are those of its making and of its last change. Raises IntegrityError if another ACL has
+    the id, or if the name is taken as in ``insert``.
     """
     key = _next_key(cx)
     cx.execute(

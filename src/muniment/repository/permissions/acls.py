@@ -127,7 +127,7 @@ def change(
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
 ) -> Acl:
-    """Replace an ACL's entries; they hold from the next request on.
+    """Replace an ACL's entries; the new ones apply from the next request on.
 
     Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
     """
@@ -184,7 +184,8 @@ def needs_settling(cx: Connection) -> bool:
 def settle(cx: Connection, repository_id: int, administrators: Collection[str]) -> list[AclSummary]:
     """Decide, once after a migration, which ACLs are common: those whose owners are administrators.
 
-    Returns the others by name: from now on, only their owners can use the bare name.
+    Returns the others, whose bare names from now on only their owners can use, and those whose names are not valid any
+    more. They are ordered by name.
     """
     administrator_names = {fold_name(administrator) for administrator in administrators}
     still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
@@ -223,7 +224,10 @@ def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give the ACLs of one key to another owner, and return how many. A name in use gets the ACL's id added."""
+    """Give the ACLs of one key to another owner, and return how many.
+
+    If the new owner has an ACL of the same name already, the id of the given ACL is added to its name.
+    """
     used_names = sa.select(_other_acls.c.name).where(
         _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
     )

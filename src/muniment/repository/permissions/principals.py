@@ -57,7 +57,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def accessors(self) -> frozenset[str]:
-        """Every accessor that applies to them: themselves, their groups, the world."""
+        """Every accessor that applies to the caller: themselves, their groups, the world."""
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:

@@ -1,7 +1,9 @@
-"""ACLs without a name hold sets of entries that were put on objects directly. Objects with equal sets carry the same
-ACL. Such an ACL never changes: an object whose entries change gets another. Nobody sees such an ACL, only the entries
-on an object, so nobody can tell that objects share it. It has no owner and counts against no quota. Source:
-docs/interface.md, ours 4; docs/decisions/0080."""
+"""ACLs without a name hold sets of entries that were put on objects directly.
+
+Objects with equal sets carry the same ACL. Such an ACL never changes: an object whose entries change gets another ACL.
+Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. It has no owner and
+counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
+"""
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping

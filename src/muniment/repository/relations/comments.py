@@ -1,8 +1,9 @@
 """Comments on objects, and replies to them: keep, find, change, remove, list.
 
 Callers who may read an object see its comments. To write one takes the permission Relate on the object. Only the author
-and administrators change or remove one. Its replies go with it. A comment ends with its object: the database removes it
-in the same transaction. The index does not hold comments, so no search finds them. Source: docs/interface.md, ours 20.
+and administrators may change or remove one. A removed comment takes its replies with it. A comment ends with its
+object: the database removes it in the same transaction. The index does not hold comments, so no search finds them.
+Source: docs/interface.md, ours 20.
 """
 
 import secrets
@@ -106,7 +107,7 @@ def reply(
     now: Instant,
     most: int,
 ) -> Comment:
-    """Keep a reply to a comment. Raises UnknownComment, and as ``add``."""
+    """Keep a reply to a comment. Raises UnknownComment, and what ``add`` raises."""
     above = find(cx, repository, comment_id, principals)
     if above.depth >= DEEPEST:
         raise WrongValue(f"A reply has at most {DEEPEST} comments above it.")
@@ -136,7 +137,7 @@ def change(
 ) -> Comment:
     """Give a comment another text. ``expected`` is the revision that the caller has seen.
 
-    Raises UnknownComment, NotPermitted, VersionConflict, WrongValue.
+    Raises UnknownComment, UnknownObject (it is gone meanwhile), NotPermitted, VersionConflict, WrongValue.
     """
     comment, permission = _lock_own(cx, repository, comment_id, principals, expected)
     objects.require(permission, Permission.RELATE, "comment on this object")

@@ -12,7 +12,7 @@ from muniment.repository.refusals import QuotaExceeded
 def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, most: int, what: str) -> None:
     """Raise QuotaExceeded if the caller has made ``most`` rows already; ``maker_key`` is the column of their maker.
 
-    Until the commit, no other transaction can make another one for them. Administrators may make more. ``what`` names
+    Until the commit, no other transaction can make another row for them. Administrators may make more. ``what`` names
     the rows in the sentence.
     """
     if principals.administrator:

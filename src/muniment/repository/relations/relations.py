@@ -1,8 +1,8 @@
 """Relations between two objects: keep, find, remove, list.
 
 A relation leads from a parent to a child and has a type. Callers who may browse both ends see it. For anybody else it
-does not exist. To make or to remove one takes the permission Relate on both ends. It ends with either object: the
-database removes it in the same transaction. Ids are random. Source: docs/interface.md, ours 20.
+does not exist. To make or to remove one takes the permission Relate on both ends. A relation ends with either object:
+the database removes it in the same transaction. Ids are random. Source: docs/interface.md, ours 20.
 """
 
 import secrets
@@ -49,7 +49,7 @@ relations = sa.Table(
 _DIGITS = "37"
 
 Role = Literal["parent", "child", "any"]
-"""At which end of a relation an object stands."""
+"""Which end of a relation an object is."""
 
 
 class RelationDraft(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Relation(RelationDraft, frozen=True):
 
 
 class RelationFilter(msgspec.Struct, frozen=True):
-    """Which relations a list shows: those with this object at this end, and those of this type. None means all."""
+    """Which relations a list shows: those of this type with this object at this end. None means any."""
 
     object_id: str | None = None
     role: Role = "any"
@@ -136,7 +136,7 @@ def page(
     *,
     type_prefix: str = "",
 ) -> list[ListedRelation]:
-    """List those of these relations that the caller may see, the oldest first unless the selection sorts.
+    """List the relations of ``which`` that the caller may see, the oldest first unless the selection sorts them.
 
     ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown. Raises
     UnknownProperty, WrongValue, BadSort.

@@ -58,7 +58,7 @@ class MissingObject(Exception):
 
 
 class ContentBucket:
-    """The objects below a prefix of one bucket. All methods raise StoreUnavailable.
+    """The objects below a prefix of one bucket. All methods may raise StoreUnavailable.
 
     ``clock`` tells the time for signatures. The connection is made when the first question is asked, so a process may
     fork before that, but not afterwards.
@@ -137,7 +137,7 @@ class ContentBucket:
                 yield BucketObject(name, each["size"], _instant(each["last_modified"]))
 
     def uploads(self, beginning: str) -> Iterator[UnfinishedUpload]:
-        """Yield the unfinished uploads of all objects whose names begin like this."""
+        """Yield the unfinished uploads of all objects whose names begin with ``beginning``."""
         markers: dict[str, str] = {}
         while True:
             page = self._ask("GET", "", {"uploads": "", "prefix": self._prefix + beginning, **markers})
@@ -274,7 +274,7 @@ class ContentBucket:
 
 
 class ObjectWriter:
-    """A new object on its way into the bucket. ``write`` and ``close`` raise StoreUnavailable."""
+    """A new object on its way into the bucket. ``write`` and ``close`` may raise StoreUnavailable."""
 
     def __init__(self, bucket: ContentBucket, name: str) -> None:
         self._bucket, self._name = bucket, name

@@ -1,7 +1,7 @@
 """A content store in the network, by the interface of S3: an object for each content, under the content's key.
 
 The store has an object whole, or not at all. Each request is signed with the digest of its body, so the store refuses
-bytes that were altered on their way. The store answers a write when it has the object. Whether the object survives a
+bytes that were altered on their way. The store answers a write when it has the object. That the object survives a
 power cut is the store's promise. The sweep recognises the remains of a crash by their age.
 """
 

@@ -57,7 +57,7 @@ class Way(NamedTuple):
 
     ``beginning`` is the first of them, as a text holds it. ``has_bigrams``: some are bigrams. Stems are those of the
     index's own language, or of the further ``language``. ``counted_as`` gives, for each of the words, its stems in
-    every language of the index; it is empty if there is one language.
+    every language of the index; it is empty if a term is looked up in one language only.
     """
 
     stems: bool
@@ -122,16 +122,19 @@ class Analyser:
         return self._asking[language]
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
-        """Return the language of an object with these values and this ``normal`` text, if it is one of ``others``."""
+        """Return the language of an object with these values and this ``normal`` text.
+
+        The answer is empty unless the language is one of ``others``.
+        """
         if not self.others:
             return ""
         language = languages.of_property(values) or languages.detect(text)
         return language if language in self.others else ""
 
     def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
-        """Return the language of an object's metadata, if it is one of ``others``.
+        """Return the language of an object's metadata; empty unless it is one of ``others``.
 
-        It does not depend on the text, which is hidden from those who may only browse the object.
+        The language does not depend on the text, which is hidden from those who may only browse the object.
         """
         return self.language_of(values, "")
 
@@ -140,7 +143,7 @@ class Analyser:
         return self._stem(self._in_stems(self._bigrams(normal(text)), language))
 
     def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
-        """Split text into stems, and each of its variants."""
+        """Split a text, and each of its variants, into pairs of a place and a stem."""
         return [self._stem(each) for each in self.spellings(normal(text), language)]
 
     def spellings(self, text: str, language: str = "") -> list[str]:
@@ -156,7 +159,7 @@ class Analyser:
         """List the ways in which an index finds a term. Any of them is enough; a text without a word has none.
 
         In an analyser for one of several languages, texts in the others match only by the words as they are written. A
-        single character whose script is held as bigrams is also looked up as it is written.
+        text with a lone character of a script that is held as bigrams is looked up only as it is written.
         """
         text = normal(text)
         exact_words = self.exact(text)
@@ -191,7 +194,7 @@ class Analyser:
         return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
 
     def _in_stems(self, text: str, language: str) -> str:
-        """Replace each word of a ``normal`` text with bigrams by its marked stem in a further language."""
+        """In a ``normal`` text with bigrams, replace each word by its marked stem in a further language."""
         if not language:
             return text
         return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])

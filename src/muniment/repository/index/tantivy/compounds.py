@@ -36,7 +36,7 @@ _OFTEN = {4: 5, 5: 2, 6: 2}
 
 _LEARNED_FROM = range(6, 19)
 _EACH = 2
-"""Parts are learned from one of so many words: half of the words teach as much as all, in half of the time."""
+"""Parts are learned from every second word: half of the words teach as much as all, in half of the time."""
 
 _FOLDED = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "é": "e", "è": "e", "ß": "ss"})
 
@@ -163,7 +163,10 @@ class Compounds:
 
 
 def rules(languages: Collection[str]) -> int:
-    """Return the number of the rules for texts in these languages; 0 without the dictionary, which is an extra."""
+    """Return the number of the rules for texts in these languages; 0 if no compounds can be taken apart.
+
+    That is so if none of the languages has rules, or if the dictionary, which is an extra, is not installed.
+    """
     return RULES if not CODES.keys().isdisjoint(languages) and find_spec("simplemma") is not None else 0
 
 
@@ -235,7 +238,7 @@ def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
 
 
 def _is_adjective(noun: str, others: Mapping[str, str]) -> bool:
-    """Say whether a form of a noun is one of an adjective, too. A form of a verb is none."""
+    """Say whether a form of a noun is also a form of an adjective. A form of a verb does not count."""
     return noun in others and not others[noun].endswith("en")
 
 

@@ -107,7 +107,8 @@ class TantivyWriter:
     """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
 
     ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if another process
-    writes to it, OtherFormat if it has another format or other languages, DetectorMissing.
+    writes to the index, OtherFormat if it has another format, other languages or older rules for compounds, and
+    DetectorMissing.
     """
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:
@@ -141,8 +142,8 @@ class TantivyWriter:
     def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
         """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
-        A document replaces the one with the same key. If it raises, nothing has changed. Raises OSError if the disk is
-        full or takes no writes, IndexUnavailable if the engine fails; then the writer must be closed.
+        A document replaces the one with the same key. If the call raises, nothing has changed. Raises OSError if the
+        disk is full or takes no writes, IndexUnavailable if the engine fails; then the writer must be closed.
         """
         writer = self._writing()
         try:
@@ -164,7 +165,7 @@ class TantivyWriter:
         self._position = position
 
     def close(self) -> None:
-        """Finish the merges, and release the lock."""
+        """Finish the merges, and release the lock. Raises IndexUnavailable if the engine fails."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with failures.as_refusals("the index's merges could not be finished"):

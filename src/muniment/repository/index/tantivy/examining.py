@@ -24,7 +24,7 @@ from muniment.repository.index.text import normal
 MOST_COMPARED = 2_000_000
 """The most characters of metadata that are compared, over all words and phrases, to name the properties that match.
 
-As many characters of the text are compared.
+The same limit holds for the characters of the text.
 """
 
 
@@ -37,9 +37,10 @@ def examine(
     query: Query,
     key: str,
 ) -> Examination | None:
-    """Examine the object with this key; ``query`` finds the hits of the search. None if the index does not hold it.
+    """Examine the object with this key; None if the index does not hold it.
 
-    ``weighing`` weighs words for the caller, and looks for patterns only in what the caller may see.
+    ``query`` finds the hits of the search. ``weighing`` weighs words for the caller, and looks for patterns only in
+    what the caller may see.
     """
     document = _document(searcher, compiler, key)
     if document is None:
@@ -101,7 +102,7 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """For each leaf that was found in the metadata, name the properties that hold it."""
+    """For each leaf that was found in the metadata, name the properties that hold it; None if they are too long."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]

@@ -62,7 +62,7 @@ class Finder:
         return cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return where an excerpt holds any of the leaves: each match's first character, and the one after it.
+        """Return where an excerpt holds any of the leaves: each match's first character, and the one after its last.
 
         The excerpt is looked at in every language of the analyser.
         """
@@ -94,8 +94,8 @@ class Finder:
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any.
 
-        For a single pattern, that is its first match, and the beginning of a text is a piece of its own, because it
-        often holds it.
+        For a single pattern, that is its first match. Then the beginning of a text is a piece of its own, because it
+        often holds the match.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -314,7 +314,7 @@ class _Spans:
 
 
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
-    """Make the patterns of a leaf. A term has one for each of its ways. There is none without a word."""
+    """Make the patterns of a leaf. A term has one for each of its ways. A leaf without a word has none."""
     about = _Leaf(number, 1.0, 4 * len(leaf.text) + 200)
     match leaf:
         case Wild():

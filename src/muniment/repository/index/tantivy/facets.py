@@ -27,7 +27,7 @@ MOST_VALUES = 65_000
 """How many different values a property may have among the hits that a facet counts."""
 
 _RANGES = 2000
-"""How many ranges one aggregation has."""
+"""How many ranges one aggregation has at most."""
 
 Compile: TypeAlias = Callable[[Condition], Query]
 """Makes a query of the engine from a condition on properties."""
@@ -52,7 +52,10 @@ class FacetCounter:
         self._questions = 0
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
-        """Count a query's hits by facets, together over all their values. Raises BadQuery if it would take too long."""
+        """Count a query's hits by these facets. Raises BadQuery if they have too many values, or take too long.
+
+        One question to the engine counts all facets that have neither buckets nor periods.
+        """
         by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
         answers = self._ask(query, by_value) if by_value else {}
         return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))

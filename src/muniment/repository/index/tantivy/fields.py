@@ -220,7 +220,7 @@ def _add_words(
 
 
 def _weighted_texts(document: Document) -> Iterator[str]:
-    """List the metadata that keywords look at, as often as each counts. Equal headings are one."""
+    """List the texts of the metadata that keywords look at, each as often as it counts. Equal headings count as one."""
     headings, others = dict[str, None](), []
     for name, value in keyword_values(document.values, document.ids):
         if name in HEADINGS:
@@ -233,7 +233,7 @@ def _weighted_texts(document: Document) -> Iterator[str]:
 
 
 def source(document: Document, language: str = "") -> bytes:
-    """Write the stored parts of a document, without its text. ``language`` is the text's, if a further language."""
+    """Write the stored parts of a document, without its text. ``language`` means the same as in ``Source``."""
     return _encoder.encode(
         Source(
             document.key,
@@ -285,7 +285,7 @@ def read_source(stored: tantivy.Document) -> Source:
 
 
 def read_found_by(source: bytes) -> FoundBy:
-    """Return the type, the ACL and the owner from the stored parts of a document."""
+    """Return the part of a document by which searches find it, from the stored parts of the document."""
     return _found_by_decoder.decode(source)
 
 

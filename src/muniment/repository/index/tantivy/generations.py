@@ -114,7 +114,7 @@ class FolderIndex:
 
     @contextmanager
     def rebuilding(self) -> Iterator[str]:
-        """Hold the right to begin a generation; one process of this machine has it. Raises InUse."""
+        """Hold the right to begin a generation; only one process of this machine can have it. Raises InUse."""
         with rebuilding(self._folder):
             yield self._holder
 
@@ -194,7 +194,7 @@ def switch(folder: Path, generation: Path) -> None:
 
 @contextmanager
 def rebuilding(folder: Path) -> Iterator[None]:
-    """Hold the right to make a new generation; one process of this machine has it. Raises InUse."""
+    """Hold the right to make a new generation; only one process of this machine can have it. Raises InUse."""
     _make(folder)
     with ExitStack() as stack:
         try:
@@ -208,6 +208,7 @@ def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
     """Remove the generations that are not current, and return how many.
 
     Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
+    Nothing is removed during a rebuild, either.
     """
     current_folder, mark = current(folder), _mark(folder)
     if current_folder is None or mark is None or now_seconds - mark[1] / 1e9 < idle_seconds:

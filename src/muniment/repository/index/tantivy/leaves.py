@@ -27,7 +27,7 @@ from muniment.repository.aql.tree import (
 from muniment.repository.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Says which words count where any of them is enough."""
+"""Says which of some words count, if any one of them is enough for a match."""
 
 
 def leaves(
@@ -35,7 +35,7 @@ def leaves(
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    Where any word is enough, ``choose`` says which words count.
+    If any one of some words is enough, ``choose`` says which of them count.
     """
     match condition:
         case ConditionSet():

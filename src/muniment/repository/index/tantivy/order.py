@@ -28,10 +28,11 @@ MOST_BUCKETS = 2_000
 """The depth up to which hits are ordered by the values of properties."""
 
 _SORTED = 255
-"""From this length on, two texts may differ only in characters that do not count."""
+"""Beyond this length, two texts may differ only in characters that do not count."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
-"""Two scores count as equal if they differ by at most this part of the score, or of the second number if it is less."""
+"""Two scores count as equal if they differ by at most this part of the score, or of the second number if that is
+less than the score."""
 
 _BESIDE = 200
 """How many hits beyond a page are read at first to find all hits that score as the last hit does."""
@@ -116,8 +117,8 @@ class Ranking:
     ) -> tuple[list[int], int] | None:
         """Return the counters of a page of hits in the order of these properties, and the total.
 
-        None if the engine cannot order them: hits deeper than ``MOST_BUCKETS``, long texts, and dates, of which the
-        index holds only milliseconds.
+        None if the engine cannot order them: hits deeper than ``MOST_BUCKETS``, long texts, and dates of creation, of
+        which the index holds only milliseconds.
         """
         if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
             return None
@@ -206,7 +207,7 @@ def _tie(hit: Ranked, following: Ranked) -> bool:
 
 
 def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
-    """Return how many of the first hits there are, together with the ties of the last one. Hits are in their order."""
+    """Return the number of the first ``end`` hits together with the ties of the last one. Hits are in their order."""
     while end < len(hits) and _tie(hits[end - 1], hits[end]):
         end += 1
     return end

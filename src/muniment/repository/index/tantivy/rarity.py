@@ -41,7 +41,8 @@ _OTHERS = 0.01
 """What an object scores that holds only other words of the pattern: a part of the pattern's weight."""
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
-"""What decides what a caller may see of a snapshot: everything; or the ACLs for browsing and reading, and their key."""
+"""What decides what a caller may see of a snapshot: whether it is everything, whether it is all versions, the ACLs for
+browsing and those for reading, and the caller's key."""
 
 
 class Forms(NamedTuple):

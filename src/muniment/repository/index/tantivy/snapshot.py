@@ -193,7 +193,7 @@ class TantivySnapshot:
             return examining.examine(self._searcher, plain, weighing, analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words in a search's hits that begin with this text, the most common first. Raises as ``search``."""
+        """List the words that begin with this text in a search's hits, the most common first. Raises as ``search``."""
         if self._format < fields.WEIGHTED:
             return []
         with failures.as_refusals("a search failed"):
@@ -229,7 +229,7 @@ class TantivySnapshot:
         return self._reading.documents(keys)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another."""
+        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to``."""
         self._check_numbered()
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests(after, to, limit)
@@ -418,7 +418,7 @@ class TantivySnapshot:
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
     def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
-        """Narrow a query to its first hits, if only so many feed the facets."""
+        """Narrow a query to its first hits, if only so many feed the facets. Also return their number; None for all."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
             return None, query

@@ -150,7 +150,7 @@ _Variant: TypeAlias = Sequence[VariantWord]
 
 
 def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant, int]]:
-    """List the variants of a text, each with the place of the characters of which it is one."""
+    """List the variants of a text, each with the place where the characters begin that it stands for."""
     if not text.isascii():
         text = text.translate(_AS_BLANKS) if BREAK in text or NARROW_BLANK in text else text
     signs = _LONG_OR_SIGN if parts is not None else _ASCII_SIGN if text.isascii() else _SIGN
@@ -186,7 +186,7 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     """List the variants of a run: with the parts of its words, without umlauts, and with both.
 
-    If there are none of these, its variant has numbers without separators.
+    If the run has none of these, its only variant is the run with its numbers without separators, if that differs.
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]

@@ -27,7 +27,8 @@ from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.index.text import BREAK, normal
 
 SHORTEST, LONGEST = 2, 60
-"""The fewest and the most letters of a beginning that is completed, and of a word that is corrected."""
+"""The fewest and the most letters of a beginning that is completed. A word that is corrected has at least one more
+letter than the fewest."""
 
 _LOOKED_THROUGH = 20
 _WEIGHED = 100
@@ -65,7 +66,7 @@ class Vocabulary:
         return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
-        """Count the visible objects with each word that begins with these letters; or only those of a query's hits."""
+        """For each word that begins with these letters, count the visible objects with it, or only ``hits``."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
             among = permitted_query if hits is None else all_of([hits, permitted_query])
