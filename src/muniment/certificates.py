@@ -76,7 +76,7 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 def days_left(cert_file: Path, now: Instant) -> int | None:
     """Return for how many whole days a certificate is still valid: negative once it has expired.
 
-    Of a chain, the first certificate counts. None when the file is missing or holds no certificate.
+    Of a chain, the first certificate counts. Return None when the file is missing or holds no certificate.
     """
     try:
         certificate = _read_certificate(cert_file)

@@ -35,8 +35,10 @@ class DataFolder:
         self._overrides = list(overrides)
 
     def override(self, key: str, value: object | None) -> None:
-        """Set a setting from a command's own option, which wins over every other source. If ``value`` is None, nothing
-        changes."""
+        """Set a setting from a command's own option, which wins over every other source.
+
+        If ``value`` is None, nothing changes.
+        """
         if value is not None:
             self._overrides.append(f"{key}={value}")
             self.__dict__.pop("settings", None)

@@ -128,8 +128,8 @@ class Database:
     def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
         """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
 
-        It waits for other writes until ``until``, a moment of ``time.monotonic``. If that moment is over, it does not
-        wait.
+        It waits for other writes until ``until``, a moment of ``time.monotonic``. If that moment has passed, it does
+        not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -452,8 +452,8 @@ def _begin_writing(connection: Connection, until: float) -> None:
 def on_driver(connection: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
     """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
 
-    ``values`` are the statement's parameters. With ``each`` they are a list of parameters, and it runs once for each
-    item.
+    ``values`` are the statement's parameters. With ``each`` they are a list of parameters, and the statement runs once
+    for each item.
     """
     try:
         # No name for the cursor: the error's traceback would keep it, and with it the connection open.

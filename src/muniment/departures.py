@@ -82,9 +82,9 @@ def remove_user(
 ) -> Departure:
     """Remove a user (``name@partition``); with ``give_to``, first give what they own to that user.
 
-    ``holdings`` is None where the repository runs apart. It opens transactions of its own, many of them for a large
-    gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
-    SameReceiver, and OwnsElsewhere where the repository runs apart.
+    ``holdings`` is None if the repository runs apart. This function opens transactions of its own, many of them for a
+    large gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
+    SameReceiver, and OwnsElsewhere if the repository runs apart.
     """
     if give_to:
         _check_receiver(holdings, user_id, give_to)
@@ -102,7 +102,7 @@ def remove_group(
     clock: Callable[[], Instant],
     watch: GiftWatch,  # noqa: ARG001 - the command line removes both kinds by one call
 ) -> Departure:
-    """Remove a group (``name@partition``); its members stay. Otherwise as ``remove_user``."""
+    """Remove a group (``name@partition``); its members stay. Otherwise this is like ``remove_user``."""
     return remove(directory, holdings, names, "group", group_id, clock)
 
 
@@ -120,7 +120,7 @@ def remove(
     """Remove a user or a group. ``gift`` gives away what a user owns before they are removed; it gets the user's key.
 
     ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
-    removal. Otherwise as ``remove_user``.
+    removal. Otherwise this is like ``remove_user``.
     """
     find = entries.find_user if kind == "user" else entries.find_group
     with directory.read() as cx:
@@ -143,7 +143,7 @@ def remove(
 def give(
     holdings: Holdings, keys: list[str], to: str, clock: Callable[[], Instant], watch: GiftWatch, *, only: str = ""
 ) -> list[GiftCount]:
-    """Give what the bearers of these keys own to a user, in all repositories or in ``only`` one.
+    """Give a user what the bearers of these keys own, in all repositories or in the one that ``only`` names.
 
     Returns how much was given, without the repositories where nothing was. Raises UnknownRepository.
     """

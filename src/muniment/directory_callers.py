@@ -79,8 +79,8 @@ def identification(database: Database, names: DirectoryNames) -> Identify:
 def token_question(directory: Directory) -> Ask:
     """Return a function that asks whose access token this is.
 
-    It returns the document that the tokeninfo address would send. Where the address would refuse, the function raises
-    the refusal that a repository elsewhere reads from the address's status (``callers.tokeninfo.refused``).
+    It returns the document that the tokeninfo address would send. If the address would refuse, the function raises
+    the refusal that a repository elsewhere reads from the address's status (``callers.tokeninfo.refusal_of``).
     """
 
     def ask(token: str, resource_id: str) -> bytes:

@@ -62,13 +62,13 @@ class DirectoryPeople(People):
             return [ListedPerson(to_person(self._names, kind, to_entry(row)), place) for row, place in rows]
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``page`` lists. Raises as ``page``."""
+        """Count all that ``page`` lists. Raises what ``page`` raises."""
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find one of them by id. Raises UnknownPerson, Busy."""
+        """Find a user or group by id; with ``group_id``, among those in that group. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))

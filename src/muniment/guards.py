@@ -1,9 +1,9 @@
 """Keep the rules that bind both halves.
 
-The first one: only a resource of the directory guards a repository, and nobody can remove it as long as it does. The
-second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody may
-still call an administrator's ACL by its bare name, without the owner's name. The directory says who the administrators
-are.
+The first one: only a resource of the directory guards a repository, and nobody can remove a resource that guards one.
+The second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody
+may still call an administrator's ACL by its bare name, without the owner's name. The directory says who the
+administrators are.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later decision sees the earlier one.
@@ -47,7 +47,7 @@ def remove_resource(
 ) -> SessionCount:
     """Delete a resource that guards no repository, and return how many sessions ended with it.
 
-    ``snapshot`` is None if the repository runs elsewhere. Then it raises CannotKnow unless ``force`` is true. Raises
+    ``snapshot`` is None if the repository runs elsewhere. Then this raises CannotKnow unless ``force`` is true. Raises
     StillGuards if the resource guards a repository, BadName if it is the built-in resource.
     """
     marks.lock_rights(directory)
@@ -75,10 +75,10 @@ def rename(
     *,
     force: bool = False,
 ) -> Entry:
-    """Give an entry another name. ``snapshot`` is None where the repository's half does not run here.
+    """Give an entry another name. ``snapshot`` is None if the repository's half does not run here.
 
-    Raises what ``administration.rename`` raises; CannotKnow without ``force`` where the halves run apart and the entry
-    is a user or group.
+    Raises what ``administration.rename`` raises. Without ``force`` it also raises CannotKnow if the halves run apart
+    and the entry is a user or group.
     """
 
     def is_known(identity: str) -> bool:

@@ -88,7 +88,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> Path:
-        """The file in which a server's processes count refused sign-ins."""
+        """The file in which a server's processes count refusals."""
         return self.data / "events.counts"
 
     @property

@@ -18,7 +18,7 @@ class Memory(Generic[Q, A]):
     """Remembers answers by their questions, at most ``limit`` of them together. Any thread may use it.
 
     ``limit`` is a number of answers, or of whatever unit the weights of ``keep`` have. New answers replace the oldest.
-    An answer that weighs more than the limit is not kept. None is no answer.
+    An answer that weighs more than the limit is not kept. None cannot be an answer.
     """
 
     def __init__(self, limit: int) -> None:

@@ -1,7 +1,7 @@
 """How does an administrator of the directory change its users and groups at a repository?
 
 Every rule is a decision of the directory, or one that binds both halves (``guards``, ``departures``). The transaction
-of each change asks whether the caller has the right. Before a new password is hashed, this is asked once more.
+of each change asks whether the caller has the right. The same is asked before a new password is hashed.
 """
 
 from collections.abc import Iterator, Mapping

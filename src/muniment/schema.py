@@ -1,6 +1,6 @@
 """Check that a database is at this release's schema, and migrate it. Each half has its own migrations (Alembic).
 
-Alembic is loaded where it migrates: every command checks the schema, and Alembic would take a tenth of its start.
+Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of a start.
 """
 
 from collections.abc import Iterator, Mapping

@@ -144,7 +144,7 @@ def markdown() -> str:
 
 
 def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yield every setting's key, value in force and meaning. Passwords and secrets are left out."""
+    """Yield every setting's key, value in force and meaning. Passwords and secrets are hidden."""
     for setting in table():
         value: Any = settings
         for name in setting.key.split("."):

@@ -45,7 +45,7 @@ def engine(installation: Installation) -> Engine:
 
 
 def check_languages(installation: Installation) -> None:
-    """Raise IndexUnavailable if the settings name a language that an index cannot hold, or none can be detected."""
+    """Raise IndexUnavailable if an index cannot hold a language of the settings, or if no language can be detected."""
     options = installation.settings.repository
     for name in (options.language, *options.languages):
         if name not in LANGUAGES:
@@ -55,7 +55,7 @@ def check_languages(installation: Installation) -> None:
 
 
 def meaning(installation: Installation) -> "Meaning | None":
-    """Open the search by meaning; None unless the settings ask for it. Raises ModelMissing, OSError."""
+    """Open the search by meaning, or return None if the settings do not ask for it. Raises ModelMissing, OSError."""
     options = installation.settings.repository
     if not options.meaning:
         return None
@@ -66,9 +66,9 @@ def meaning(installation: Installation) -> "Meaning | None":
 
 
 def content(installation: Installation, kind: ContentKind | None = None) -> ContentStore:
-    """Open the content store that the settings choose, or the other one of an installation by its ``kind``.
+    """Open the content store that the settings choose; with ``kind``, the store of that kind.
 
-    It asks no database and no network yet.
+    This asks no database and no network yet.
     """
     options = installation.settings.repository
     if (kind or options.content_store) == "files":

@@ -47,7 +47,7 @@ class Tally:
         self._path = path
 
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
-        """Count one refusal of a key. Return whether to report it by itself, and the sums of the last minute counted.
+        """Count one refusal of a key. Return whether to report it by itself, and the sums of an earlier minute, if any.
 
         ``label`` is what the sum of this key is called.
         """

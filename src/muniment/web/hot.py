@@ -58,8 +58,8 @@ class Foremost(Generic[H]):
     the endpoint answers. It records no security event. If ``answer`` may change anything, the endpoint is a
     ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in ``Hot``.
 
-    ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same answer as
-    ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
+    ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same
+    answer as ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]

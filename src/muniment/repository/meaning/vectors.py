@@ -65,10 +65,10 @@ class VectorMemory:
         with self._lock:
             missing = np.setdiff1d(wanted, self._ids, assume_unique=True)
             if len(missing):
-                self._add(cx, missing)
+                self._add(cx, missing, wanted)
             places = np.searchsorted(self._ids, wanted)
-            places = places[places < len(self._ids)]
-            places = places[np.isin(self._ids[places], wanted)]
+            wanted, places = wanted[places < len(self._ids)], places[places < len(self._ids)]
+            places = places[self._ids[places] == wanted]
             firsts, counts = self._firsts[places], self._counts[places]
             if not len(places) or counts.sum() > self._most:
                 return None
@@ -82,8 +82,8 @@ class VectorMemory:
         self._counts = np.empty(0, np.int64)
         self._matrix = np.empty((0, DIMENSIONS), np.int8)
 
-    def _add(self, cx: Connection, missing: NDArray[np.int64]) -> None:
-        """Read vectors from the database. If there is no room for them, all others are forgotten first."""
+    def _add(self, cx: Connection, missing: NDArray[np.int64], wanted: NDArray[np.int64]) -> None:
+        """Read vectors from the database. Without room for them, forget all vectors and read all that are wanted."""
         ids, counts, parts = [], [], []
         for row_id, row_vectors in embeddings.vectors(cx, [int(each) for each in missing]):
             count = len(row_vectors) // DIMENSIONS
@@ -93,8 +93,10 @@ class VectorMemory:
                 parts.append(np.frombuffer(row_vectors, np.int8).reshape(count, DIMENSIONS))
         if not ids:
             return
-        if len(self._matrix) + sum(counts) > self._most:
+        if len(self._matrix) and len(self._matrix) + sum(counts) > self._most:
             self._forget()
+            self._add(cx, wanted, wanted)
+            return
         new_counts = np.asarray(counts, np.int64)
         new_firsts = len(self._matrix) + np.cumsum(new_counts) - new_counts
         every_id = np.concatenate([self._ids, np.asarray(ids, np.int64)])

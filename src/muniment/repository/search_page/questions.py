@@ -43,10 +43,10 @@ _NEEDED: Mapping[str, WordsNeeded] = {"all": "all", "any": "any"}
 
 
 class PageQuestion(msgspec.Struct, frozen=True):
-    """What an address asks. ``words`` is None where nobody has asked yet; ``chosen`` are values by the choice's id.
+    """What an address asks. ``words`` is None if nobody has asked yet; ``chosen`` are values by the choice's id.
 
     ``folder`` is the id of a folder, ``saved`` that of a saved search to which the rest is added. An empty ``sort`` is
-    the order of the search itself; ``needed`` is None where the server may relax the words.
+    the order of the search itself; ``needed`` is None if the server may relax the words.
     """
 
     repository: str = ""

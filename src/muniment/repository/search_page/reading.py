@@ -94,7 +94,7 @@ class SimilarDocument(msgspec.Struct, frozen=True):
 
 
 class ShownObject(msgspec.Struct, frozen=True):
-    """An object as its page tells it. ``text`` is None where there is none to show; ``why`` says why."""
+    """An object as its page tells it. ``text`` is None if there is none to show; ``why`` says why."""
 
     user_id: str
     id: str

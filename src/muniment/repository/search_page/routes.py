@@ -214,5 +214,5 @@ def table() -> AddressTable[RepositoryContext]:
 
 
 def routes(context: RepositoryContext) -> list[Route]:
-    """List every route of the page to search from; none where it is not offered."""
+    """List every route of the page to search from, or none if the page is not offered."""
     return table().routes(context) if context.callers.page is not None else []

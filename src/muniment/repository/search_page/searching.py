@@ -51,7 +51,7 @@ HITS = 20
 
 _SAVED = 10
 READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
-"""What the page says above its box, because another question helps."""
+"""The refusals that the page shows above its box, because another question helps."""
 
 DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
 
@@ -92,7 +92,7 @@ class Results(msgspec.Struct, frozen=True):
     """A page of hits with what stands around it. ``may_relax``: the caller may ask for hits that have any one of the
     words.
 
-    ``correction`` is what the caller may have meant, where no object has all of the words.
+    ``correction`` is what the caller may have meant, if no object has all of the words.
     """
 
     user_id: str
@@ -201,7 +201,7 @@ def answer(
     principals: Principals,
     asked: PageQuestion,
 ) -> Results:
-    """Answer a page's question; runs off the loop as one piece of work. Raises as ``results.search``."""
+    """Answer a page's question. Call it off the event loop. Raises what ``results.search`` raises."""
     options = context.options
     query, saved = question_query(cx, options, repository, principals, asked)
     offered = _offered(options)
@@ -273,7 +273,7 @@ def hits(
 ) -> HitPage:
     """Return a page of a query's hits, with their total. With ``bare``, return one hit, for the sake of the facets.
 
-    Raises as ``results.search``.
+    Raises what ``results.search`` raises.
     """
     question = _question(cx, context, repository, principals, query, needed, number, bare=bare)
     now, memory = context.clock(), context.memory
@@ -291,7 +291,7 @@ def marker(
 ) -> Marker | None:
     """Return the function that marks what a query looks for in a text; None if the query has no hit.
 
-    Raises as ``results.search``.
+    Raises what ``results.search`` raises.
     """
     question = _question(cx, context, repository, principals, query, needed, bare=True)
     now, options, memory = context.clock(), context.options, context.memory
@@ -445,7 +445,7 @@ def _folder_ids(shown_hits: Sequence[ShownHit]) -> set[str]:
 
 
 def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Mapping[str, str]:
-    """Return the addresses of the pages before and after this one; empty where there is none."""
+    """Return the addresses of the pages before and after this one; empty if there is none."""
     deepest = options.max_page_offset // HITS
     return {
         "previous": asked.address(page=min(page.page - 1, deepest)) if page.page > 1 else "",

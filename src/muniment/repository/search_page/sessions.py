@@ -23,7 +23,7 @@ from muniment.web.transport import caller_address
 
 _SESSION = "search page session"
 _REFUSED = 3
-"""At how many resources a name and a password are tried that none of them has accepted."""
+"""After how many refusals by resources a name and a password are tried no further, if no resource accepted them."""
 
 _MOST_GUARDS = 12
 """How many resources one sign-in covers: so many tokens fit into a cookie."""
@@ -105,7 +105,7 @@ async def names(context: RepositoryContext, session: PageSession) -> list[str]:
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
-    Raises NotSignedIn where the sign-in has ended, UnknownRepository for one that is not open, DirectoryUnavailable.
+    Raises NotSignedIn if the sign-in has ended, UnknownRepository if it does not open that one, DirectoryUnavailable.
     """
     every = await _open(context, session)
     chosen = next((one for one in every if name in ("", one.name)), None)

@@ -68,3 +68,15 @@ def test_the_embedding_of_an_object_goes_with_it(shelf: Shelf, now: Instant) -> 
     with shelf.database.begin() as cx:
         assert not embeddings.are_there(cx)
         assert embeddings.keep(cx, shelf.repository.id, [new], now) == 0
+
+
+def test_objects_that_are_gone_stand_for_no_other_and_room_is_made_for_all_that_are_wanted(shelf: Shelf) -> None:
+    rows = sorted(embedded(shelf, passages=1)[0] for _ in range(6))
+    memory = VectorMemory(4)
+    with shelf.database.read() as cx:
+        gone = memory.take(cx, [rows[0] - 1, rows[0], rows[2]])
+        assert gone is not None
+        assert list(gone.ids) == [rows[0], rows[2]]
+        others = memory.take(cx, rows[2:])
+        assert others is not None
+        assert list(others.ids) == rows[2:]
