@@ -27,6 +27,15 @@ def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
         raise Held from error
 
 
+def share(file: int) -> bool:
+    """Take a shared lock of an open file if it is free, and return whether it was."""
+    try:
+        take(file, wait=False, shared=True)
+    except Held:
+        return False
+    return True
+
+
 def release(file: int) -> None:
     """Unlock an open file."""
     fcntl.flock(file, fcntl.LOCK_UN)

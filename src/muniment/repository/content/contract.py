@@ -56,6 +56,17 @@ class ContentWriter(Protocol):
         """Drop the bytes. After ``finish`` it does nothing."""
 
 
+def write_all(writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
+    """Write pieces and finish. If they end with an exception, nothing is kept. Raises NotStored."""
+    try:
+        for piece in pieces:
+            writer.write(piece)
+        return writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+
+
 class ContentStore(Protocol):
     """The store that holds every content of an installation."""
 

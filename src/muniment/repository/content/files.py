@@ -20,7 +20,7 @@ import structlog
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
 from muniment.repository.content import packs
-from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent
+from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent, write_all
 from muniment.repository.content.disk_errors import REFUSED_BY_DISK, disk_refusals
 from muniment.repository.content.packs import Packs
 from muniment.repository.refusals import ContentDamaged
@@ -162,14 +162,7 @@ class FileStore:
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
-        writer = self.writer()
-        try:
-            for piece in pieces:
-                writer.write(piece)
-            return writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
+        return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once. When this returns, all of them survive a power cut.
@@ -360,12 +353,7 @@ class FileStore:
     def _removing(self) -> Iterator[bool]:
         """Say whether content may be removed while the block runs: not during a ``keeping`` block."""
         with self._removals() as lock:
-            try:
-                locks.take(lock, wait=False, shared=True)
-            except locks.Held:
-                yield False
-            else:
-                yield True
+            yield locks.share(lock)
 
     @contextmanager
     def _removals(self) -> Iterator[int]:

@@ -32,12 +32,7 @@ class RemovalLock:
             return
         lock = locks.open_file(self._file)
         try:
-            try:
-                locks.take(lock, wait=False, shared=True)
-            except locks.Held:
-                yield False
-            else:
-                yield True
+            yield locks.share(lock)
         finally:
             os.close(lock)
 

@@ -3,8 +3,9 @@
 Source: docs/interface.md, ours 2. An update is a POST.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -78,9 +79,21 @@ RIGHTS = {"acl_name", "owner_name"}
 
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
+FindObject: TypeAlias = Callable[[Connection, RepositoryView, str], StoredObject]
+"""Finds the object that an address shows by the id in it, for the caller of the view."""
+
 
 def reading(kind: str) -> Answering:
     """Make the GET of an object of this kind."""
+
+    def find(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
+        return objects.read(cx, view.repository, object_id, view.principals, kind)[0]
+
+    return showing(find, as_object=kind == "object")
+
+
+def showing(find: FindObject, *, as_object: bool) -> Answering:
+    """Make a GET that answers the object that ``find`` finds by the id in the address."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -89,8 +102,12 @@ def reading(kind: str) -> Answering:
         values = parameters.read(request)
         view = representations.read_view(values, context.options.names)
         links = parameters.truth(values, "links", default=True)
-        whole = await caller.read(lambda cx, principals: _read(cx, repository, principals, object_id, kind))
-        here, as_object = address(request, context, repository), kind == "object"
+
+        def question(cx: Connection, principals: Principals) -> ObjectBody:
+            seen = RepositoryView.read(cx, repository, principals)
+            return complete(cx, find(cx, seen, object_id), seen)
+
+        whole, here = await caller.read(question), address(request, context, repository)
         return representations.object_answer(
             request, context, media_type, here, whole, as_object=as_object, view=view, links=links
         )
@@ -215,11 +232,6 @@ def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
         )
 
     return list_objects
-
-
-def _read(cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str) -> ObjectBody:
-    stored, _ = objects.read(cx, repository, object_id, principals, kind)
-    return complete(cx, stored, RepositoryView.read(cx, repository, principals))
 
 
 def _change(

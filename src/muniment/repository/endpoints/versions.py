@@ -133,24 +133,12 @@ async def check_in(request: Request, context: RepositoryContext) -> Response:
     return answer
 
 
-async def current(request: Request, context: RepositoryContext) -> Response:
-    """GET versions/current: the current version of an object's tree."""
-    caller = await enter(request, context)
-    repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    values = parameters.read(request)
-    view = representations.read_view(values, context.options.names)
-    links = parameters.truth(values, "links", default=True)
+def _current(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
+    return version_lists.current(cx, view, object_id)[0]
 
-    def question(cx: Connection, principals: Principals) -> ObjectBody:
-        seen = RepositoryView.read(cx, repository, principals)
-        stored, _ = version_lists.current(cx, seen, object_id)
-        return objects.complete(cx, stored, seen)
 
-    whole, here = await caller.read(question), address(request, context, repository)
-    return representations.object_answer(
-        request, context, media_type, here, whole, as_object=True, view=view, links=links
-    )
+current = objects.showing(_current, as_object=True)
+"""GET versions/current: the current version of an object's tree."""
 
 
 async def history(request: Request, context: RepositoryContext) -> Response:
@@ -216,7 +204,7 @@ async def _list(
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
     """Read the parameters of a check-in. Raises Malformed, WrongValue, NotOfferedYet (a further page of content)."""
     if values.get("page", "0") not in ("", "0"):
-        raise NotOfferedYet("Further pages of content are not offered yet.")
+        raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
     labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
     if not make_current and version.names_current(labels):
         raise WrongValue("The label CURRENT belongs to the current version: leave out 'make-current=false'.")

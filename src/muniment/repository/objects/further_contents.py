@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import BigId, repository_tables
 from muniment.repository.content.contract import StoredContent
+from muniment.repository.objects.table import further_columns
 
 TABLE = "further_contents"
 """The name of the table."""
@@ -24,15 +25,7 @@ further_contents = sa.Table(
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
     sa.Column("object_id", sa.ForeignKey("objects.id"), nullable=False),
-    sa.Column("is_primary", sa.Boolean, nullable=False),
-    sa.Column("page", sa.Integer, nullable=False),
-    sa.Column("media_type", sa.Text, nullable=False),
-    sa.Column("format", sa.String(255), nullable=False),
-    sa.Column("modifier", sa.String(64), nullable=False),
-    sa.Column("added", sa.BigInteger, nullable=False),
-    sa.Column("content_key", sa.String(32), nullable=False, index=True),
-    sa.Column("content_size", sa.BigInteger, nullable=False),
-    sa.Column("content_sha256", sa.LargeBinary, nullable=False),
+    *further_columns(),
     sa.Index("ix_further_contents_place", "object_id", "is_primary", "page", "format", "modifier", unique=True),
     sqlite_autoincrement=True,
 )

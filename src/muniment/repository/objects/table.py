@@ -123,20 +123,28 @@ wastebasket = sa.Table(
 was deleted, ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is gone: deleted objects do not
 keep a named ACL from being removed."""
 
+
+def further_columns() -> Sequence[sa.Column[Any]]:
+    """Make the columns of a content beside the main one: its place, its format and its bytes."""
+    return (
+        sa.Column("is_primary", sa.Boolean, nullable=False),
+        sa.Column("page", sa.Integer, nullable=False),
+        sa.Column("media_type", sa.Text, nullable=False),
+        sa.Column("format", sa.String(255), nullable=False),
+        sa.Column("modifier", sa.String(64), nullable=False),
+        sa.Column("added", sa.BigInteger, nullable=False),
+        sa.Column("content_key", sa.String(32), nullable=False, index=True),
+        sa.Column("content_size", sa.BigInteger, nullable=False),
+        sa.Column("content_sha256", sa.LargeBinary, nullable=False),
+    )
+
+
 discarded_contents = sa.Table(
     "discarded_contents",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
     sa.Column("object_id", sa.ForeignKey("wastebasket.id"), nullable=False, index=True),
-    sa.Column("is_primary", sa.Boolean, nullable=False),
-    sa.Column("page", sa.Integer, nullable=False),
-    sa.Column("media_type", sa.Text, nullable=False),
-    sa.Column("format", sa.String(255), nullable=False),
-    sa.Column("modifier", sa.String(64), nullable=False),
-    sa.Column("added", sa.BigInteger, nullable=False),
-    sa.Column("content_key", sa.String(32), nullable=False, index=True),
-    sa.Column("content_size", sa.BigInteger, nullable=False),
-    sa.Column("content_sha256", sa.LargeBinary, nullable=False),
+    *further_columns(),
     sqlite_autoincrement=True,
 )
 """The further contents of the objects in the wastebasket, as ``further_contents`` held them."""

@@ -20,7 +20,7 @@ import structlog
 
 from muniment.clock import Instant
 from muniment.db import Busy
-from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent
+from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent, write_all
 from muniment.repository.content.removals import RemovalLock
 from muniment.repository.content.s3.bucket import ContentBucket, MissingObject, ObjectWriter
 from muniment.repository.refusals import ContentDamaged, StoreUnavailable
@@ -104,7 +104,7 @@ class S3Store:
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
-        return self._put(self.writer(), pieces)
+        return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once. Raises NotStored; then none is kept."""
@@ -243,15 +243,6 @@ class S3Store:
     def drop(self, pack: Pack) -> bool:  # noqa: ARG002 - the contract's parameter
         """Return False: there are no packs."""
         return False
-
-    def _put(self, writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
-        try:
-            for piece in pieces:
-                writer.write(piece)
-            return writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
 
     def _writer(self, key: str) -> S3Writer:
         return S3Writer(self._bucket.open_writer(_name(key)), key, self._claim)
