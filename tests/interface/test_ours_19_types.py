@@ -201,6 +201,7 @@ def test_ours_19_a_new_type_needs_a_free_name_and_a_parent_that_is_there(site: S
     truncated = post(site, "types", b'<type name="fresh"', admin(site, XML))
     assert truncated.status_code == 400
     assert post(site, f"types/{site.type('document')}", {"label": "x"}).status_code == 400
+    assert refusal(post(site, f"types/{name}", {"parent": "nothing"}))[:2] == (400, "E_INVALID_ATTR_VALUE")
 
 
 def test_ours_19_no_query_uses_what_is_not_searchable(

@@ -144,11 +144,11 @@ def _folder_links(wire: Documents) -> Addresses:
         return Operation(folder_links.linking(end), summary, parameters=WRITE, body=reference, answers=(link_answer,))
 
     def single(end: folder_links.End) -> Operations:
-        no_folder = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
+        taken_out = AnswerDescription(204, "The object no longer lies in the folder.", headers=(parameters.POSITION,))
         return {
             "GET": showing(folder_links.reading(end), "Show a link.", answer_of("The link.", link)),
             "DELETE": Operation(
-                folder_links.unlinking(end), "Take an object out of a folder.", parameters=WRITE, answers=(no_folder,)
+                folder_links.unlinking(end), "Take an object out of a folder.", parameters=WRITE, answers=(taken_out,)
             ),
         }
 
@@ -160,7 +160,7 @@ def _folder_links(wire: Documents) -> Addresses:
         answers=(AnswerDescription(200, "The new link.", link, (parameters.POSITION,)),),
     )
     parents: Operations = {
-        "GET": listing(wire, folder_links.list_parents, "List the folder in which an object lies."),
+        "GET": listing(wire, folder_links.list_parents, "List the folders in which an object lies."),
         "POST": posting("parent", "Put an object into a folder."),
     }
     children: Operations = {

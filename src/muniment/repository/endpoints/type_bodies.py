@@ -71,21 +71,22 @@ _LISTS = ("values", "dependencies", "when")
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
     """Read the body that makes a type. Raises as ``_receive``, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
-    try:
-        parent = spelling.read_type(body.parent, names) if body.parent else "document"
-    except UnknownType as refusal:
-        raise WrongValue(refusal.sentence) from refusal
-    return _form(body, body.name, parent, names)
+    return _form(body, body.name, _parent(body, names), names)
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type of this neutral name. Raises as ``_receive``, WrongValue, and
-    UnknownType (for the parent)."""
+    """Read the body that changes the type of this neutral name. Raises as ``_receive``, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
-    parent = spelling.read_type(body.parent, names) if body.parent else ""
-    return _form(body, name, parent, names)
+    return _form(body, name, _parent(body, names), names)
+
+
+def _parent(body: TypeBody, names: RepositoryNames) -> str:
+    try:
+        return spelling.read_type(body.parent, names) if body.parent else ""
+    except UnknownType as refusal:
+        raise WrongValue(refusal.sentence) from refusal
 
 
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:

@@ -30,7 +30,10 @@ def receive(channel: socket.socket) -> bytes | None:
     (length,) = _LENGTH.unpack(header)
     if length > MOST_BYTES:
         raise OSError("The message is longer than is allowed.")
-    return _read(channel, length)
+    message = _read(channel, length)
+    if len(message) < length:
+        raise OSError("The message is cut off.")
+    return message
 
 
 def _read(channel: socket.socket, length: int) -> bytes:

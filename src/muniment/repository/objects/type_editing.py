@@ -104,7 +104,7 @@ def add_properties(
 def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
     """Make a type with the properties of the form. Raises NameTaken, UnknownType (the parent), WrongValue."""
     label = "" if form.label is msgspec.UNSET else form.label
-    add_type(cx, repository_id, ObjectType(form.name, form.parent, label=label), now)
+    add_type(cx, repository_id, ObjectType(form.name, form.parent or "document", label=label), now)
     apply(cx, repository_id, form, now)
     return object_types.catalogue(cx, repository_id).get(form.name)
 
@@ -112,9 +112,12 @@ def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
     """Change a type: its label, and the properties that it adds itself. A property that it lacks is added.
 
-    Raises UnknownType, NameTaken, InUse (a property is being reindexed), WrongValue (also for a built-in type).
+    Raises UnknownType, NameTaken, InUse (a property is being reindexed), WrongValue (also for a built-in type, and for
+    another parent).
     """
-    object_types.lock(cx, repository_id, form.name)
+    present = object_types.lock(cx, repository_id, form.name)
+    if form.parent not in ("", present.get(form.name).parent):
+        raise WrongValue("An object type keeps its parent.")
     apply(cx, repository_id, form, now)
     return object_types.catalogue(cx, repository_id).get(form.name)
 

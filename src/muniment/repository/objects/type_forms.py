@@ -61,10 +61,13 @@ class PropertyForm(msgspec.Struct, frozen=True):
 
 
 class TypeForm(msgspec.Struct, frozen=True):
-    """The wanted definition of a type. A label that is unset stays as it is. The properties are added or changed."""
+    """The wanted definition of a type. A label that is unset stays as it is. The properties are added or changed.
+
+    Without a parent a new type is made below the document, and any other type keeps the one that it has.
+    """
 
     name: str
-    parent: str = "document"
+    parent: str = ""
     label: str | msgspec.UnsetType = msgspec.UNSET
     properties: Sequence[PropertyForm] = ()
 

@@ -221,8 +221,9 @@ class TantivySnapshot:
 
     def marker(self, search: Search) -> Marker:
         """Return the function that marks words of a text, as in an excerpt of the search."""
-        _, plan, _ = self._compile(search)
-        return plan.finder.marks
+        with failures.as_refusals("a search failed"):
+            _, plan, _ = self._compile(search)
+            return plan.finder.marks
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document. Documents with the same key are all returned."""
