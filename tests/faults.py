@@ -10,7 +10,7 @@ import io
 import itertools
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from muniment.repository.index.tantivy.engine import TantivyWriter
 T = TypeVar("T")
 
 ERRORS = (errno.EIO, errno.ENOSPC)
-_RUNS_WITHOUT = 4
+_RUNS_WITHOUT, _ROUNDS = 4, 4
 
 
 class Fault:
@@ -63,12 +63,28 @@ class Fault:
         return error
 
 
-def fail_each_step(folder: Path, work: Callable[[], T], check: Callable[[T, str], None]) -> set[str]:
+def fail_each_step(
+    folder: Path, work: Callable[[], T], check: Callable[[T, str], None], expected: Collection[str]
+) -> int:
     """Do some work again and again, each time with another step that fails, until it has no such step left.
 
-    It goes through the steps once for each error. The work may have some steps more or fewer from run to run, so it
-    ends when none failed for some runs. ``check`` gets what the work returned, and the step that failed, or nothing.
-    Returns all steps that failed.
+    ``check`` gets what the work returned, and the step that failed, or nothing. Which step comes next depends on the
+    one that failed before, and on the pace of threads, so one round may pass over a step. There are up to ``_ROUNDS``
+    rounds until each of the ``expected`` steps has failed; how many there were is returned. Raises AssertionError if
+    one of the steps never failed.
+    """
+    failed = set[str]()
+    for rounds in range(1, _ROUNDS + 1):
+        failed |= _fail_each_step_once(folder, work, check)
+        if failed.issuperset(expected):
+            return rounds
+    raise AssertionError(f"never failed: {sorted(set(expected) - failed)}")
+
+
+def _fail_each_step_once(folder: Path, work: Callable[[], T], check: Callable[[T, str], None]) -> set[str]:
+    """Go through the steps once for each error, and return all steps that failed.
+
+    The work may have some steps more or fewer from run to run, so it ends when none failed for some runs.
     """
     failed = set[str]()
     for error in ERRORS:
