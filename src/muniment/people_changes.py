@@ -121,7 +121,9 @@ class DirectoryPeopleChanges(PeopleChanges):
         name, partition = directory_names.split_user_id(new_id)
         present_partition = entries.shown_partition(self._names, entry)
         if fold_name(partition) != fold_name(present_partition):
-            raise refusals.WrongValue(f"{entries.shown_id(self._names, entry)} stays in its partition.")
+            raise refusals.WrongValue(
+                f"{entries.shown_id(self._names, entry)} stays in its partition: only the name before '@' can change."
+            )
         if name != entry.name:
             guards.rename(cx, self._holdings.database.read, self._names, entry, name, self._directory.clock())
 

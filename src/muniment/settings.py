@@ -343,9 +343,7 @@ def _check_s3(repository: RepositoryOptions) -> None:
             "without a path."
         )
     if repository.content_store == "s3" and repository.max_content_bytes > LARGEST_OBJECT:
-        raise BadSettings(
-            f"repository.max_content_bytes: the content store in the network holds {LARGEST_OBJECT} bytes at most."
-        )
+        raise BadSettings(f"repository.max_content_bytes: with content_store = 's3', this is at most {LARGEST_OBJECT}.")
 
 
 def _check_database(key: str, url: str) -> None:

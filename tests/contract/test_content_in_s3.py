@@ -167,7 +167,7 @@ def test_who_has_the_wrong_secret_is_refused(s3: S3Server, tmp_path: Path) -> No
 
 
 def test_a_missing_bucket_is_told(s3: S3Server, tmp_path: Path) -> None:
-    refused(s3.store(tmp_path / "s3", s3.options(bucket="missing")), "no such bucket")
+    refused(s3.store(tmp_path / "s3", s3.options(bucket="missing")), "does not have the bucket")
 
 
 def test_a_secret_file_that_is_not_there_is_told(s3: S3Server, tmp_path: Path) -> None:

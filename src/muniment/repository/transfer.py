@@ -139,11 +139,11 @@ def clear(source: ContentStore) -> Iterator[str]:
     """
     for key in source.older_than(_EVER):
         if not source.remove(key):
-            raise InUse("Content cannot be removed now, because a backup reads it: try again when that is made.")
+            raise InUse("Content cannot be removed now, because a backup reads it: try again when the backup is made.")
         yield key
     for pack in source.packs(_EVER):
         if not source.drop(pack):
-            raise InUse("Content cannot be removed now, because a backup reads it: try again when that is made.")
+            raise InUse("Content cannot be removed now, because a backup reads it: try again when the backup is made.")
         yield pack.first
 
 

@@ -202,7 +202,9 @@ def _remove_source(
         if data.settings.repository.content_store == "s3":
             shutil.rmtree(data.installation.content, ignore_errors=True)
         record.remove()
-    terminal.line(f"{counts.there} contents are whole; {count} were removed from the other store")
+    terminal.line(
+        f"{counts.there} contents are whole; {count} packs and single contents were removed from the other store"
+    )
     return Exit.OK
 
 

@@ -14,9 +14,12 @@ from muniment.directory.resources import Resource
 from muniment.exit_codes import Exit, Failure
 
 RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
-GuardName = Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")]
+GuardName = Annotated[str, typer.Option(help="Name of the resource that guards the repository; made if missing.")]
 GuardId = Annotated[
-    str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
+    str,
+    typer.Option(
+        help="Identifier of an existing resource, instead of its name; needed where the directory runs apart."
+    ),
 ]
 
 
@@ -46,6 +49,6 @@ def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection 
 def resource_of(data: DataFolder, name: str) -> Resource:
     """Return the resource of this name, and make it if it is missing. Raises Failure if the directory runs apart."""
     if "directory" not in data.settings.halves:
-        raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
+        raise Failure("The directory runs apart: name a resource of it with --resource-id.", Exit.USAGE)
     with data.database("directory") as database, database.begin() as cx:
         return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)

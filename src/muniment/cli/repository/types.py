@@ -42,7 +42,9 @@ Allowed = Annotated[
     list[str] | None,
     typer.Option(help="A value that the property may have; repeat the option for several. Empty: any value."),
 ]
-IsOpen = Annotated[bool | None, typer.Option("--open/--closed", help="The allowed values are suggestions.")]
+IsOpen = Annotated[
+    bool | None, typer.Option("--open/--closed", help="Open: values beside the allowed ones are taken, too.")
+]
 
 
 @type_.command("list")
@@ -93,7 +95,7 @@ def add_property(
     is_open: IsOpen = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Add a property to a type; it is searchable at once."""
+    """Add a property to a type. Queries can use it at once, unless it is --not-searchable."""
     data: DataFolder = context.obj
     if kind not in get_args(PropertyKind):
         raise Failure(f"There is no kind {kind!r}: use {', '.join(get_args(PropertyKind))}.", Exit.USAGE)
@@ -102,7 +104,7 @@ def add_property(
     with data.database("repository") as database, database.begin() as cx:
         repository_id = repositories.find(cx, repository_name).id
         if property_name in object_types.catalogue(cx, repository_id).properties_of(name):
-            raise NameTaken(f"The object type {name!r} has a property {property_name!r} already: change it.")
+            raise NameTaken(f"The object type {name!r} has a property {property_name!r} already: use 'type change'.")
         type_editing.change_type(cx, repository_id, TypeForm(name, properties=[form]), data.now)
 
 

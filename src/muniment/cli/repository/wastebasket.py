@@ -65,7 +65,8 @@ def restore_objects(
     context: typer.Context,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
     folder_id: Annotated[
-        str, typer.Option("--in", metavar="FOLDER_ID", help="The folder to restore into; otherwise where each lay.")
+        str,
+        typer.Option("--in", metavar="FOLDER_ID", help="The folder to restore into; without it, each object's own."),
     ] = "",
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:

@@ -161,7 +161,9 @@ def _on_error(body: BatchBody) -> OnError:
 
 def _operation(body: OperationBody, context: RepositoryContext, here: str) -> BatchOperation:
     if not 0 < len(body.id) <= _LONGEST_ID or len(body.description or "") > _LONGEST_VALUE:
-        raise Malformed(f"The id of an operation has 1 to {_LONGEST_ID} characters.")
+        raise Malformed(
+            f"The id of an operation has 1 to {_LONGEST_ID} characters, its description at most {_LONGEST_VALUE}."
+        )
     method, what = body.request.method.upper(), f"the operation {body.id[:100]!r}"
     if method not in _METHODS:
         raise Malformed(f"The method of {what} is one of {', '.join(_METHODS)}.")
@@ -169,7 +171,7 @@ def _operation(body: OperationBody, context: RepositoryContext, here: str) -> Ba
     try:
         entity.encode()
     except UnicodeEncodeError as error:
-        raise Malformed(f"The entity of {what} is no text.") from error
+        raise Malformed(f"The entity of {what} holds a character that is no Unicode text.") from error
     raw_path, query = _address(body.request.uri, context, here, what)
     _check_resource(raw_path, method, what)
     headers = tuple(_header(header, what) for header in body.request.headers or ())

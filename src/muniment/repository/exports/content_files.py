@@ -93,7 +93,7 @@ def read(folder: Path, sha256: str, size: int) -> Iterator[bytes]:
     name, digest, left = path_of(sha256), hashlib.sha256(), size
     with open_regular(folder / name) as file:
         if os.fstat(file.fileno()).st_size != size:
-            raise BadExport(f"{name} is damaged: it has not the size that the line says.")
+            raise BadExport(f"{name} is damaged: it does not have the size that the line says.")
         while piece := file.read(min(PIECE, left)):
             digest.update(piece)
             left -= len(piece)

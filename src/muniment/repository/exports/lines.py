@@ -135,7 +135,7 @@ def open_regular(file: Path) -> BinaryIO:
         raise BadExport(f"{file}: {(error.strerror or 'it cannot be read').lower()}.") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise BadExport(f"{file} is no file.")
+        raise BadExport(f"{file} is not a regular file.")
     return os.fdopen(descriptor, "rb", buffering=1 << 20)
 
 

@@ -143,7 +143,7 @@ def _check_properties(line: ObjectLine, catalogue: Catalogue) -> None:
         if definition is None or not definition.writable:
             raise WrongValue(f"The type {line.type!r} has no property {name[:64]!r} that an export could set.")
         if not fit(definition, values) or len(values) > MAX_VALUES or any(map(_is_too_large, values)):
-            raise WrongValue(f"The values of {name!r} are not such as its kind {definition.kind} has.")
+            raise WrongValue(f"The values of {name!r} do not fit the property, which is of kind {definition.kind}.")
         if any(isinstance(value, str) and len(value) > definition.length for value in values):
             raise WrongValue(f"A value of {name!r} is longer than {definition.length} characters.")
 

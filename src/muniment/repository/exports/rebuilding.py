@@ -86,7 +86,9 @@ def _look_for_contents(folder: Path, number: int, line: ObjectLine) -> None:
     for content in line.contents:
         if not content_files.has(folder, content.sha256, content.size):
             path = content_files.path_of(content.sha256)
-            raise lines.bad_line(OBJECTS, number, f"the file {path} is missing, or has not the size {content.size}")
+            raise lines.bad_line(
+                OBJECTS, number, f"the file {path} is missing, or does not have the size {content.size}"
+            )
 
 
 def begin(cx: Connection, repository: Repository, export: CheckedExport, resource_id: str) -> None:
@@ -106,8 +108,8 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
         progress.begin(cx, repository, UnfinishedImport(export.digest, resource_id, _STAGE_NAMES[0], LinePlace()))
     elif present.export != export.digest:
         raise InUse(
-            f"The import of another export into {repository.name!r} is not finished: go on with that one, or remove "
-            "the repository with everything first."
+            f"The import of another export into {repository.name!r} is not finished: go on with that one, or first "
+            "remove the repository with 'repository remove --with-everything'."
         )
     elif resource_id:
         progress.advance(cx, repository, present, present._replace(resource_id=resource_id))
@@ -208,6 +210,6 @@ def finish(cx: Connection, repository: Repository) -> str:
     if state is None or state.stage != _FINISHED:
         raise InUse(f"The import into {repository.name!r} is not finished.")
     if chronicle_id := arrivals.broken_tree(cx, repository.id):
-        raise BadExport(f"{OBJECTS}: the versions of {chronicle_id} have not one current version.")
+        raise BadExport(f"{OBJECTS}: the versions of {chronicle_id} do not have exactly one current version.")
     progress.end(cx, repository)
     return state.resource_id

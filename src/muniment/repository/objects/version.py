@@ -151,8 +151,8 @@ def read_labels(text: str) -> tuple[str, ...]:
     for label in labels:
         if len(label) > LONGEST_LABEL or not label.isprintable() or _NUMBER.fullmatch(label):
             raise WrongValue(
-                f"A version label has 1 to {LONGEST_LABEL} printable characters, and is no number: "
-                f"{label[:60]!r} is none."
+                f"A version label has 1 to {LONGEST_LABEL} printable characters and is not a number, "
+                f"unlike {label[:60]!r}."
             )
     if len(labels) > MOST_LABELS:
         raise WrongValue(f"A version has at most {MOST_LABELS} labels besides its number.")

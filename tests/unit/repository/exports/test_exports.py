@@ -289,7 +289,7 @@ DAMAGES: dict[str, tuple[str, Callable[[list[Any]], object], str]] = {
     "another size": (
         "objects.jsonl",
         _of({"name": "Of him who came"}, content={"sha256": CHARTER, "size": 5}),
-        r"line 5: the file content/.* is missing, or has not the size 5",
+        r"line 5: the file content/.* is missing, or does not have the size 5",
     ),
     "a content that is not there": (
         "objects.jsonl",
@@ -348,7 +348,7 @@ DAMAGES: dict[str, tuple[str, Callable[[list[Any]], object], str]] = {
     "two current versions": (
         "objects.jsonl",
         _of({"comment": "a branch"}, labels=["1.0.1.0", "CURRENT"]),
-        r"the versions of .* have not one current version",
+        r"the versions of .* do not have exactly one current version",
     ),
     "labels without a number": (
         "objects.jsonl",
@@ -494,7 +494,7 @@ def test_what_the_manifest_does_not_describe_is_refused(damaged: Path, place: Pl
         place.bring_in(damaged)
     lines_of.unlink()
     os.mkfifo(lines_of)
-    with pytest.raises(BadExport, match=r"relations.jsonl is no file"):
+    with pytest.raises(BadExport, match=r"relations.jsonl is not a regular file"):
         place.bring_in(damaged)
     manifest = damaged / "manifest.json"
     described = manifest.read_bytes()

@@ -262,7 +262,7 @@ class ContentBucket:
     def _translate(self, error: Exception) -> Exception:
         text = str(error)
         if "NoSuchBucket" in text:
-            sentence = "The content store has no such bucket."
+            sentence = "The content store does not have the bucket that the settings name."
         elif isinstance(error, FileNotFoundError) or "InvalidRange" in text:
             return MissingObject(text)
         elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
