@@ -2,7 +2,8 @@
 
 import gc
 
-# What is loaded stays until the end, so the garbage collector need not look at it. ``main`` starts it again.
+# The modules that are loaded here stay until the end, so the garbage collector need not search them for garbage.
+# ``main`` starts the collector again.
 gc.disable()
 
 from muniment.cli import main  # noqa: E402

@@ -93,11 +93,11 @@ def build(
     starlette = Starlette(lifespan=lifespan)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        # No request comes before the lifespan has begun.
+        # Before the lifespan has begun, the server sends no request, only the lifespan's own scope.
         return (starlette if witness is None else witness)(scope, receive, send)
 
     async def requires_tls() -> bool:
-        # Without the directory, nobody can tell whether TLS is required. Then it is.
+        # Without the directory, nobody can tell whether TLS is required. Then this server requires it.
         return halves.directory is None or await halves.directory.transactions.read(system.enforce_ssl)
 
     transport = Transport(
@@ -208,7 +208,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Return the directory's names of those attributes of a caller that a repository reads."""
+    """Return the names that the settings give to the attributes of a caller that a repository reads."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 

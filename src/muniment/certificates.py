@@ -23,7 +23,10 @@ from muniment.clock import Instant
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
 RENEW_DAYS = 30
-"""A certificate with fewer days left is renewed at the next start. For an operator's own one, the log has a warning."""
+"""A certificate with fewer days left is renewed at the next start.
+
+An operator's own certificate is not renewed; a warning is logged instead.
+"""
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
@@ -42,11 +45,12 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """Make the certificates that are missing in ``folder`` (mode 0700), renew those that are due, return the files.
+    """Make the certificates that are missing in ``folder`` (mode 0700), and renew those that are due.
 
-    The CA lasts 10 years. The leaf lasts 397 days. It is renewed when fewer than 30 days are left, when its names
-    differ from ``names``, or when the CA has changed. It always holds localhost, 127.0.0.1 and ::1. Keys have mode
-    0600. Several processes may call this at one time. Raises CertificateProblem.
+    The CA lasts 10 years. The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names``,
+    localhost, 127.0.0.1 and ::1. Both are renewed when fewer than 30 days are left. The leaf is also renewed when its
+    names differ from these names, or when the CA has changed. Keys have mode 0600. Several processes may call this at
+    one time. Returns the files. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)
@@ -76,7 +80,7 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 def days_left(cert_file: Path, now: Instant) -> int | None:
     """Return for how many whole days a certificate is still valid: negative once it has expired.
 
-    Of a chain, the first certificate counts. Return None when the file is missing or holds no certificate.
+    In a chain, the first certificate counts. Return None when the file is missing or holds no certificate.
     """
     try:
         certificate = _read_certificate(cert_file)

@@ -34,7 +34,7 @@ def timestamp(instant: Instant, *, utc: str = "Z", precision: str = "millisecond
 
 
 def read_timestamp(text: str) -> Instant:
-    """Read a date, or a date and time, in ISO 8601. Without an offset it means UTC. Raises ValueError."""
+    """Read a date, or a date and time, in ISO 8601. A time without an offset is in UTC. Raises ValueError."""
     if not _DATE.fullmatch(text.strip()):
         raise ValueError("That is no date as ISO 8601 writes it.")
     try:

@@ -55,7 +55,7 @@ class DataFolder:
 
     @property
     def together(self) -> bool:
-        """Whether the directory in this folder knows the repository's callers."""
+        """Whether both halves run here, and the repository asks the directory in this folder who its callers are."""
         return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
@@ -110,7 +110,10 @@ class DataFolder:
             database.close()
 
     def migrate(self) -> None:
-        """Bring the databases of the halves that run here to this release's schema."""
+        """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
+
+        If ``together`` is true, then bind the names of an earlier release to their present bearers.
+        """
         for half in self.settings.halves:
             database = Database(self.installation.database_url(half))
             try:
@@ -121,9 +124,9 @@ class DataFolder:
             self._settle_names()
 
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """Return the ACLs that only their owners may still call by the bare name, since a migration.
+        """Decide, once after a migration, which ACLs everybody may call without the owner's name; return the others.
 
-        Each ACL comes with its repository's name. Only the first call after a migration returns any.
+        Each ACL comes with its repository's name. A later call decides nothing and returns none.
         """
         if "repository" not in self.settings.halves:
             return []
@@ -183,7 +186,10 @@ class DataFolder:
 
     @property
     def server_address(self) -> str:
-        """The address at which the server of this data folder answers; if none runs, the one that the settings name."""
+        """The address at which the server of this data folder answers.
+
+        If no server runs, this is the address that the settings name.
+        """
         try:
             lock_file = os.open(self.installation.lock, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -23,15 +23,19 @@ Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
 _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
-"""The seconds between two tries to begin a write transaction, and how many seconds the short waits go on."""
+"""The seconds between two tries to begin a write transaction: the shortest wait at first, later the longest.
+
+The waits are short for the first ``_SHORT_WAITS`` seconds.
+"""
 
 _STEPS_BETWEEN_LOOKS = 20_000
-"""After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
+"""A read with a time limit looks at the clock after this number of SQLite's steps, about each half millisecond."""
 
 _CHECKPOINT_PAGES = 4_000
-"""How many pages of 4 KiB are in SQLite's log when a commit copies them into the database file.
+"""Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
 
-SQLite's own number is 1,000. The commit waits for the disk meanwhile, and a page that was written often is copied once.
+SQLite's default is 1,000. Such a commit waits for the disk, and copies a page once however often it was written. So a
+larger number costs less time.
 """
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -109,7 +113,7 @@ class Database:
     def begin(self) -> Iterator[Connection]:
         """Open a write transaction. It is committed when the block ends, and rolled back when the block raises.
 
-        Raises Busy when another writer holds the database for too long or when nobody can reach the database. Raises
+        Raises Busy when another writer holds the database for too long, or when the database cannot be reached. Raises
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
@@ -128,8 +132,8 @@ class Database:
     def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
         """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
 
-        It waits for other writes until ``until``, a moment of ``time.monotonic``. If that moment has passed, it does
-        not wait.
+        It waits for other writes until ``until``, a moment of ``time.monotonic``: by default for ``busy_seconds``. If
+        that moment has passed, it does not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -158,7 +162,7 @@ class Database:
     def take_connection(self, owner: "KeepsConnection") -> Connection:
         """Return a connection that ``owner`` keeps: outside of the pool, and without a transaction. Raises Busy.
 
-        When SQLite needs all connections closed, the database calls the owner's ``close``.
+        If SQLite needs all connections closed, this ``Database`` calls ``owner.close``.
         """
         with translated_errors():
             if self.dialect == "sqlite":
@@ -210,7 +214,7 @@ class Database:
 
 
 class _Snapshot:
-    """A snapshot of SQLite, on a connection that one read after the other uses.
+    """A snapshot of SQLite, on a connection that later snapshots use again.
 
     To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up.
     """
@@ -345,7 +349,7 @@ class PreparedStatement:
         on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
-        """Return the statement as text, for a statement without lists."""
+        """Return the statement's SQL in a dialect. The statement may have no lists."""
         return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
@@ -353,7 +357,7 @@ class PreparedStatement:
         return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
-        # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
+        # Each length needs SQL of its own, so a list is filled up to a power of two: with NULL, which equals no value.
         lengths = [len(values[name]) for name in self._lists]
         sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
         sql, parameters, members = self._statements.get((cx.dialect.name, *sizes)) or self._compile(cx.dialect, sizes)
@@ -456,7 +460,7 @@ def on_driver(connection: Connection, sql: str, values: Any = None, *, each: boo
     for each item.
     """
     try:
-        # No name for the cursor: the error's traceback would keep it, and with it the connection open.
+        # No variable holds the cursor: an error's traceback would keep it, and so keep the connection open.
         if each:
             return driver_of(connection).cursor().executemany(sql, values)
         return driver_of(connection).execute(sql, values or {})

@@ -36,7 +36,7 @@ from muniment.web.refusals import Refusal
 
 
 class SameReceiver(Refusal):
-    """What a user owns cannot be given to that user before they are removed."""
+    """The user who is named to receive what a removed user owns is that same user."""
 
 
 class OwnsElsewhere(Refusal):
@@ -44,10 +44,11 @@ class OwnsElsewhere(Refusal):
 
 
 class Holdings(NamedTuple):
-    """The repositories where the removed user or group may own something, for as long as a removal takes.
+    """What a removal uses to change the repositories in which the user or group may own something.
 
-    ``acting`` is who changes the objects. ``open_index`` opens a repository's index for reading. ``max_pending`` is how
-    many missed changes a search takes into account.
+    ``open_index`` opens a repository's index for reading. ``identify`` tells who bears a name now. ``acting`` is who
+    changes the objects. ``max_pending`` is the largest number of changes by which an index may lag behind before
+    searches are refused.
     """
 
     database: Database
@@ -60,8 +61,8 @@ class Holdings(NamedTuple):
 class Departure(NamedTuple):
     """What a removal did.
 
-    ``gifts`` counts what was given away, ``belongings`` what the removed one owned at the end; no later bearer of the
-    name inherits it. ``named_by`` counts the ACLs that they were taken out of.
+    ``gifts`` counts what was given away. ``belongings`` counts what the removed user or group still owned at the end;
+    no later bearer of the name inherits it. ``named_by`` counts the ACLs that had an entry for the user or group.
     """
 
     dependents: Dependents
@@ -80,7 +81,7 @@ def remove_user(
     *,
     give_to: str = "",
 ) -> Departure:
-    """Remove a user (``name@partition``); with ``give_to``, first give what they own to that user.
+    """Remove a user (``name@partition``). With ``give_to``, first give the user ``give_to`` what the removed user owns.
 
     ``holdings`` is None if the repository runs apart. This function opens transactions of its own, many of them for a
     large gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
@@ -143,9 +144,9 @@ def remove(
 def give(
     holdings: Holdings, keys: list[str], to: str, clock: Callable[[], Instant], watch: GiftWatch, *, only: str = ""
 ) -> list[GiftCount]:
-    """Give a user what the bearers of these keys own, in all repositories or in the one that ``only`` names.
+    """Give the user ``to`` what the bearers of these keys own, in all repositories or in the one that ``only`` names.
 
-    Returns how much was given, without the repositories where nothing was. Raises UnknownRepository.
+    Returns a count for each repository in which anything was given. Raises UnknownRepository.
     """
     with holdings.database.begin() as cx:
         receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, clock()))
@@ -171,7 +172,7 @@ def give(
 def require_somebody(holdings: Holdings, name: str) -> None:
     """Raise UnknownEntry when nobody in the directory bears the name."""
     if not holdings.identify([fold_name(name)]):
-        raise UnknownEntry(f"There is no user {name!r}.")
+        raise UnknownEntry(f"There is no user or group {name!r}.")
 
 
 def _check_receiver(holdings: Holdings | None, user_id: str, give_to: str) -> None:

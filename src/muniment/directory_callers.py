@@ -1,4 +1,4 @@
-"""Ask the directory in this process who calls a repository. No socket is used; the answers are those of its addresses.
+"""Ask the directory in this process, without a socket, who calls a repository. It answers as its addresses would.
 
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
 """
@@ -35,7 +35,10 @@ log = structlog.get_logger("muniment.directory_callers")
 
 
 def callers(directory: Directory, options: RepositoryOptions, attributes: Attributes) -> Callers:
-    """Make the ``Callers`` that identify by tokens, by tickets, and by HTTP Basic if a client for it is set."""
+    """Make the ``Callers`` that ask this directory about tokens and tickets.
+
+    They also sign people in by HTTP Basic and at the search page, if the settings name clients for that.
+    """
     names, transactions = directory.options.names, directory.transactions
     off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
     pairs = None
@@ -67,7 +70,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
 
 
 def identification(database: Database, names: DirectoryNames) -> Identify:
-    """Return a function that finds in the directory's database the present bearers of names."""
+    """Return an ``Identify`` that looks up in the directory's database who bears names now."""
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with database.read() as cx:
@@ -106,7 +109,7 @@ def token_question(directory: Directory) -> Ask:
 
 
 def ticket_question(directory: Directory) -> Ask:
-    """Return a function that asks whose ticket this is. It answers and refuses like ``token_question``'s."""
+    """Return a function that asks whose ticket this is. It answers like ``token_question``'s function."""
 
     def ask(ticket: str, resource_id: str) -> bytes:
         verify, now = tokeninfo.verify_ticket, directory.clock()
@@ -118,7 +121,7 @@ def ticket_question(directory: Directory) -> Ask:
 
 
 def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
-    """Return a function that signs people in by the password grant of a client. ``how`` is the way they came."""
+    """Return a function that signs people in by the password grant of a client. ``how`` names the way in the event."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(
@@ -170,7 +173,7 @@ def grant_end(directory: Directory) -> EndGrant:
 
 @contextmanager
 def _address_refusals() -> Iterator[None]:
-    """Turn the directory's refusals into those that a repository elsewhere would read from the address's answer."""
+    """Turn the directory's refusals into those that a repository elsewhere makes of the address's status."""
     try:
         yield
     except NoTicket as refusal:

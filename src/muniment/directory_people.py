@@ -25,7 +25,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
-    """Return what a repository learns of a user whom its guard lets in, as tokeninfo says it. Raises UnknownEntry."""
+    """Return, as tokeninfo would, what a repository learns of a user whom its guard lets in. Raises UnknownEntry."""
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
@@ -37,7 +37,7 @@ def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
 
 
 class DirectoryPeople(People):
-    """The users and groups of the directory in this process. A list takes ``seconds`` at most."""
+    """The users and groups of the directory in this process. Each method reads the database for ``seconds`` at most."""
 
     def __init__(self, directory: Directory, seconds: float) -> None:
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
@@ -45,7 +45,9 @@ class DirectoryPeople(People):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that the selection wants, in its order, or by partition and name.
+        """List a stretch of the users or groups that the selection wants, in the selection's order.
+
+        Without an order in the selection they are ordered by partition and name.
 
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
@@ -68,7 +70,7 @@ class DirectoryPeople(People):
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find a user or group by id; with ``group_id``, among those in that group. Raises UnknownPerson, Busy."""
+        """Find a user or group by id. With ``group_id`` it must be in that group. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))

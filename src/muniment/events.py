@@ -34,8 +34,8 @@ Kind = Literal[
 Result = Literal["done", "refused", "failed"]
 
 KINDS: Mapping[Kind, str] = {
-    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, or the page to search from",
-    "sign-out": "the button of the sign-in page, or of the page to search from",
+    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, or the search page",
+    "sign-out": "the button of the sign-in page, or of the search page",
     "pause": "so many wrong passwords from one place that sign-in pauses there",
     "revocation": "a token ended by its holder, and its grant with it",
     "activation": "a resource activated, which discloses its secret",
@@ -51,12 +51,12 @@ KINDS: Mapping[Kind, str] = {
 FIELDS: Mapping[str, str] = {
     "timestamp": "when, in UTC",
     "event": "the kind",
-    "result": "`done`, `refused`, or `failed` (not decided: too busy, a disk that is full, an error)",
+    "result": "`done`, `refused`, or `failed` (not decided, because of load, a full disk or an error)",
     "who": "the user id; for a command, the user of the operating system; absent if no such user exists",
     "client": "the OAuth client",
     "resource": "the resource, or the repository",
     "origin": "the address the request came from, or `command line`",
-    "on": "the object of the change",
+    "on": "what was changed",
     "how": "the way, or the options; never a value that may be secret",
     "count": "how many more events like this one came within the minute and were not written",
     "request_id": "the id of the request, which its other log lines and the answer also have",
@@ -108,7 +108,7 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 
 
 class Recorder:
-    """Writes events to the file ``path`` (mode 0600, append only), with ``log`` also to the log.
+    """Appends events to the file ``path`` (mode 0600), and with ``log`` writes them to the log, too.
 
     It opens the file anew for each event. With ``limited`` it counts frequent refusals instead of writing each one; the
     processes of one server share these counts in the file ``counts``. Commands are not limited, because only users of
@@ -125,7 +125,10 @@ class Recorder:
         self._torn = False
 
     def record(self, event: Event, now: int) -> None:
-        """Write an event, or count it. Of refusals and failures, ten a minute are written for each account and kind."""
+        """Write an event, or count it.
+
+        For each account and kind, ten refusals and failures a minute are written, and further ones are counted.
+        """
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:
             self._write(event, now)
@@ -138,7 +141,7 @@ class Recorder:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
-        """Write the counts of past minutes; with ``stopping`` also those of the present minute."""
+        """Write the counts of past minutes. With ``stopping``, write the counts of the present minute, too."""
         for count in self._tally.settle(now // _MINUTE, include_present=stopping):
             self._write(_count_event(count), now)
 

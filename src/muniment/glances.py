@@ -12,9 +12,9 @@ from muniment.db import Database, PreparedStatement, driver_of, translated_error
 from muniment.troubles import trouble
 
 _LIVELY_SECONDS = 2.0
-"""For how long after a commit a ``Watch`` waits the shorter time."""
+"""How many seconds after a commit ``Watch.wait`` still takes the shorter wait."""
 
-# The first reads a counter in shared memory, the second is one round trip.
+# SQLite reads a counter in shared memory; PostgreSQL takes one round trip.
 _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
 
 
@@ -73,8 +73,8 @@ class Glance:
 class Watch:
     """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
 
-    It may report a commit that did not happen, but it never misses one. One thread calls it. Any thread may close it,
-    and must do so before the database is closed.
+    It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any
+    thread may close it. Close it before the database.
     """
 
     def __init__(self, database: Database) -> None:
@@ -95,7 +95,7 @@ class Watch:
     def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
         """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
 
-        A process that wakes up costs more than the call itself. The wait ends early when ``stop`` is set.
+        To wake the process up costs more than ``has_new_commits`` itself. The wait ends early when ``stop`` is set.
         """
         stop.wait(shortest if time.monotonic() < self._lively_until else longest)
 

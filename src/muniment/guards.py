@@ -98,10 +98,10 @@ def rename(
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
 ) -> Repository:
-    """Make a repository with its built-in ACLs, guarded by a resource, and return it. ``language`` is its own, if any.
+    """Make a repository with its built-in ACLs, guarded by a resource, and return it.
 
-    ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. Raises
-    UnknownResource, NameTaken.
+    ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
+    ``language`` stands for the settings' language. Raises UnknownResource, NameTaken.
     """
     _require_resource(directory, resource_id)
     new_repository = repositories.add(repository, name, resource_id, "", now, language)
@@ -124,11 +124,13 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
 def settle_acls(
     directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
 ) -> list[tuple[str, AclSummary]]:
-    """Decide, once after a migration, which ACLs everybody may still call by the bare name: those of administrators.
+    """Decide, once after a migration, that everybody may still call administrators' ACLs by the bare name.
 
-    Returns the others, each with its repository's name: from now on, only their owners can use the bare name. A later
-    call decides nothing and returns none. Administrators are the first administrator, and the users and groups in
-    ``administrators``. If ``directory`` is None, the members of those groups are not known.
+    Returns all other ACLs, each with its repository's name: from now on, only their owners can use the bare name. It
+    also returns ACLs whose names are no longer valid. A later call decides nothing and returns none.
+
+    Administrators are the first administrator, and the users and groups in ``administrators``. If ``directory`` is
+    None, the members of those groups are not known.
     """
     if not acls.needs_settling(repository):
         return []

@@ -19,11 +19,11 @@ CLIENT = "muniment-cli"
 """The public client with which ``muniment search`` signs in."""
 
 BASIC_CLIENT = "muniment-basic"
-"""The public client by which a repository signs callers in who use HTTP Basic, once a setting names it."""
+"""The public client by which a repository signs in callers who use HTTP Basic, if ``basic_client`` names it."""
 
 
 SEARCH_CLIENT = "muniment-search"
-"""The public client by which the page to search from signs people in."""
+"""The public client by which the search page signs people in."""
 
 CLIENTS = {
     CLIENT: "The command line's own client.",
@@ -95,7 +95,7 @@ def resource_name(repository: str) -> str:
 
 
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
-    """Return the repository of that name. A missing repository is made, with its built-in ACLs."""
+    """Return the repository of that name. A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
     with data.database("repository") as database, database.begin() as cx:
         for repository in repositories.every(cx):
             if repository.name == name:

@@ -28,7 +28,7 @@ def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
 
 
 def share(file: int) -> bool:
-    """Take a shared lock of an open file if it is free, and return whether it was."""
+    """Try, without waiting, to take a shared lock of an open file. Return whether that succeeded."""
     try:
         take(file, wait=False, shared=True)
     except Held:
@@ -43,7 +43,7 @@ def release(file: int) -> None:
 
 @contextmanager
 def hold(path: Path, *, wait: bool = True) -> Iterator[int]:
-    """Lock a file alone for the block, and give the block its descriptor. ``wait`` is as in ``take``. Raises Held."""
+    """Hold a file's exclusive lock for the block, and yield the descriptor. ``wait`` is as in ``take``. Raises Held."""
     file = open_file(path)
     try:
         take(file, wait=wait)

@@ -44,6 +44,6 @@ class Memory(Generic[Q, A]):
         return answer
 
     def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:
-        """Return the remembered answer; without one, work it out and remember it."""
+        """Return the remembered answer. If there is none, call ``work``, and remember and return its answer."""
         remembered = self._answers.get(question)
         return self.keep(question, work(), weight) if remembered is None else remembered[0]

@@ -35,11 +35,11 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.BadName: refusals.WrongValue,
     of_directory.WrongPartition: refusals.WrongValue,
 }
-"""The refusals of a repository for those of the directory."""
+"""By refusal of the directory: the repository's refusal that callers get instead."""
 
 
 class DirectoryPeopleChanges(PeopleChanges):
-    """Changes the users and groups of the directory in this process. ``holdings`` are those of the repositories."""
+    """Changes the users and groups of the directory in this process. Removals and renamings use ``holdings``."""
 
     def __init__(self, directory: Directory, holdings: Holdings) -> None:
         self._directory, self._holdings = directory, holdings
@@ -136,7 +136,10 @@ class DirectoryPeopleChanges(PeopleChanges):
         )
 
     def _hash(self, who: Who, change: PersonChange) -> str | None:
-        """Hash the password of a change, if it has one, for a caller who has the right to change it."""
+        """Return the hash of a change's password, or None if it has none.
+
+        Raises NotPermitted, before it hashes, if the caller has no right to change users.
+        """
         if change.password is None:
             return None
         with self._translated(), self._database.read() as cx:

@@ -1,6 +1,7 @@
 """Check that a database is at this release's schema, and migrate it. Each half has its own migrations (Alembic).
 
-Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of a start.
+Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of the time
+of a command's start.
 """
 
 from collections.abc import Iterator, Mapping

@@ -81,7 +81,7 @@ def content(installation: Installation, kind: ContentKind | None = None) -> Cont
 
 
 class _Lazy:
-    """The repository's database, opened when it is first asked: after the server has forked its processes."""
+    """The repository's database. It is opened at its first use: after the server has forked its processes."""
 
     def __init__(self, address: str) -> None:
         self._address = address

@@ -34,7 +34,7 @@ class Count(NamedTuple):
 
 
 class Tally:
-    """Counts refusals by key and minute. The first ``limit`` of each key are reported one by one, the others as a sum.
+    """Counts refusals by key and minute. Per key, the first ``limit`` are reported one by one, all others as a sum.
 
     If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
     keys that find no slot of their own share one.
@@ -49,7 +49,7 @@ class Tally:
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
         """Count one refusal of a key. Return whether to report it by itself, and the sums of an earlier minute, if any.
 
-        ``label`` is what the sum of this key is called.
+        ``label`` will be the label of the key's ``Count``.
         """
         with self._locked_table() as table:
             sums = self._sums_of_past(table, minute)
@@ -61,7 +61,7 @@ class Tally:
             return offset != self._offset(_SHARED) and count < self._limit, sums
 
     def settle(self, minute: int, *, include_present: bool = False) -> list[Count]:
-        """Return the unreported sums of past minutes; with ``include_present`` also those of the present minute."""
+        """Return the unreported sums of past minutes. With ``include_present``, add those of the present minute."""
         with self._locked_table() as table:
             return self._sums_of_past(table, minute) + (self._take_sums(table) if include_present else [])
 

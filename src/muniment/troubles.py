@@ -36,7 +36,7 @@ _POSTGRESQL: dict[str, Trouble] = {
 def is_undone(error: BaseException) -> bool:
     """Say whether a transaction that ended with this error has certainly changed nothing.
 
-    If the connection is lost, or the disk fails, while a transaction is committed, nobody knows.
+    If the connection is lost or the disk fails, the commit may have succeeded; so this returns False.
     """
     cause = error if isinstance(error, DBAPIError) else error.__cause__
     if isinstance(cause, DBAPIError):

@@ -114,7 +114,7 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
 
 
 def searched(http: httpx.Client, name: str) -> list[str]:
-    """Sign in to the page to search from, and give the titles that it shows."""
+    """Sign in to the search page, and give the titles that it shows."""
     mark = re.search(r'name="csrf" value="([^"]+)"', http.get("/search/sign-in").text)
     assert mark
     form = {"csrf": mark[1], "username": f"{name}@people", "password": f"password of {name}", "to": "?q=charter"}

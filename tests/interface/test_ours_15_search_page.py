@@ -1,4 +1,4 @@
-"""ours 15: the page to search from, as somebody without JavaScript uses it."""
+"""ours 15: the search page, as somebody without JavaScript uses it."""
 
 import json
 import re

@@ -342,6 +342,13 @@ def test_ours_21_time_and_size_end_a_batch(world: World, loop: Loop, monkeypatch
         ]
         executed = caller.run(*operations)
         assert executed[-1]["response"]["status"] == 413
+        body = {"properties": {"object_name": f"wide {next(numbers)}", "keywords": ["ü" * 30] * 30}}
+        made = site.http.post(f"{site.repository}/objects", json=body, headers=site.bearer())
+        wide = caller.operation("GET", f"/objects/{made.json()['properties']['r_object_id']}?links=false")
+        executed = caller.run(wide, caller.operation("GET", f"/types/{site.type('document')}"))
+        entity = executed[0]["response"]["entity"]
+        assert len(entity) <= 2048 < len(entity.encode())
+        assert executed[-1]["response"]["status"] == 413, "bytes are counted, not characters"
         late = iter([0.0, 0.0])
         monkeypatch.setattr(batches, "time", SimpleNamespace(monotonic=lambda: next(late, 2.0)))
         executed = caller.run(caller.operation("GET", "/cabinets"), caller.create(name), transactional=True)

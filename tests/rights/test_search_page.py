@@ -1,4 +1,4 @@
-"""The page to search from: a right that ends while its request is under way is not used, at any of its addresses.
+"""The search page: a right that ends while its request is under way is not used, at any of its addresses.
 
 The addresses come from the table that serves them: a new one fails here until it says when its right is asked for.
 """

@@ -1,7 +1,7 @@
 """Copy one database as of one moment while others write to it, and restore the copy.
 
-SQLite copies itself page by page (its online backup). ``pg_dump`` copies PostgreSQL, in the custom format. Both read
-one open snapshot. So all other data that is read from that snapshot belongs to the same moment as the copy.
+SQLite copies itself page by page (its online backup). ``pg_dump`` copies PostgreSQL, in the custom format. Both copy
+an open snapshot. So whatever else is read from that snapshot belongs to the same moment as the copy.
 """
 
 import errno

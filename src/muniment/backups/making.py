@@ -48,7 +48,7 @@ def make(
     """Copy an installation into a new folder, and return the backup's manifest. Raises BackupRefused, OSError, Busy.
 
     The backup has every undamaged content that the copied database names. Content that is missing or altered in the
-    installation is left out, and the manifest lists the ids of its objects as damaged.
+    installation is left out. The manifest lists the ids of the objects with such content as damaged.
     """
     target = target.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -112,9 +112,9 @@ def _copy(
 def _freeze(
     databases: Mapping[Half, Database], stack: ExitStack, clock: Callable[[], Instant]
 ) -> tuple[dict[Half, DatabaseSnapshot], Instant]:
-    """Hold snapshots of both databases as of one moment, and return them with that moment.
+    """Open a snapshot of each database as of one moment, and return the snapshots with that moment.
 
-    While it takes them, nobody can change a right.
+    ``stack`` closes the snapshots. If there are two databases, nobody can change a right until both are open.
     """
     with ExitStack() as rights_lock:
         if len(databases) > 1:
@@ -176,7 +176,11 @@ def _check_room(folder: Path, bytes_needed: int) -> None:
 
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
-    """Make the folder into which the backup is written. First remove what a killed backup has left there."""
+    """Make the folder into which the backup is written. First remove what a killed backup has left there.
+
+    The block must rename the folder to ``target``. If the block raises, the folder is removed. Raises BackupRefused
+    while another process makes a backup to ``target``.
+    """
     folder = target.parent / f".{target.name}.unfinished"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -16,7 +16,7 @@ from muniment.db import Half
 
 NAME = "manifest.json"
 FORMAT = 2
-"""Since format 2 a backup may hold packs of content."""
+"""The format of the backups that this release makes. Since format 2 a backup may hold packs of content."""
 
 _PIECE = 1 << 20
 
@@ -37,7 +37,7 @@ class DatabaseCopy(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The description of a whole backup. ``taken_at`` is the moment of which both databases are copies.
+    """The description of a whole backup. ``taken_at`` is the moment as of which the databases were copied.
 
     ``files`` names every file except content, whose digests are in the repository's database. ``contents`` is the
     number of contents, and ``content_bytes`` is their size. ``damaged`` lists the ids of the objects whose content was

@@ -48,8 +48,8 @@ class Backup(NamedTuple):
 class Mark(msgspec.Struct, frozen=True):
     """The state of a restore, stored in the data folder while it is under way.
 
-    ``own_settings`` is true if the data folder had a settings file before. ``filled`` lists the empty places that this
-    restore fills: the addresses of PostgreSQL databases, and of a content store in the network.
+    ``own_settings`` is true if the data folder had a settings file before the restore. ``filled`` lists the empty
+    places that this restore fills: the addresses of PostgreSQL databases, and of a content store in the network.
     """
 
     own_settings: bool
@@ -199,9 +199,11 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
 
 
 def _claim_content(installation: Installation, mark: Mark) -> None:
-    """Refuse a content store in the network that holds content already: the original of the backup may use it.
+    """Note in the mark that this restore fills the content store in the network.
 
-    Two installations that share a place would each remove what the other has written since the backup.
+    Raises BackupRefused if the store has content and the mark does not name it yet: the installation of which the
+    backup was made may use it. Two installations that share a store would each remove what the other has written since
+    the backup. For a store in the folder ``content/`` this does nothing.
     """
     s3 = installation.settings.repository.s3
     place = f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"

@@ -19,7 +19,7 @@ def backup_command(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist yet, or be empty.")],
 ) -> int:
-    """Copy databases, content, certificates and settings into a new folder, also while a server runs."""
+    """Copy databases, content, certificates and settings into a new folder. A server may run meanwhile."""
     data: DataFolder = context.obj
     initialise.require_initialised(data)
     with ExitStack() as closing:

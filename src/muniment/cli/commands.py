@@ -145,7 +145,7 @@ def _command(arguments: list[str]) -> str:
 
 
 def _global_options_first(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Separate --data, --config and --set, which may stand anywhere, from the other arguments."""
+    """Return the options --data, --config and --set, which may stand anywhere, and then all other arguments."""
     leading: list[str] = []
     following: list[str] = []
     remaining = iter(arguments)

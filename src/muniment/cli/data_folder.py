@@ -81,7 +81,7 @@ def migrate_command(context: typer.Context) -> None:
 
 def settings_command(
     context: typer.Context,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/settings.md instead.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the text of docs/settings.md instead.")] = False,
     as_json: terminal.AsJson = False,
     header: terminal.WithHeader = None,
 ) -> None:

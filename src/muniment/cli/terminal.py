@@ -1,6 +1,7 @@
-"""How commands print: tables on a terminal, plain lines elsewhere, JSON on request. They read secrets, too.
+"""How do commands print, and how do they read secrets?
 
-A secret is read from a terminal, from standard input or from the environment, but never from an argument.
+They print tables on a terminal, plain lines elsewhere, and JSON on request. A secret is read from a terminal, from
+standard input or from the environment, but never from an argument.
 """
 
 import getpass
@@ -58,7 +59,8 @@ def table(
 ) -> None:
     """Print a table on a terminal; elsewhere print one line for each row, with tabs between the cells.
 
-    JSON is a list with an object for each row. Its names are the headings in lower case, with _ for each blank.
+    With ``as_json``, print a list with an object for each row. The names in an object are the headings in lower case,
+    with _ for each blank. ``header`` says whether to print the headings. None means on a terminal only.
     """
     if as_json:
         names = [head.lower().replace(" ", "_") for head in heads]
@@ -164,5 +166,5 @@ class Counting:
 
 
 def counting(what: str, total: int | None) -> Counting:
-    """Show a count while the block runs."""
+    """Return a context manager that shows a count while its block runs."""
     return Counting(what, total)

@@ -42,7 +42,7 @@ FIRST_ADMINISTRATOR = "admin"
 
 _KEYS = ("tokens", "csrf", "places")
 _COUNTED = 1000
-"""At most so many living grants are counted. A refusal calls a full count "1000 or more"."""
+"""At most so many living grants are counted. If there are that many, a refusal says "1000 or more"."""
 _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
@@ -148,7 +148,7 @@ def add_user(
 def add_group(
     cx: Connection, names: DirectoryNames, new_id: str, parent: Entry | None, now: Instant, *, description: str = ""
 ) -> Entry:
-    """Make a group with the id ``name@partition``. The unit and the refusals are as in ``add_user``."""
+    """Make a group with the id ``name@partition``. ``parent`` and the refusals are as in ``add_user``."""
     name, partition = split_user_id(new_id)
     return editing.add_group(cx, _place_in(cx, names, partition, parent), name, now, description=description)
 
@@ -162,10 +162,11 @@ def rename(
     *,
     is_known: Callable[[str], bool],
 ) -> Entry:
-    """Give an entry another name, unless others know it by the present one.
+    """Give an entry another name, unless others know the entry by its present name. Return the entry as it is now.
 
-    ``is_known`` says whether a repository knows the user or group of an identity. Such a repository shows under their
-    name what they own, and what ACLs permit to them. Raises BadName, NameTaken, NameInUse.
+    ``is_known`` says whether a repository knows the user or group with this identity. Raises BadName, NameTaken. Raises
+    NameInUse for a partition that holds users or groups, for a client with living grants, and for a user or group that
+    a repository knows.
     """
     marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
@@ -234,8 +235,8 @@ def set_password(
 ) -> SessionCount:
     """Set a user's password or a client's secret, and return how many sessions ended.
 
-    A new password ends the user's sessions. A new secret ends none. ``end_sessions`` overrides this. With None as the
-    hash nobody can sign in as this user. Raises NobodyAdministers.
+    A new password ends the user's sessions, and a new secret ends none, unless ``end_sessions`` says otherwise. With
+    None as the hash nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_password_hash(cx, user, password_hash, now)
@@ -350,8 +351,10 @@ def _can_administer(cx: Connection) -> bool:
 
 
 def _acts_in(cx: Connection, container: Entry) -> bool:
-    """Return whether a user who can sign in lies in a unit or a partition, however deep. It runs two queries for each
-    unit."""
+    """Return whether a user who can sign in lies in a unit or a partition, however deep.
+
+    The function runs two queries for each unit.
+    """
     queue = [container]
     while queue:
         unit = queue.pop()

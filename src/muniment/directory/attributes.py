@@ -1,7 +1,7 @@
 """Which directory attributes does a user have (given 2.7 `values`)?
 
-Some attributes are computed from the user's entry. Administrators may set all others, which are stored under our names.
-DirectoryNames gives the names on the wire.
+Some attributes are computed from the user's entry. Administrators may set all others. They are stored under neutral
+names, which no setting changes. DirectoryNames gives the names on the wire.
 """
 
 import re
@@ -60,13 +60,13 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
-    """Return a user's attributes with their names on the wire. It takes one statement."""
+    """Return a user's attributes with their names on the wire. The function runs one statement."""
     every = {**_defaults(facts), **stored_values(cx, entry_id), **_compute(facts)}
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
 def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
-    """Return the attributes that administrators set for a user, under our names."""
+    """Return the values that administrators set for a user, by the neutral names of the attributes."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
 

@@ -47,7 +47,7 @@ def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
 
 
 def members(cx: Connection, group: Entry) -> list[Entry]:
-    """Return a group's direct members, by kind and name."""
+    """Return a group's direct members, sorted by kind and name."""
     return entries.read(cx, _MEMBERS, {"group": group.id})
 
 
@@ -70,12 +70,15 @@ def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
 
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
-    """Return the groups of an entry, direct and through other groups, in order of name. It takes one statement."""
+    """Return all groups that contain an entry, however deep, sorted by name. The function runs one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """Return a subquery for the ids of a user and of their groups, however deep, their units and their partition."""
+    """Return a subquery for the ids of a user and of all that contains the user, however deep.
+
+    These are the groups that the user is in, the units around the user, and the user's partition.
+    """
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 

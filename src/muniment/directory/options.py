@@ -28,11 +28,13 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     object_class: Annotated[str, Doc(description="`object_class` of a user.")] = "inetOrgPerson"
     has_password: Annotated[
-        str, Doc(description="Entry of tokeninfo's `data_map` that says whether the user has a password (given 2.6).")
+        str, Doc(description="Key in tokeninfo's `data_map` that says whether the user has a password (given 2.6).")
     ] = "OTDS_HAS_PASSWORD"  # noqa: S105 - the name of an entry, not a secret
     attributes: Annotated[
         dict[str, str],
-        Doc(description="Directory attributes with another spelling in `values`: our name = the name on the wire."),
+        Doc(
+            description="Directory attributes that are spelled otherwise in `values`: neutral name = name on the wire."
+        ),
     ] = {}
     form_prefix: Annotated[
         str, Doc(description="Prefix of the sign-in form's fields `username`, `password` and `csrf`.")
@@ -59,8 +61,8 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     live_tokens: Annotated[
         int,
         Doc(
-            description="Live access tokens that one grant may have; with that many, a refresh answers 503 until the "
-            "oldest of them expires.",
+            description="The most live access tokens of one grant. While a grant has that many, a refresh answers 503, "
+            "until the oldest of them expires.",
             ge=1,
             le=1_000_000,
         ),
@@ -71,14 +73,18 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lockout_failures: Annotated[
         int,
         Doc(
-            description="Wrong passwords in a row after which sign-in from their place pauses; 0 = never.",
+            description="Wrong passwords in a row from one place after which its sign-ins pause; 0 = never.",
             ge=0,
             le=1000,
         ),
     ] = 10
     lockout_seconds: Annotated[
         int,
-        Doc(description="How long that pause lasts, in seconds. Tokens already issued still work.", ge=1, le=86_400),
+        Doc(
+            description="How long a pause of sign-in lasts, in seconds. Tokens already issued still work.",
+            ge=1,
+            le=86_400,
+        ),
     ] = 900
     hash_memory_kib: Annotated[
         int, Doc(description="argon2id memory for one password check, in KiB.", ge=8192, le=1_048_576)

@@ -28,16 +28,17 @@ class PeopleList(NamedTuple):
 
 
 def choose(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
-    """Make a query for the users or groups. Locked and disabled users are listed too."""
+    """Make a query for the users or groups of a list. Locked and disabled users are listed too."""
     return entries.choose(names, people.kind, _condition(people))
 
 
 def find(
     cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str, group: Entry | None = None
 ) -> Entry:
-    """Find one user or group that is let in, by ``<name>@<partition>``; with ``group``, a direct member of that group.
+    """Find a user or group that the resource lets in, by its id ``<name>@<partition>``.
 
-    Raises UnknownEntry for any other.
+    With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group, or
+    if the resource does not let it in.
     """
     entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
     if not entries.is_chosen(cx, entry, _condition(PeopleList(resource_id, kind, group))):

@@ -54,7 +54,7 @@ class InvalidGrant(Refusal):
 class SignInRefused(InvalidGrant):
     """The user may not sign in with this password. The attempt is counted.
 
-    ``pauses`` is true if this wrong password began a pause. The answer does not show that.
+    ``pauses`` is true if this wrong password began a pause. The answer does not show whether it did.
     """
 
     keeps_writes = True
@@ -97,8 +97,10 @@ class BadAttribute(Refusal):
 
 
 class UnknownAttribute(BadAttribute):
-    """No part of this release reads a system attribute of this name. Whoever confirms the name may set it all the
-    same."""
+    """No part of this release reads a system attribute of this name.
+
+    Whoever confirms the name may set the attribute all the same.
+    """
 
 
 class UnknownSession(Refusal):

@@ -61,7 +61,7 @@ _role_members = sa.Table(
 class Resource(msgspec.Struct, frozen=True):
     """A protected API. ``name`` is the stored name; ``shown_name`` returns the name on the wire.
 
-    ``activated`` is the instant of its activation, or None before it.
+    ``activated`` is the instant of its activation, or None if it has not been activated.
     """
 
     id: str
@@ -199,7 +199,7 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
 
 
 def set_description(cx: Connection, resource: Resource, description: str) -> None:
-    """Describe a resource in free text."""
+    """Set a resource's description, a free text."""
     cx.execute(_resources.update().where(_resources.c.id == resource.id).values(description=description))
 
 
@@ -221,12 +221,12 @@ def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
 
 
 def role_members(cx: Connection, resource: Resource) -> list[Entry]:
-    """Return the direct members of the access role, by kind and name."""
+    """Return the direct members of a resource's access role, sorted by kind and name."""
     return entries.read(cx, _MEMBERS, {"resource": resource.id})
 
 
 def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
-    """Return the groups, units and partitions among the direct members of the access role."""
+    """Return the groups, units and partitions among the direct members of a resource's access role."""
     return entries.read(cx, _CONTAINERS, {"resource": resource.id})
 
 

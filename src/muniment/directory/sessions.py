@@ -62,7 +62,7 @@ def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) ->
 
 def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     """End every session of a user. If the user is a client, also end every grant that was issued to it."""
-    # A sign-in under way holds this lock. So its session exists when this goes on, and ends too.
+    # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
     credentials.lock(cx, person.id)
     count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id))
     if person.partition_built_in == CLIENTS:
@@ -71,7 +71,7 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
 
 
 def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
-    """End one session by its id. Raises UnknownSession."""
+    """End one session by its id, and return the count. Raises UnknownSession."""
     if not _ID_PATTERN.fullmatch(session_id):
         raise UnknownSession(f"A session's id has {2 * _ID_BYTES} characters, 0 to 9 and a to f.")
     beginning, rest = bytes.fromhex(session_id), _DIGEST_BYTES - _ID_BYTES
@@ -90,9 +90,9 @@ def end_every(cx: Connection, now: Instant) -> SessionCount:
 def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
     """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
 
-    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Of each kind, at
-    most ``rows`` rows are deleted or looked at. Returns the largest of these numbers, and the progress for the next
-    call.
+    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). At most ``rows``
+    tickets and ``rows`` rows of ended grants are deleted, and at most ``rows`` expired access tokens are looked at.
+    Returns the largest of these three numbers, and the progress for the next call.
     """
     before = now - _KEPT_FOR
     row_count = tokens.purge(cx, before, rows)

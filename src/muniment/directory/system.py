@@ -74,7 +74,7 @@ KNOWN = (
 
 
 def known_attribute(name: str) -> KnownAttribute | None:
-    """Return the attribute of this name, in any case, if this release reads it."""
+    """Return the known attribute of this name, or None if there is none. Upper and lower case are equal."""
     return next((each for each in KNOWN if fold_name(each.name) == fold_name(name.strip())), None)
 
 
@@ -85,21 +85,21 @@ def warning(name: str, value: str) -> str:
 
 
 def get(cx: Connection, name: str) -> str | None:
-    """Return an attribute's value, or None if it is not set. The name may be in any case."""
+    """Return an attribute's value, or None if it is not set. In the name, upper and lower case are equal."""
     return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
 def every(cx: Connection) -> list[SystemAttribute]:
-    """Return the attributes that are set, by name."""
+    """Return the attributes that are set, sorted by name."""
     columns = (_attributes.c.name, _attributes.c.value, _attributes.c.modified)
     return [SystemAttribute(*row) for row in cx.execute(sa.select(*columns).order_by(_attributes.c.name_key))]
 
 
 def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Set an attribute, new or not. ``free`` confirms a name that no part of this release reads.
+    """Set a system attribute, whether it is set already or not.
 
-    Raises BadAttribute, also for a value that a known attribute does not take. Raises UnknownAttribute for such a name
-    without ``free``.
+    ``free`` confirms a name that no part of this release reads. Without ``free``, such a name raises UnknownAttribute.
+    Raises BadAttribute for a name or value that is not allowed, also for a value that a known attribute does not take.
     """
     name, value = name.strip(), value.strip()
     attribute = known_attribute(name)
@@ -119,7 +119,7 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
 
 
 def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Set a new attribute, as ``put`` does. Raises UnknownAttribute, and BadAttribute also if it is set already."""
+    """Set a new attribute. Raises what ``put`` raises, and BadAttribute if the attribute is set already."""
     if get(cx, name.strip()) is not None:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
     put(cx, name, value, now, free=free)
@@ -131,7 +131,7 @@ def remove(cx: Connection, name: str) -> bool:
 
 
 def enforce_ssl(cx: Connection) -> bool:
-    """Return whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in any case."""
+    """Return whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in upper or lower case."""
     return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
 
 

@@ -1,1 +1,1 @@
-"""The front door: the pages and the reports on its health that a process serves, whichever halves it runs."""
+"""The front door: the pages that every process serves, whichever halves it runs, and the reports on its health."""

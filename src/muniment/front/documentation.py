@@ -46,7 +46,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the name of each page, those in subfolders last. The list is empty if the documentation is missing."""
+    """Return the names of all pages, first of those in ``docs`` itself, or no names if the documentation is missing."""
     folder = _folder()
     if folder is None:
         return []
@@ -69,7 +69,7 @@ def title(name: str) -> str:
 def page(name: str) -> DocumentationPage | None:
     """Return a page as HTML, or None if there is no such page. The HTML is kept until the file changes.
 
-    Its links to other pages are relative to its own address, ``/docs/<name>``.
+    The page's links to other pages are relative to the page's own address, ``/docs/<name>``.
     """
     file = _file(name)
     return None if file is None else _render(name, file, file.stat().st_mtime_ns)
@@ -116,7 +116,10 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Give every heading an anchor, and a level one deeper than that of the heading above it in the outline."""
+    """Give each heading among the tokens its anchor and its level in the outline, and yield it as a section.
+
+    The level is one more than that of the heading under which this heading stands.
+    """
     above: list[int] = []
     anchors = Counter[str]()
     for place, token in enumerate(tokens):
@@ -137,7 +140,10 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
 
 
 def _refine_tables(tokens: Sequence[Token]) -> None:
-    """Mark each heading cell as the head of its column. Align cells by class, as the pages permit no inline style."""
+    """Mark each heading cell that has text as the head of its column. Align cells by class, not by inline style.
+
+    The pages permit no inline style. A heading cell without text becomes an ordinary cell.
+    """
     for place, token in enumerate(tokens):
         if token.type not in {"th_open", "td_open"}:
             continue
@@ -152,7 +158,10 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Change links to the addresses of pages. Make a link of each mention of a page by its file or number."""
+    """Yield the parts with their links changed to the addresses of pages, and with a link at each mention of a page.
+
+    A mention is the file of a page, or the number of a decision record.
+    """
     within_link = 0
     for part in parts:
         if part.type == "link_open":
@@ -179,7 +188,7 @@ def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
 
 
 def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
-    """Make the parts a link to a page, if there is such a page."""
+    """Yield the parts, as a link to a page if there is such a page."""
     exists = _file(name) is not None
     if exists:
         yield Token("link_open", "a", 1, attrs={"href": posixpath.relpath(name, folder or ".")})
@@ -194,7 +203,7 @@ def _record(number: str) -> str:
 
 
 def _address(href: str) -> str:
-    """Write a link to a Markdown file as the link to its page."""
+    """Return the address of a link. If the link leads to a Markdown file here, return the address of its page."""
     local = _LOCAL.fullmatch(href)
     return href if local is None else local[1] + (local[3] or "")
 

@@ -27,7 +27,7 @@ class Halves:
     descriptions: dict[str, bytes] = field(default_factory=dict)
 
     def index(self, repository: Repository) -> Index:
-        """Return this process's reader of the repository's index."""
+        """Return this process's reader of the repository's index. The first call for a repository opens it."""
         if repository.id not in self.indexes:
             self.indexes[repository.id] = self.open_index(self.installation, repository)
         return self.indexes[repository.id]

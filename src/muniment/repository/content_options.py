@@ -19,7 +19,7 @@ class S3Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: Annotated[
         str,
         Doc(
-            description="Address of an S3 store, such as `https://s3.example.org:9000`, which gets paths that begin "
+            description="Address of an S3 store, such as `https://s3.example.org:9000`. The path of a request begins "
             "with the bucket. Over `http:` everybody on the way can read content."
         ),
     ] = ""

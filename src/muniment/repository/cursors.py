@@ -80,8 +80,10 @@ def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
 
 
 def next_cursor(cx: Connection, binding: CursorBinding, part: Part, places: Sequence[Place]) -> str | None:
-    """Return the cursor of the next page, or None when no page follows. ``places`` are those of the members that were
-    read."""
+    """Return the cursor of the next page, or None when no page follows.
+
+    ``places`` are those of the members that were read: of this page, and of one member more if there is one.
+    """
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])

@@ -1,8 +1,7 @@
-"""How are texts in properties compared? By their folded forms, which ignore case and the compatibility forms of a
-letter.
+"""How are texts in properties compared? By their folded forms, which ignore case and compatibility forms of letters.
 
-A database folds plain texts itself. Any other text is stored beside its folded form, which is made here, so that every
-database compares alike. Source: docs/decisions/0010.
+A database folds short ASCII texts itself (``is_plain``). Any other text is stored beside its folded form, which is made
+here, so that every database compares alike. Source: docs/decisions/0010.
 """
 
 import re
@@ -33,7 +32,7 @@ def is_plain(text: str) -> bool:
 
 
 def folded_forms(texts: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
-    """Return the folded values of the properties of which at least one value is a text that is not plain."""
+    """Return the folded values of each property that has a text that is not plain; other properties are left out."""
     forms: dict[str, list[str]] = {}
     for name, values in texts.items():
         for value in values:

@@ -34,7 +34,7 @@ _STANDING_SECONDS = 30.0
 class Belongings(NamedTuple):
     """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates.
 
-    ``comments`` and ``relations`` count those that they have made. A gift leaves these with their maker. ``checkouts``
+    ``comments`` and ``relations`` count what the bearer has made. A gift leaves these with their maker. ``checkouts``
     counts the objects, whoever owns them, that the bearer has checked out.
     """
 
@@ -160,7 +160,7 @@ def give_these(
 
 
 def most_at_once(max_pending: int) -> int:
-    """Return how many objects go in one commit. The limit must also have room for changes by others meanwhile."""
+    """Return how many objects may be given in one commit. Part of ``max_pending`` is left for changes by others."""
     return min(_AT_A_TIME, max_pending // 4)
 
 
@@ -199,7 +199,7 @@ class _Pace:
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
 
     def keep(self, count: int) -> None:
-        """Wait until the index is near. If it stands still, say so once and go on."""
+        """Wait until the index has nearly caught up with the gift. If it makes no progress, say so once and go on."""
         reach = partial(self._watch.reach, self._name, count)
         reach()
         if not self._pace.keep(reach) and not self._has_warned:

@@ -86,7 +86,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     basic_client: Annotated[
         str,
         Doc(
-            description="OAuth client by whose password grant callers are signed in who use HTTP Basic, such as "
+            description="OAuth client by whose password grant callers with HTTP Basic are signed in, such as "
             "`muniment-basic`; empty = no HTTP Basic."
         ),
     ] = ""
@@ -94,8 +94,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     basic_seconds: Annotated[
         int,
         Doc(
-            description="How long a process remembers after its last use that a name and password were right, in "
-            "seconds. The directory is asked at each request all the same.",
+            description="How long a process remembers that a name and password were right, in seconds since their last "
+            "use. The directory is still asked at each request.",
             ge=1,
             le=3600,
         ),
@@ -123,7 +123,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     default_partition: Annotated[
         str,
         Doc(
-            description="Partition of the user where HTTP Basic or the page to search from gets a name without `@`; "
+            description="Partition of the user where HTTP Basic or the search page gets a name without `@`; "
             "empty = such a name is nobody's."
         ),
     ] = ""
@@ -163,8 +163,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     relax_searches: Annotated[
         bool,
         Doc(
-            description="Whether a GET with keywords that finds less than a page with all of its words also shows what "
-            "has any of them."
+            description="Whether a GET with keywords also shows objects that have only some of the words, if fewer "
+            "than a page have all of them."
         ),
     ] = True
     meaning: Annotated[
@@ -177,8 +177,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     meaning_vectors: Annotated[
         int,
         Doc(
-            description="Most passages whose vectors one process remembers, 400 bytes each. A search that must be "
-            "compared with more is one by words alone.",
+            description="Most passages whose vectors one process remembers, 400 bytes each. A search that would be "
+            "compared with more searches by words alone.",
             ge=1000,
             le=10_000_000,
         ),
@@ -347,7 +347,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_stored_bytes: Annotated[
         int,
         Doc(
-            description="Most bytes of content that one user may own, over all repositories; not for administrators.",
+            description="Most bytes of content that one user may own in all repositories; administrators may own more.",
             ge=0,
         ),
     ] = 107_374_182_400
@@ -388,7 +388,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         int,
         Doc(
             description="Content of at most so many bytes is appended to a pack that holds many; larger content has a "
-            "file of its own. 0 = every content has. What is kept already stays as it is.",
+            "file of its own. 0 = every content has one. Content that is stored already stays where it is.",
             ge=0,
             le=262_144,
         ),
@@ -495,6 +495,6 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     @property
     def offers_search_page(self) -> bool:
-        """Whether there is a page to search from: it is wanted, and a directory's sign-in address is known."""
+        """Whether there is a search page: it is wanted, and a directory's sign-in address is known."""
         reachable = not self.tokeninfo_url or TOKENINFO_ADDRESS.fullmatch(self.tokeninfo_url) is not None
         return self.search_page and bool(self.search_page_client) and reachable

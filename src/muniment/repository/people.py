@@ -37,7 +37,7 @@ class Person(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PersonChange:
-    """The new facts of a user or a group. A field that is None stays as it is, or has no value yet.
+    """The new facts of a user or a group. A field that is None stays as it is; a new user or group has no value there.
 
     ``state`` is as in ``Person``. Only users have a state and a password.
     """
@@ -72,28 +72,28 @@ class People(Protocol):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that the selection wants, in its order or else by partition and name.
+        """List a stretch of the users or groups that meet the selection's filter.
 
-        Raises UnknownProperty, WrongValue, BadSort.
+        They come by partition and name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
         """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find one of them by id. Raises UnknownPerson."""
+        """Find a user or group by id. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson."""
 
 
 class PeopleChanges(Protocol):
-    """Changes users and groups of the directory for a caller who administers it, whomever a repository lets in.
+    """Changes any users and groups of the directory, for a caller who administers it.
 
     Each method opens transactions of its own and may wait: call it in a thread. In the transaction of the change it
-    asks ``who`` the caller is. Each raises NotPermitted if the caller does not administer the directory, before it
-    raises anything else about users and groups; NoAdministratorLeft if nobody could administer the directory any more;
-    what ``who`` raises; Busy, Overloaded.
+    asks ``who`` the caller is. A method raises what ``who`` raises, Busy, Overloaded, and NoAdministratorLeft if nobody
+    could administer the directory any more. If the caller does not administer the directory, it raises NotPermitted
+    before it raises anything else about users and groups.
     """
 
     def add(self, who: Who, kind: Kind, person: PersonChange) -> Person:
@@ -116,4 +116,4 @@ class PeopleChanges(Protocol):
         """Put a user or group into a group, unless it is in it already. Raises UnknownPerson."""
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Take a direct member out of a group. Raises UnknownPerson, also if it is no member."""
+        """Take a direct member out of a group. Raises UnknownPerson, also if the group has no such direct member."""

@@ -100,8 +100,10 @@ class NotCheckedOut(Refusal):
 
 
 class Superseded(Refusal):
-    """A next version on its branch supersedes the object, so the object keeps its content and cannot be checked in
-    there."""
+    """A next version on its branch supersedes the object.
+
+    So the object keeps its content, and cannot be checked in on that branch.
+    """
 
 
 class NoContent(Refusal):

@@ -140,7 +140,7 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
 
 
 def remove_type(cx: Connection, repository: Repository, name: str) -> None:
-    """Remove a type that no object has and no other type refines. Raises UnknownType, WrongValue (built in), InUse."""
+    """Remove a type that has no objects and no subtypes. Raises UnknownType, WrongValue (built in), InUse."""
     catalogue = object_types.lock(cx, repository.id, name)
     if subtypes := sorted(catalogue.with_subtypes([name]) - {name}):
         raise InUse(f"The object type {name!r} has types below it: {', '.join(subtypes[:_MOST_NAMED])}.")

@@ -64,8 +64,10 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
 
 
 def set_language(cx: Connection, repository: Repository, language: str) -> None:
-    """Give a repository another language; the index agent then makes its index anew. An empty ``language`` means that
-    of the installation."""
+    """Give a repository another language. The index agent then makes its index anew.
+
+    An empty ``language`` means that of the installation.
+    """
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
 
 
@@ -94,19 +96,21 @@ def unknown(name: str) -> UnknownRepository:
 
 
 def lock(cx: Connection, repository: Repository) -> None:
-    """Let one transaction at a time decide about the whole repository, such as which folder lies in which. Nobody who
-    makes or changes objects waits for this."""
+    """Let one transaction at a time decide about the whole repository, such as which folder lies in which.
+
+    Nobody who makes or changes objects waits for this.
+    """
     row = sa.select(repositories.c.id).where(repositories.c.id == repository.id)
     cx.execute(row.with_for_update(key_share=True))
 
 
 def every(cx: Connection) -> list[Repository]:
-    """List the repositories by name."""
+    """List all repositories, ordered by name."""
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
 
 def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
-    """List those of these repositories that exist, by name."""
+    """List the repositories that have one of these names, ordered by name."""
     query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
     return [Repository(*row) for row in cx.execute(query)]
 
@@ -120,7 +124,7 @@ def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
 
 
 def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
-    """List the repositories that these resources guard, by name, at most ``limit`` of them."""
+    """List at most ``limit`` of the repositories that these resources guard, ordered by name."""
     query = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
     return [Repository(*row) for row in cx.execute(query.order_by(repositories.c.name).limit(limit))]
 
@@ -154,7 +158,7 @@ def _property(name: str) -> ListedProperty:
 
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
-    """List the repositories that a resource guards, by name."""
+    """List the repositories that a resource guards, ordered by name."""
     query = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
     return [Repository(*row) for row in cx.execute(query)]
 

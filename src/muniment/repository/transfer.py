@@ -1,5 +1,4 @@
-"""How does all content get from one content store to the other? Copy it, read it back, and note each content that is
-done.
+"""How does all content get from one content store to the other? Each is copied, read back, and noted in a file.
 
 A content keeps its key, so no row changes. A copy is noted once it was read back from its new place with the right
 digest. A transfer that was killed goes on after the last noted content. The next pass copies what is written meanwhile.
@@ -133,7 +132,7 @@ def verify_all(database: Database, target: ContentStore, record: TransferRecord)
 
 
 def clear(source: ContentStore) -> Iterator[str]:
-    """Remove everything, and yield a key for each pack and each other content.
+    """Remove everything in a store, and yield a key for each pack and for each content that is not in a pack.
 
     Raises InUse while a backup reads the store.
     """

@@ -16,10 +16,10 @@ _PATIENCE = 0.001
 """How many seconds a crowded worker waits for an emptier one to take a connection."""
 
 _SHORTAGE = 1.0
-"""Seconds after which a worker that has run out of files tries again, as asyncio does."""
+"""Seconds after which a worker that could open no more files tries to accept again, as asyncio does."""
 
 _SLACK = 8
-"""A worker may have an eighth more connections than the emptiest one."""
+"""A worker is crowded if it has over an eighth more connections than the emptiest worker."""
 
 
 class Crowd:
@@ -29,12 +29,12 @@ class Crowd:
         self._counts = memoryview(mmap.mmap(-1, 8 * workers)).cast("Q")
 
     def place(self, number: int) -> "Place":
-        """Return the place of a worker that has no connections yet. The workers are numbered from 0 on."""
+        """Return the place of the worker ``number`` (from 0 on), and set its count of connections to 0."""
         return Place(self._counts, number)
 
 
 class Place:
-    """How many connections one worker has, compared with the others. Only its own event loop changes it."""
+    """How many connections one worker has, compared with the others. Only that worker's event loop may change it."""
 
     def __init__(self, counts: "memoryview[int]", number: int) -> None:
         self._counts = counts
@@ -103,7 +103,10 @@ class Door:
             self._let_one_in()
 
     def _insist(self) -> None:
-        """Let in the connections that still wait, because the emptier workers may be busy."""
+        """Let in one waiting connection even if this worker is crowded, because the emptier workers may be busy.
+
+        Then let in more until this worker is crowded.
+        """
         self._open()
         while self._let_one_in() and not self._place.is_crowded:
             pass

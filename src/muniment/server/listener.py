@@ -24,9 +24,9 @@ _SWITCH_SECONDS = 0.001
 
 
 class Listeners(NamedTuple):
-    """The sockets, which were bound before the server forked, the certificate files of the HTTPS socket, and the crowd.
+    """The listening sockets, the certificate files of the HTTPS socket, and the ``Crowd`` of the workers.
 
-    ``crowd`` counts the connections of each worker.
+    The sockets were bound before the server forked.
     """
 
     https: socket.socket

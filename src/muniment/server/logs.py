@@ -66,7 +66,7 @@ def start(settings: Settings) -> None:
 def access_log(settings: Settings) -> AccessLog:
     """Return the access log of one process. JSON lines are collected and written together, without structlog.
 
-    In the form for a terminal, each line is written at once, like any other. Above the level "info" nothing is written.
+    In the form for a terminal, structlog writes each line at once. Above the log level "info", no line is written.
     """
     if _level(settings) > logging.INFO:
         return AccessLog(lambda _lines: None)
@@ -82,7 +82,10 @@ def _level(settings: Settings) -> int:
 
 
 def _write_together(lines: Sequence[AccessLine]) -> None:
-    """Write lines as JSON, as many at a time as a pipe keeps together when several processes write to it."""
+    """Write lines as JSON, several in one write.
+
+    A write, unless it is one long line, is so short that a pipe keeps it together when several processes write to it.
+    """
     stream, offset = _Lines(), time.time() - time.perf_counter()
     lines_of_write: list[str] = []
     size = 0

@@ -20,12 +20,12 @@ def prepare_forks() -> None:
     free memory at the top of the first arena only. A password check leaves 19 MiB free at the top of its arena. To
     share one arena costs little time, because Python's lock lets few threads allocate at once.
 
-    Free memory up to 64 MiB stays until a process is quiet (``start_trimming``). By itself glibc keeps free memory only
-    after it has freed a large piece once. Until then it returns the room of each piece of a download, and asks for it
-    again.
+    From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
+    keeps free memory only after it has freed a large piece once. Until then it returns the memory of each piece of a
+    download to the system, and asks for it again.
 
-    Free memory is returned now. The garbage collector no longer touches the objects that remain, so the forked
-    processes share their memory.
+    The free memory of this process is returned now. The garbage collector no longer touches the objects that remain,
+    so the forked processes go on sharing the memory of these objects.
     """
     gc.unfreeze()
     gc.collect()

@@ -64,7 +64,8 @@ class _Protocol(HttpToolsProtocol):
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
-    If a request cannot be read, an earlier answer under way is finished; requests that wait in between get no answer.
+    If a request cannot be read, the answer under way to an earlier request is finished first. Requests that wait
+    between these two get no answer.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
     front does not answer it then, its task starts.
@@ -147,8 +148,8 @@ class _Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be read, and close the connection.
 
-        The refusal is not sent if an earlier answer is under way, which is finished first. Nor is it sent if the answer
-        to this request has begun; that answer ends there.
+        The refusal is not sent while an earlier request is being answered; that answer is finished. Nor is it sent if
+        the answer to this request has begun; that answer is cut off.
         """
         cycle = self._current_cycle
         if cycle is not None and not cycle.response_complete:

@@ -19,7 +19,7 @@ ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
-"""How long the purge waits after a transaction, as a multiple of the time that it took. Meanwhile others may write."""
+"""How long the purge waits after a transaction, as a multiple of its length. Other processes may write then."""
 
 _SECONDS = 30
 

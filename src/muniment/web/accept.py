@@ -11,9 +11,10 @@ _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
 def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
-    """Return the media type that the caller likes best; of equals, the first in ``media_types``.
+    """Return the media type in ``media_types`` that the request's header Accept ranks highest.
 
-    Without a header Accept, return the first one. Return None if the caller accepts none of them.
+    If it ranks several equally, return the first of these. Without a header Accept, return ``media_types[0]``. Return
+    None if the caller accepts none of the media types.
     """
     header = _header(request)
     return _best(header, tuple(media_types)) if header else media_types[0]
@@ -52,7 +53,7 @@ def _range(text: str) -> tuple[str, float]:
 
 
 def _quality(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """Return the quality of the range that names the media type most closely."""
+    """Return the quality (0 to 1) of the range that names a media type most closely, or 0 if no range names it."""
     kind = kind.lower()
     family, structure = kind.partition("/")[0], kind.rpartition("+")[2]
     for pattern in (kind, f"{family}/*+{structure}" if "+" in kind else kind, f"{family}/*", "*/*"):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import structlog
 
 LATE_SECONDS = 0.05
-"""For how long a line waits at most, while the event loop runs."""
+"""The longest time in seconds that a line waits. While other work blocks the event loop, it waits longer."""
 
 MOST_LINES = 64
 """How many lines wait at most."""
@@ -36,7 +36,7 @@ class AccessLine(NamedTuple):
     client: str | None
 
     def fields(self) -> dict[str, str | int | float | None]:
-        """Return the fields of the log line, without those that every line has."""
+        """Return the fields of the log line, without those that the lines of all loggers have, such as the time."""
         fields: dict[str, str | int | float | None] = {
             "request_id": self.request_id,
             "method": self.method,
@@ -53,13 +53,13 @@ class AccessLine(NamedTuple):
 
 
 def to_structlog(lines: Sequence[AccessLine]) -> None:
-    """Write lines like those of any other logger, one by one."""
+    """Write each line by a call of structlog, as every other logger does."""
     for line in lines:
         log.info("request", **line.fields())
 
 
 class AccessLog:
-    """Collects lines and hands them to ``write``. With ``seconds`` 0 each line is written at once.
+    """Collects lines and hands them to ``write``. A line waits at most ``seconds``; with 0 it is written at once.
 
     It belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
     """

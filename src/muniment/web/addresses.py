@@ -1,6 +1,7 @@
 """What is an address, and which endpoint answers at it? Each half declares all of its addresses in one table.
 
-An address without an open part is found by one look-up. ``web.openapi`` describes the same table.
+An open part of a path (``{name}``) stands for any text. An address without an open part is found by one look-up.
+``web.openapi`` makes the API document from the same table.
 """
 
 import enum
@@ -30,7 +31,10 @@ Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that says whether a thing has the whole name at the path's end, suffix included. May raise a refusal."""
+"""A function that says whether a thing exists whose name is the whole last part of the path, with the suffix.
+
+It may raise a refusal.
+"""
 
 SUFFIXES = ("json", "xml")
 """What a path may end in, after a dot, to choose the media type of the answer."""
@@ -39,7 +43,7 @@ _OPEN_END = re.compile(r"\{(\w+)\}\Z")
 
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 _SLASH_IN_PART = "\udc2f"
-"""Stands for a slash that belongs to a part of a path, while a route is sought. No decoded path holds it."""
+"""While a route is sought, this character stands for a slash within a part of the path. No decoded path holds it."""
 
 TEXT: Schema = {"type": "string"}
 BINARY: Schema = {"type": "string", "format": "binary"}
@@ -87,8 +91,8 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence. ``hot`` and ``foremost`` are short ways of a
-    POST (``web.hot``), for tables without ``check``, ``options`` and suffixes.
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``foremost`` are short ways to
+    answer a POST (``web.hot``). They may be set only in a table without ``check``, ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -109,7 +113,7 @@ class Operation(Generic[H]):
 
 @dataclass(frozen=True)
 class ErrorShape:
-    """How errors are written: the name of the shape, the function that writes one, and the body by media type.
+    """How errors are written: the name of the shape, the function that writes an error, and the body by media type.
 
     ``code`` returns the code that the body has, or an empty text where the body has no code.
     """
@@ -177,7 +181,7 @@ class AddressTable(Generic[H]):
         ]
 
     def foremost(self, half: H) -> dict[str, tuple[Foremost[Any], Any]]:
-        """Return what ``HotFront`` may answer at which path, with the context that it needs."""
+        """Return each ``Foremost`` of the table by its path, together with ``half``, the context that it gets."""
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
         return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
 
@@ -220,9 +224,9 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
 
-        The path stays as it is if a thing has the whole name, suffix included. Raises a refusal if the caller may not
-        know whether there is such a thing. The method would also refuse that caller, but would first check a password
-        for the second time.
+        The path stays as it is if a thing has the whole name, suffix included. Raises what the finder raises,
+        such as a refusal of a caller who may not know whether the thing exists. The method would refuse this caller,
+        too, but would check a password a second time before that.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
@@ -238,8 +242,8 @@ class Addresses:
     """An ASGI application that passes each request to the endpoint of its address.
 
     Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
-    with an open part, the first that matches wins; the last one answers every other request, also one for ``*``,
-    which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
+    with an open part, the first that matches wins. If no route matches, the last route answers, even a request for
+    ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

@@ -89,9 +89,9 @@ def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[
 
 
 def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
-    """Decode ``name=value&...``; a name may come more than once. ``what`` is as for ``form_fields``.
+    """Decode ``name=value&...``, and yield each name with its value. A name may come more than once.
 
-    Raises Malformed.
+    ``what`` is as in ``form_fields``. Raises Malformed.
     """
     if encoded.count(b"&") > 1000:
         raise Malformed(f"{what} has more than 1000 parameters.")
@@ -102,7 +102,7 @@ def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
 
 
 async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:
-    """Read a JSON body of the decoder's type. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
+    """Read a JSON body into the decoder's type. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     return json_text.decode(await raw_json(request, limit), decoder)
 
 

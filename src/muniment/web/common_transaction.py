@@ -1,7 +1,7 @@
 """How do several requests, which one task answers one after the other, share one write transaction?
 
-While a common transaction is open, ``Transactions`` takes every decision and every question of that task in it, so a
-later request sees what an earlier one wrote. All of it is committed at the end, or none of it.
+While a common transaction is open, ``Transactions`` runs every decision and every question of that task in it. So a
+later request sees what an earlier request wrote. All of it is committed at the end, or none of it.
 """
 
 import asyncio
@@ -25,14 +25,17 @@ _current: ContextVar["CommonTransaction | None"] = ContextVar("muniment.common_t
 
 
 def current(database: Database | None = None) -> "CommonTransaction | None":
-    """Return this task's common transaction, or None. With ``database``, return it only if it is in that database."""
+    """Return this task's common transaction, or None if the task has none.
+
+    With ``database``, return None also if the transaction is in another database.
+    """
     common = _current.get()
     return common if common is not None and (database is None or common.database is database) else None
 
 
 @contextmanager
 def shared(common: "CommonTransaction") -> Iterator[None]:
-    """Make this the common transaction of the task for the block."""
+    """Make ``common`` the task's common transaction within the block."""
     token = _current.set(common)
     try:
         yield
@@ -41,10 +44,10 @@ def shared(common: "CommonTransaction") -> Iterator[None]:
 
 
 class CommonTransaction:
-    """A write transaction that several requests of one task share. Each decision in it is undone alone if it raises.
+    """A write transaction that several requests of one task share. If a decision in it raises, only that is undone.
 
-    ``after_commit`` and ``after_rollback`` take work that must wait until everything is settled, such as the removal of
-    a content. The work is done in a thread, in the order in which it was given.
+    ``after_commit`` and ``after_rollback`` take work that must wait for the end of the transaction, such as the removal
+    of a content. The work is done in a thread, in the order in which it was given.
     """
 
     def __init__(self, database: Database, threads: Executor) -> None:
@@ -63,8 +66,8 @@ class CommonTransaction:
     async def decide(self, decision: Callable[[Connection], T], *, within: float | None = None) -> T:
         """Take a decision or ask a question in the transaction, in a thread. Raises what ``decision`` raises.
 
-        A question may take ``within`` seconds; a longer one raises TookTooLong. Raises Unwritable once the database has
-        given the transaction up.
+        Raises TookTooLong if this (on PostgreSQL: one of its statements) takes longer than ``within`` seconds. Raises
+        Unwritable after the database has given up the whole transaction.
         """
         return await self._in_thread(lambda: self._decide(decision, within))
 
@@ -100,7 +103,7 @@ class CommonTransaction:
             await self._in_thread(lambda: [each() for each in work])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run work in a thread. A task that is cancelled waits until the thread has left the connection."""
+        """Run work in a thread. If the task is cancelled, it first waits until the thread has finished the work."""
         under_way = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(under_way)

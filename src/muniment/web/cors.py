@@ -20,7 +20,7 @@ class Cors:
 
     Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` they may send
     cookies, and ``*`` stands for no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
-    answer to a preflight names the methods that ``Allow`` names; a browser may keep it for ``seconds``.
+    answer to a preflight allows the methods in the answer's header Allow. A browser may keep it for ``seconds``.
     """
 
     def __init__(
@@ -82,6 +82,9 @@ class Cors:
 
 
 def _header_names(values: Sequence[str]) -> list[str]:
-    """Read the names of the headers that a page wants to send. A page may send any header, as none gives a right."""
+    """Return the names of the headers that a page wants to send, at most ``_MOST_HEADERS``.
+
+    Every header is allowed, because no header gives a page a right.
+    """
     names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
     return [name for name in names if _HEADER_NAME.fullmatch(name)]

@@ -1,12 +1,12 @@
-"""How is a frequent request answered with little work? In one of three short ways (decisions 0037, 0052, 0057).
+"""How is a frequent request answered with little work? There are three short ways (decisions 0037, 0052, 0057).
 
 First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
 ``HotFront`` stands before the application, and answers what is remembered or quickly decided. Third, ``HotEndpoint`` is
 an endpoint that decides without Starlette's request and response. All three ways serve requests of one form: POST
 without a query, with the one media type that the address declares and with the whole body in one piece. The body has 1
 to 65,536 bytes. The front also wants HTTPS, no header twice, and no ``X-Request-Id``. A request of any other form goes
-the ordinary way, unchanged, and so does a request that a short way cannot decide. If the front's decision refuses a
-request, the endpoint answers the refusal, and decides nothing again.
+the ordinary way, unchanged, and so does a request that a short way cannot decide. If the front's decision raises a
+refusal, the endpoint answers with that refusal, and does not decide again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.
@@ -40,9 +40,9 @@ _Pairs = tuple[tuple[bytes, bytes], ...]
 class Hot(Generic[H]):
     """A short way to decide a request: ``decide`` gets the scope, the body, and the half's context.
 
-    It returns the bytes of the answer (status 200). Or it changes nothing and returns None: then the endpoint answers.
-    It raises what the endpoint may raise. ``media_type`` is the media type of the body. ``headers`` are the headers of
-    the answer, without Content-Length.
+    ``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
+    answers. It raises what the endpoint may raise. ``media_type`` is the media type of the request's body. ``headers``
+    are the headers of the answer, without Content-Length.
     """
 
     decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -52,10 +52,10 @@ class Hot(Generic[H]):
 
 @dataclass(frozen=True)
 class Foremost(Generic[H]):
-    """An answer that comes before everything else: ``answer`` gets the scope, the body, and the half's context.
+    """A short way before the application: ``answer`` gets the scope, the body, and the half's context.
 
-    It returns the answer that the endpoint would give now (status 200). Or it changes nothing and returns None: then
-    the endpoint answers. It records no security event. If ``answer`` may change anything, the endpoint is a
+    ``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None; then
+    the endpoint answers. It records no security event. If ``answer`` may change anything, the endpoint must be a
     ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in ``Hot``.
 
     ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same
@@ -69,16 +69,17 @@ class Foremost(Generic[H]):
 
 
 class AnswerAtOnce(NamedTuple):
-    """An answer of status 200: the lines of its headers, each with its end, and its body."""
+    """An answer of status 200: its header lines, each with its line end, and its body."""
 
     header_lines: bytes
     body: bytes
 
 
 class HotFront:
-    """ASGI middleware around ``application``, which contains ``transport`` (without one, around ``transport`` itself).
+    """ASGI middleware that answers in the first two short ways, and passes all other requests to ``application``.
 
-    ``addresses`` is filled when the halves are open.
+    ``application`` contains ``transport``; None stands for ``transport`` itself. ``addresses`` is filled when the
+    halves are open.
     """
 
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
@@ -94,9 +95,9 @@ class HotFront:
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
         """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
 
-        A request that cannot be answered here gets None: nothing has changed, and it must go the ordinary way. A
-        request whose answer failed gets None, too: the ordinary way meets the failure again, and answers it.
-        Requests to one path share what ``recall`` reads.
+        ``has`` must be true of their paths. A request that cannot be answered here gets None: nothing has changed, and
+        it must go the ordinary way. A request whose answer failed gets None, too: the ordinary way meets the failure
+        again, and answers it. ``recall`` is called once for all requests to one path.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
@@ -162,7 +163,7 @@ class HotFront:
             self._note(scope, request_id, status, len(answer), start)
 
     def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
-        """Return whether a request has the form of the front, and needs none of the rules of ``Transport``."""
+        """Apply the proxy headers to the scope. Then return whether the request has the form that the front wants."""
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
@@ -178,7 +179,7 @@ class HotFront:
 
 
 class HotEndpoint(Endpoint[H]):
-    """An endpoint with a short way for requests of the hot form."""
+    """An endpoint with a short way for requests of the form that ``web.hot`` describes."""
 
     def __init__(
         self,

@@ -35,8 +35,9 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 class CallerCredentials(msgspec.Struct, frozen=True):
     """The credentials of a repository's callers, other than a token in the header Authorization.
 
-    If a name is empty here, no address takes these credentials. ``ticket`` and ``csrf`` are names of headers,
-    ``address_token`` is a parameter of the query, ``search_page`` the cookie of the page to search from.
+    ``basic`` says whether HTTP Basic is taken. The others are names; if a name is empty, no address takes those
+    credentials. ``ticket`` and ``csrf`` name headers, ``address_token`` names a parameter of the query, and
+    ``search_page`` names the cookie of the search page.
     """
 
     basic: bool = False
@@ -46,7 +47,10 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
-        """List the credentials of which a caller shows one. Unless ``safe``, a cookie needs the CSRF token."""
+        """List the security requirements (OpenAPI), of which a caller must meet one.
+
+        Unless the method is ``safe``, a ticket in a cookie also needs the CSRF token.
+        """
         taken: list[Json] = [{"bearer": []}]
         if self.basic:
             taken.append({"basic": []})
@@ -57,7 +61,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
         return taken
 
     def schemes(self) -> Json:
-        """Describe the security schemes that addresses may name, besides the token and the cookie."""
+        """Return the security schemes of these credentials by name. ``document`` adds those that need no setting."""
         schemes: Json = {}
         if self.basic:
             schemes["basic"] = {"type": "http", "scheme": "basic", "description": "A user's name and password."}
@@ -77,6 +81,7 @@ def document(
     """Return the OpenAPI document of these tables.
 
     ``base`` is the address with which every link begins, without a slash at its end. ``version`` is the release.
+    ``ticket_cookie`` is the name of the cookie that holds a ticket.
     """
     paths: dict[str, Json] = {}
     contents: list[Content] = []
@@ -116,7 +121,7 @@ def document(
 
 
 def template(path: str) -> str:
-    """Return a path with its open parts in OpenAPI's spelling, without converters."""
+    """Return a path as OpenAPI writes it: ``{rest}`` for the open part ``{rest:path}``."""
     return _OPEN_PART.sub(r"{\1}", path)
 
 
@@ -185,7 +190,7 @@ class _RefusalResponses:
         self.components: dict[str, Json] = {}
 
     def reference(self, table: Table, status: int, shape: ErrorShape) -> Json:
-        """Describe the table's refusals of this status, unless they are described already. Return the reference."""
+        """Return a reference to the description of the table's refusals of this status. If it is new, add it."""
         sentences = (
             _sentence(kind, shape.code(error_code)) for kind, error_code in table.items() if error_code.status == status
         )

@@ -17,16 +17,18 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     http_port: Annotated[int, Doc(description="Port of a plain-HTTP listener; 0 opens none.", ge=0, le=65_535)] = 0
     base_address: Annotated[
         str,
-        Doc(description="Beginning of every link, such as `https://files.example.org`; empty = host and port above."),
+        Doc(
+            description="Beginning of every link, such as `https://files.example.org`; empty = from `host` and `port`."
+        ),
     ] = ""
     other_addresses: Annotated[
         tuple[str, ...],
-        Doc(description="Further addresses of the server; links begin with the one that the request was sent to."),
+        Doc(description="Further addresses of the server; an answer's links begin with the address that was asked."),
     ] = ()
     certificate_file: Annotated[
         str, Doc(description="TLS certificate chain (PEM); empty = a certificate that the data folder's own CA makes.")
     ] = ""
-    key_file: Annotated[str, Doc(description="Private key (PEM) of that certificate.")] = ""
+    key_file: Annotated[str, Doc(description="Private key (PEM) of the certificate in `certificate_file`.")] = ""
     certificate_names: Annotated[
         tuple[str, ...],
         Doc(description="Further names and addresses in the certificate that the data folder's CA makes."),
@@ -65,7 +67,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slow_seconds: Annotated[
         int,
         Doc(
-            description="How long content or an answer may stay below its lowest rate, in seconds; then it is aborted.",
+            description="Seconds that content or an answer may stay below its lowest rate before it is aborted.",
             ge=1,
             le=3600,
         ),

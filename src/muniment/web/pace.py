@@ -102,7 +102,7 @@ def expect_content(request: Request) -> None:
 
 
 class Waiting(Awaitable[Message]):
-    """A call of ``receive`` that has begun and waits for something (``for_what``)."""
+    """A call of ``receive`` that has begun and waits. ``for_what`` is what its coroutine has yielded."""
 
     def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
         self._call = call

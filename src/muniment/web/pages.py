@@ -1,7 +1,7 @@
 """How does a page look, and what does a person read when a request is refused?
 
 All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere.
-Only the page to search from has a script, which adds keyboard shortcuts and buttons.
+Only the search page has a script, which adds keyboard shortcuts and buttons.
 """
 
 import base64
@@ -75,7 +75,7 @@ _MARK = markupsafe.Markup(_STATIC["icon.svg"].decode("utf-8"))  # noqa: S704 - o
 
 
 def templates(package: str) -> jinja2.Environment:
-    """Open a room's templates, which extend ``frame.html``."""
+    """Return the Jinja environment of the templates in ``package``, which may extend ``frame.html``."""
     loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((package, "muniment.web"))]
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
@@ -96,7 +96,7 @@ def draw(
     headers: Mapping[str, str] | None = None,
     scripts: bool = False,
 ) -> Response:
-    """Draw a page. Its stylesheet and icon lie below the address ``files``; with ``scripts``, its own script may run.
+    """Draw a page. Its stylesheet and icon lie below the address ``files``. With ``scripts``, scripts of ours may run.
 
     If ``files`` is None, the page holds its stylesheet itself, because the server may refuse all other requests, as it
     does over plain HTTP.
@@ -116,9 +116,9 @@ def draw(
 
 
 def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way]) -> Response:
-    """Draw the page of a refusal, in words for the person who reads it, with links that lead on.
+    """Draw the page of a refusal, in words for the person who reads it, with the links ``ways``.
 
-    Its links are whole addresses: over plain HTTP, where TLS is required, a path alone would lead back to this page.
+    Links must be whole addresses: over plain HTTP, where TLS is required, a path alone would lead back to this page.
     """
     wording = _WORDINGS.get(code.status, _OTHERWISE)
     values = {

@@ -159,7 +159,7 @@ def find_code(refusal: Refusal, table: Table) -> ErrorCode:
 
 
 def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
-    """Write the response to a refusal, with the code of the table, in this shape."""
+    """Log a refusal, and return the response to it. ``table`` gives the code, and ``shape`` writes the body."""
     error_code = find_code(refusal, table)
     if isinstance(refusal, NotStored):
         log.error("request not stored", reason=refusal.sentence)

@@ -28,7 +28,7 @@ _GROUP_SIZE = 32
 """How many writes share a transaction at most."""
 
 FILL_SECONDS = 0.001
-"""How many seconds a group waits at most to become as large as the last groups. A commit takes about as long."""
+"""How many seconds a group of writes waits at most to become as large as the last groups: about as long as a commit."""
 
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
@@ -45,7 +45,7 @@ JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence
 
 For each item it returns what the caller gets: a value, or a refusal that is raised to that caller alone. It returns
 None for an item that has to be decided alone. If its last argument is true, there is only one item; the decision then
-returns no None, and may wait for the locks of others.
+returns no None, and may wait for locks that other transactions hold.
 """
 
 
@@ -101,10 +101,10 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Run the decision about this item, together with the items of other callers who wait for the same decision.
+        """Take a decision about ``item``, jointly with the items of callers who wait at one time. Return its value.
 
         ``decision`` must be the same object in all these calls. If it raises, each item is decided alone. Raises the
-        refusal of this item, and Busy.
+        refusal of this item, what the decision about it alone raises, and Busy.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         common = common_transaction.current(self.database)
@@ -195,7 +195,7 @@ class Transactions:
         return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Return what ``glance`` returns. Any thread may call it."""
+        """Return what ``glance`` returns, after one round trip on PostgreSQL. Any thread may call this. Raises Busy."""
         glance = self._glances.get(statement)
         if glance is None:
             glance = self._glances.setdefault(statement, Glance(self.database, statement))
@@ -297,10 +297,10 @@ class Transactions:
                 write.settle(outcome)
 
     async def _fill(self) -> None:
-        """Wait a moment if fewer writes are here than the last groups had.
+        """Wait a moment if fewer writes are queued than the last groups had.
 
-        The callers who were just answered are about to write again. Otherwise the first write would be committed alone,
-        while the others wait for that commit. A caller who writes alone never waits.
+        The callers who were just answered are about to write again. Without the wait, the first of their writes would
+        be committed alone, while the others wait for that commit. A caller who writes alone never waits.
         """
         group_size = max(self._last_sizes)
         if len(self._queue) < group_size:
@@ -346,7 +346,7 @@ class Transactions:
 
 
 class _SharedGlance:
-    """A question that many callers ask at one time. Each gets the answer of a round that began after they asked."""
+    """A glance that many callers share. Each caller gets the row of a round trip that begins after their call."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
         self._ask = ask
@@ -354,7 +354,7 @@ class _SharedGlance:
         self._next: asyncio.Task[Sequence[Any]] | None = None
 
     async def row(self) -> Sequence[Any]:
-        """Wait for the answer of the next round."""
+        """Return the row that the next round trip reads."""
         if self._next is None:
             self._next = asyncio.create_task(self._round())
         return await asyncio.shield(self._next)
@@ -370,7 +370,7 @@ class _SharedGlance:
 class _QueuedWrite(NamedTuple):
     """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``.
 
-    With ``joint``, the decision about ``item`` may be taken together with others.
+    With ``joint``, the decision about ``item`` may be taken together with decisions about other items.
     """
 
     decision: Callable[[Connection], Any]
@@ -389,7 +389,7 @@ class _QueuedWrite(NamedTuple):
 
 
 class _JointQueue:
-    """The writes that wait for one joint decision on PostgreSQL. Each round decides what came during the last one."""
+    """The writes that wait for one joint decision on PostgreSQL. Each round decides the writes that came before it."""
 
     def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
         self._write_round = write_round
@@ -463,7 +463,7 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
 
 
 def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
-    """Take one joint decision. None stands for a write that has to be decided alone."""
+    """Take one joint decision. Return an outcome for each write, or None if the write must be decided alone."""
     joint = writes[0].joint
     assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
     values = joint(cx, [write.item for write in writes], False)

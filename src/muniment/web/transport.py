@@ -29,7 +29,10 @@ _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 STARTED = "muniment.started"
-"""Where a request's scope holds the moment of ``time.perf_counter`` when it began, if that was before ``Transport``."""
+"""Where a request's scope holds the moment (``time.perf_counter``) at which the request began.
+
+``HotFront`` sets it if it passes on a request whose decision failed.
+"""
 
 _LONGEST_HOST = 300
 """A longer Host header is no address of this server."""
@@ -199,7 +202,7 @@ class Transport:
         return Way(self._bases.get(origin, self._base), headers + _PAGE_POLICY, headers + _DATA_POLICY)
 
     def apply_proxy_headers(self, scope: Scope) -> None:
-        """Make scheme and client those of the caller, if a trusted proxy has sent the request.
+        """Set the scope's scheme and client to those of the caller, if a trusted proxy has sent the request.
 
         A second call changes nothing.
         """
@@ -244,7 +247,7 @@ def logged_path(path: str) -> str:
 class Way:
     """How links begin (``base``), and which headers an answer gets, at the address that a request was sent to.
 
-    A page gets the headers ``page``, everything else ``data``, unless the answer has its own.
+    A page gets the headers ``page``, every other answer gets ``data``. A header that the answer has already stays.
     """
 
     def __init__(self, base: str, page: _Pairs, data: _Pairs) -> None:
@@ -255,7 +258,10 @@ class Way:
         self._lines: dict[_Pairs, bytes] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
-        """Add the headers ``data`` to those of an answer. There are few different headers, so each result is kept."""
+        """Return an answer's headers, and those of ``self.data`` that it lacks.
+
+        The result is kept, because few different ``headers`` are asked about.
+        """
         if headers not in self._complete_headers:
             names = {name for name, _ in headers}
             self._complete_headers[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
@@ -302,7 +308,10 @@ class _Answer:
 
 
 def new_request_id() -> str:
-    """Make a random UUID (RFC 9562 5.4). It need not be secret, and the module ``uuid`` takes five times as long."""
+    """Make a random UUID (RFC 9562 5.4).
+
+    It need not be secret. It is made here, because the module ``uuid`` takes five times as long.
+    """
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 

@@ -22,7 +22,10 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str, seconds: float) -> AsyncIterator[None]:
-        """Wait at most ``seconds`` for a slot, and hold it for the block. Raises Overloaded."""
+        """Wait at most ``seconds`` for a slot, and hold it for the block.
+
+        Raises Overloaded if no slot comes in that time, or if too many tasks of the owner wait already.
+        """
         await self._take(owner, seconds)
         try:
             yield

@@ -9,7 +9,10 @@ from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
 WITNESS = "muniment.witness"
-"""Where a request's scope holds the ``Witness`` that passed it on. A batch sends its own requests through that one."""
+"""Where a request's scope holds the ``Witness`` that passed the request on.
+
+A batch passes the requests that it contains to ``app`` of that ``Witness``.
+"""
 
 
 class Witness:

@@ -92,7 +92,7 @@ def demo_command(
         data.override("log_level", "warning")
     values = data.path / "demo.json"
     passwords = _passwords(data)
-    with data.lock():  # raises while a server runs, so that its file stays
+    with data.lock():  # raises while a server runs, so that the server's file stays
         values.unlink(missing_ok=True)
     terminal.line(f"Starting on {data.installation.base} with the data folder {data.path} (Ctrl-C stops it).")
     data.override("repository.basic_client", initialise.BASIC_CLIENT)
@@ -134,7 +134,7 @@ def _check_loopback(data: DataFolder) -> None:
 
 
 def _passwords(data: DataFolder) -> dict[str, str]:
-    """Make the demo's passwords from a random seed in the data folder: a rerun makes the same, and none is stored.
+    """Make the demo's passwords from a random seed in the data folder. Each run makes the same ones, and stores none.
 
     Raises Failure if the data folder was not made for the demo.
     """

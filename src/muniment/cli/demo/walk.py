@@ -38,9 +38,11 @@ Facts = Mapping[str, Any]
 
 def walk_command(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(help="Port for the server when none is running.")] = None,
-    docs: Annotated[Path | None, typer.Option(help="Documents for the server when none is running.")] = None,
-    project: Annotated[Path | None, typer.Option(help="As for the demo.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port for the server if none is running.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Folder of documents for the server if none is running.")] = None,
+    project: Annotated[
+        Path | None, typer.Option(help="Folder of documents for the server if --docs is not given.")
+    ] = None,
 ) -> None:
     """Perform the walk against the demo's server; if none is running, start one for the duration of the walk."""
     data: DataFolder = context.obj

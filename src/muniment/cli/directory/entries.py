@@ -30,11 +30,14 @@ NewName = Annotated[str, typer.Argument(metavar="NEW_NAME")]
 Description = Annotated[str, typer.Option(help="Free text.")]
 NewDescription = Annotated[str | None, typer.Option(help="Free text.")]
 Where = Annotated[
-    str, typer.Option("--in", metavar="LOCATION", help="The unit to put it into; otherwise the root unit.")
+    str,
+    typer.Option("--in", metavar="LOCATION", help="Location of the unit for the new entry; otherwise the root unit."),
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Where the directory runs apart: say that no repository elsewhere depends on it."),
+    typer.Option(
+        "--force", help="Confirm that no repository elsewhere depends on it; needed if the directory runs apart."
+    ),
 ]
 
 Find = Callable[[Connection], Entry]
@@ -119,8 +122,8 @@ def remove_entry(data: DataFolder, find: Find) -> None:
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
     """Remove a user or a group from both halves, and print what became of them.
 
-    ``remove`` is a function of ``departures`` to which the command line's arguments are bound, the receiver of what
-    they owned among them. ``give_to`` is the receiver's id, which is only printed here.
+    ``remove`` is a function of ``departures`` to which the arguments of the command line are bound already. ``give_to``
+    is the id of the user who gets what the removed user owned. Here it is only printed, because ``remove`` knows it.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
@@ -132,7 +135,7 @@ def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure]
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
-    """Return a function that opens a snapshot of the repository's database, or None if the repository runs apart."""
+    """Return a function that opens a snapshot of the repository's database; None if the repository runs apart."""
 
     @contextmanager
     def open_snapshot() -> Iterator[Connection]:

@@ -242,4 +242,4 @@ def _sign_ins(data: DataFolder, sign_in: Credentials | None) -> dict[str, object
         where = "elsewhere" if pause.elsewhere else "at a known place"
         until = f", paused until {timestamp(pause.until)}" if pause.until else ""
         wrong.append(f"{pause.failures} {where}{until}")
-    return {"known places": pauses.known_places(sign_in), "wrong passwords": wrong}
+    return {"known places": pauses.known_places(sign_in, data.now), "wrong passwords": wrong}

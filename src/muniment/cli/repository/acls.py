@@ -147,7 +147,10 @@ def _write_entries(
     *,
     strict: bool,
 ) -> None:
-    """Write an ACL with these entries, as the administrator; warn of accessors whom the directory does not know."""
+    """Read the entries, call ``write`` with them as the administrator, and warn of accessors that the directory lacks.
+
+    With ``strict``, such an accessor raises Failure before anything is written.
+    """
     principals, permissions = initialise.administrator(data), _read_entries(texts)
     unknown = _unknown(data, permissions, strict=strict)
     with data.database("repository") as database, database.begin() as cx:
@@ -171,7 +174,7 @@ def _read_entries(texts: list[str]) -> dict[str, Permission]:
 
 
 def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: bool) -> list[str]:
-    """Return the accessors whom the directory in this folder does not know. With ``strict``, raises Failure instead."""
+    """Return the accessors that the directory in this folder does not know. With ``strict``, raise Failure for them."""
     if not data.together:
         return []
     names = {fold_name(accessor): accessor for accessor in entries if fold_name(accessor) not in (OWNER, WORLD)}

@@ -34,7 +34,7 @@ _MOST_NAMED = 20
 
 @content.command("check")
 def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
-    """Read every content and compare it with what was stored; exit code 1 when one is missing or altered."""
+    """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
     data: DataFolder = context.obj
     store, sound = stores.content(data.installation), True
     with data.database("repository") as database:
@@ -141,7 +141,7 @@ def _copy(
 
 
 class _Counts:
-    """How many contents of a pass had each outcome, with the ids of objects that have a damaged one."""
+    """How many contents of a pass had each outcome, and the ids of the objects whose content is damaged."""
 
     def __init__(self, database: Database) -> None:
         self.there = self.copied = 0
@@ -219,7 +219,7 @@ def _place(installation: Installation, kind: ContentKind) -> str:
 
 
 def _verify_all(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read every content; yield its object's id, and whether the content is still what was stored."""
+    """Read every content of a repository; yield its object's id, and whether the content is still what was stored."""
     # Many objects may have the same content. Each content is read once, as long as its result is remembered.
     is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
     last_seq: int | None = 0

@@ -25,7 +25,10 @@ _WITHIN = "  "
 def explain(
     data: DataFolder, query: Query, repository_name: str, object_id: str, user_id: str, *, as_json: bool
 ) -> int:
-    """Print why the object is a hit of the administrator's or a user's search, or why not; exit code 1 if it is not."""
+    """Print why an object is a hit of a search, or why it is none. Return the exit code: 1 if the object is no hit.
+
+    The search has the rights of the user ``user_id``, or the administrator's rights if ``user_id`` is empty.
+    """
     options = data.settings.repository
     with data.database("repository") as database:
         with database.read() as cx:

@@ -1,4 +1,4 @@
-"""The commands that write a repository into a folder, and make a repository of such an export."""
+"""The command that exports a repository into a folder, and the command that makes a repository from an export."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -51,7 +51,7 @@ class _Bars:
 
 
 def export_command(context: typer.Context, name: RepositoryName, folder: Folder) -> int:
-    """Write a repository into a folder: JSON Lines, and the bytes of contents, also while a server runs.
+    """Write a repository into a folder, as JSON Lines and the bytes of contents. A server may run meanwhile.
 
     An export that was interrupted goes on with the same command. In a folder that holds an export of the repository,
     only what has changed is written.
@@ -87,9 +87,10 @@ def export_command(context: typer.Context, name: RepositoryName, folder: Folder)
 def import_command(
     context: typer.Context, name: RepositoryName, folder: Folder, resource: GuardName = "", resource_id: GuardId = ""
 ) -> int:
-    """Make a repository of an export, also while a server runs. An empty one is filled; a missing one is made.
+    """Make a repository from an export, or fill an empty repository. A server may run meanwhile.
 
-    Nobody can enter it until all is there. An import that was interrupted goes on with the same command.
+    Nobody can enter the repository until everything is imported. An import that was interrupted goes on
+    with the same command.
     """
     data: DataFolder = context.obj
     with _Bars() as bars:
@@ -112,7 +113,10 @@ def import_command(
 def _begin(
     data: DataFolder, database: Database, name: str, export: CheckedExport, resource: str, resource_id: str
 ) -> Repository:
-    """Make the repository if it is missing, and close it until the import is finished."""
+    """Make the repository if it is missing, begin the import, and return the repository.
+
+    Nobody can enter the repository until the import is finished.
+    """
     present: Repository | None = None
     with database.read() as cx:
         try:

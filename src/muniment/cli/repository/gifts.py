@@ -22,7 +22,7 @@ from muniment.repository.giving import GiftCount, Receiver
 
 @contextmanager
 def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
-    """Open the holdings that a removal needs; yield None if the repositories run apart from the directory."""
+    """Open the repositories' database for a removal, and yield its holdings, or None if the repositories run apart."""
     if not data.together:
         yield None
         return
@@ -93,7 +93,7 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
 
 
 def spell(counts: Sequence[GiftCount]) -> str:
-    """Write in one line how much was given in which repository."""
+    """Return a text of one line that says how much was given in which repository."""
     gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
         for count in counts

@@ -1,4 +1,4 @@
-"""What do the commands that make repositories share? The resource that guards one, and its language."""
+"""What do the commands that make repositories share? They find a repository's guarding resource and its language."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ GuardId = Annotated[
 
 
 def known_language(data: DataFolder, text: str) -> str:
-    """Return a language as the index engine spells it; empty for an empty text. Raises Failure for an unknown one."""
+    """Return a language as the index engine spells it. An empty text stays empty. Raises Failure if it is unknown."""
     languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
     if text and text.casefold() not in languages:
         raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
@@ -33,9 +33,10 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository; with ``own_directory`` first open one on the directory.
+    """Open a write transaction on the repository's database, and with ``own_directory`` one on the directory's.
 
-    Yields the directory's connection, or None without ``own_directory``, and the repository's connection.
+    The directory's transaction is opened first. Yields the directory's connection, or None without ``own_directory``,
+    and the repository's connection.
     """
     with data.database("repository") as database:
         if not own_directory:

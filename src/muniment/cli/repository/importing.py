@@ -41,15 +41,18 @@ def import_command(
     acl: Annotated[
         str,
         typer.Option(
-            help="ACL of the cabinet and, through it, of all in it: name, id or owner/name; otherwise as before, "
-            "at first 'private'."
+            help="ACL of the cabinet and, through it, of all in it: name, id or owner/name; otherwise that "
+            "of the import before, at first 'private'."
         ),
     ] = "",
     owner: Annotated[
         str, typer.Option(metavar="NAME@PARTITION", help="Owner of the new objects; otherwise the cabinet's.")
     ] = "",
     type_name: Annotated[
-        str, typer.Option("--type", help="Object type of the documents; otherwise as before, at first 'document'.")
+        str,
+        typer.Option(
+            "--type", help="Object type of the documents; otherwise that of the import before, at first 'document'."
+        ),
     ] = "",
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also import files and folders whose names begin with a dot.")
@@ -61,7 +64,7 @@ def import_command(
     deletes_most: Annotated[
         bool, typer.Option("--force", help="With --mirror: also delete more than half of what was imported.")
     ] = False,
-    watches: Annotated[bool, typer.Option("--watch", help="Then keep following the folder until Ctrl-C.")] = False,
+    watches: Annotated[bool, typer.Option("--watch", help="After the import, follow the folder until Ctrl-C.")] = False,
     threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
     limit: Annotated[int | None, typer.Option(min=1, help="Import no more files than this.")] = None,
     checksums: Annotated[
@@ -146,7 +149,8 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
     """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
 
-    A pass that fails is tried again, except after WrongValue and UnknownAcl. Raises Failure if the folder is gone.
+    A pass that fails is tried again, unless it raises WrongValue, UnknownAcl or an error that is no known failure:
+    these are raised. Raises Failure if the folder is gone.
     """
     due = threading.Event()
     last_facts: tuple[object, ...] = ()
@@ -193,9 +197,10 @@ def _say_that_it_polls() -> None:
 def until_searchable(
     data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Wait until all text is extracted and the index has followed the whole change log.
+    """Wait until all text is extracted and the index has followed the whole change log, and return True.
 
-    Returns False if both stand still before that.
+    Returns False if the extraction and the index both stand still for a minute. ``progress`` is called with the number
+    of files that no longer wait for extraction, and with the number of all files.
     """
     reader = stores.reader(data.installation, repository)
     last_state: object = None
@@ -225,7 +230,7 @@ def until_searchable(
 
 
 def print_texts(database: Database, report: ImportReport) -> None:
-    """Print how many of the files have text, and why the others have none."""
+    """Print how many of the imported files have text, and the commonest reasons why files have none."""
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     with database.read() as cx:

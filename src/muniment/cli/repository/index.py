@@ -58,7 +58,7 @@ def index_status(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 
 def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:
-    """Say whether every text of a repository is embedded."""
+    """Return ``current`` if every text of a repository is embedded, else ``behind``; ``off`` if none ever is."""
     if not data.settings.repository.meaning:
         return "off"
     position = followers.position(cx, repository.id, embedder.FOLLOWER)
@@ -70,15 +70,18 @@ def index_check(
     context: typer.Context,
     repository_name: RepositoryOption = "",
     repair: Annotated[
-        bool, typer.Option("--repair", help="Have the index agent index again what differs, and look whether it did.")
+        bool,
+        typer.Option("--repair", help="Have the index agent index differing objects again, and check them once more."),
     ] = False,
     wait: Annotated[
         float,
-        typer.Option(help="How many seconds to wait for an index that stands still, until what it lacks is reported."),
+        typer.Option(
+            help="Seconds without progress of the index after which the changes that it lacks count as differences."
+        ),
     ] = 5.0,
     as_json: AsJson = False,
 ) -> int:
-    """Compare the index with the repository, range by range; exit code 1 when they differ."""
+    """Compare the index with the repository, range by range. The exit code is 1 if they differ."""
     data: DataFolder = context.obj
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
@@ -107,7 +110,7 @@ def index_check(
 
 @index.command("report")
 def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
-    """Show the report of the last check that each index agent made by itself; exit code 1 when a report has faults."""
+    """Show what each index agent's last check of its own reported. The exit code is 1 if a report has faults."""
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:

@@ -111,11 +111,12 @@ def get_content(
     context: typer.Context,
     object_id: ObjectId,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; otherwise to the pipe.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; otherwise standard output."),
     ] = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Write an object's content to a file or to standard output; exit code 3 when it is damaged."""
+    """Write an object's content to a file or to standard output. The exit code is 3 if it is damaged."""
     data: DataFolder = context.obj
     if output is None and sys.stdout.isatty():
         raise Failure("A terminal does not show every content: name a file with --output, or use a pipe.", Exit.USAGE)
@@ -272,7 +273,10 @@ def _date(instant: int) -> str:
 
 
 def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
-    """Read ``NAME=VALUE`` texts; several values of one name make a list, and ``NAME=`` unsets the property."""
+    """Read ``NAME=VALUE`` texts. Several values of one name make a list, and ``NAME=`` unsets the property.
+
+    Raises Failure for a text of another form.
+    """
     several: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -36,7 +36,7 @@ _FURTHER_TABLES = (
     "meaning.embeddings",
     "search.kept_searches",
 )
-"""The modules that declare further tables, which this module does not need otherwise."""
+"""Modules that declare further tables of the repository. ``declare_tables`` loads them; nothing else here uses them."""
 
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
@@ -141,7 +141,10 @@ def remove_repository(
 
 
 def declare_tables() -> None:
-    """Load every module that declares a table of the repository. A removal leaves the rows of a table not declared."""
+    """Load every module that declares a table of the repository.
+
+    A removal would not remove the rows of a table that no loaded module declares.
+    """
     for module in _FURTHER_TABLES:
         import_module(f"muniment.repository.{module}")
 
@@ -158,7 +161,7 @@ def list_repositories(context: typer.Context, as_json: AsJson = False, header: W
 
 @repository.command("usage")
 def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> int:
-    """List how many objects and bytes each owner keeps; exit code 1 when the recorded counts are wrong."""
+    """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
         recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)

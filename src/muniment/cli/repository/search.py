@@ -93,7 +93,7 @@ def search_command(
     ] = "",
     as_json: terminal.AsJson = False,
 ) -> int:
-    """Search and print the hits; or explain why one object is a hit or not, with exit code 1 if it is not.
+    """Search and print the hits; or explain why one object is a hit or not: if not, the exit code is 1.
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """
@@ -126,7 +126,10 @@ def search_command(
 
 
 def _document(data: DataFolder, file: str) -> bytes:
-    """Read a search document, no larger than a server would take."""
+    """Read a search document from a file, or from standard input if ``file`` is ``-``.
+
+    Raises Failure if the document is larger than a server would take.
+    """
     limit = data.settings.repository.max_metadata_bytes
     with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
         document = source.read(limit + 1)

@@ -91,7 +91,7 @@ def purge(
     ] = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Remove deleted objects for good, with their content: the named ones (all or none), or those of some age."""
+    """Remove deleted objects for good, with their content: named ones (all or none), those of some age, or all."""
     data: DataFolder = context.obj
     if [bool(object_ids), every, days is not None].count(True) != 1:
         raise Failure("Say what to remove for good: some OBJECT_IDs, --days or --all.", Exit.USAGE)

@@ -30,8 +30,10 @@ REFUSED = "That did not work. Check the user name and the password; if they are 
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What the sign-in page shows: a resource, who is signed in to it, and the text of the form's hidden field against
-    forgery (CSRF)."""
+    """What the sign-in page shows: a resource, who is signed in to it, and the form's text against forgery.
+
+    ``csrf`` is that text, the value of a hidden field.
+    """
 
     resource: Resource
     holder: TicketHolder | None
@@ -177,5 +179,7 @@ def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
 
 def _resource_id(text: str | None) -> str | None:
     """Return the resource's identifier in ``RFA``: None if ``RFA`` is missing, an empty text for the administration.
-    Systems in the field append a colon and a return address. The directory leads nobody there."""
+
+    Systems in the field append a colon and a return address. The directory never leads a browser to that address.
+    """
     return None if text is None else text.partition(":")[0].strip()

@@ -1,2 +1,4 @@
-"""The directory's addresses: ``routes`` lists them all, and the other modules read, answer and describe their
-requests."""
+"""The directory's addresses.
+
+``routes`` lists them all. The other modules read and answer the requests, and describe them for the API document.
+"""

@@ -60,7 +60,7 @@ async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | N
 
 
 TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)
-"""Answers tokeninfo requests whose answers are remembered. The endpoint answers all others."""
+"""Answers tokeninfo requests whose answers are remembered. The endpoint answers all other tokeninfo requests."""
 
 REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""

@@ -104,7 +104,7 @@ _VERIFICATION = msgspec.json.Decoder(Verification)
 
 @events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
-    """POST /login: handle a token request, or a form of the sign-in page, which has a hidden field."""
+    """POST /login: handle a token request, or a form of the sign-in page, which a hidden field distinguishes."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
@@ -131,8 +131,8 @@ async def issue(
 ) -> TokenResponse:
     """Decide a token request of any surface, and write into ``event`` who signs in.
 
-    If this sign-in begins a pause, the pause is a security event of its own in ``scope``. Raises InvalidClient,
-    Overloaded, and the refusals of the grant type.
+    If the sign-in is refused and so begins a pause, the pause is a second security event in the request's ASGI
+    ``scope``. Raises InvalidClient, Overloaded, and the refusals of the grant type.
     """
     options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
     if joint is not None and not token_request.client_secret:

@@ -36,28 +36,30 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Find a user for a sign-in. Returns None for an unknown user. Known and unknown users take the same one
-    statement."""
+    """Find a user for a sign-in, by the user id. Returns None for an unknown user.
+
+    The function runs the same statement for known and unknown users.
+    """
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
 def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
-    """Find an OAuth client by its name, with one statement, which also reads the directory's generation.
+    """Find an OAuth client by its name. Return it with the directory's generation, or None for an unknown name.
 
-    Returns None for an unknown name.
+    One statement reads both.
     """
     row = _CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}")
     return None if row is None else (Credentials(to_entry(row), *row[len(ENTRY_FIELDS) : -1]), row[-1])
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
-    """Find a user and lock the row: other decisions about the user wait until the commit.
+    """Lock a user's row until the commit, and return the user. Returns None if the user was deleted.
 
-    With ``user_id`` None it locks another row and returns None, so that it takes as long. With ``shared`` only changes
-    of the row wait, and other shared locks do not. That is for clients: many users sign in with the same client at one
-    time.
+    If ``user_id`` is None, the first entry's row is locked and None is returned, so that an unknown user takes as long
+    as a known one. With ``shared``, other decisions may lock the row with ``shared`` at the same time, but none can
+    change it. That is for clients: many users sign in with the same client at one time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()

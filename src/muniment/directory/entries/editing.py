@@ -116,9 +116,10 @@ def set_description(cx: Connection, entry: Entry, description: str, now: Instant
 
 
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
-    """Give an entry another name. If it is a unit, the locations of all entries in it change too.
+    """Give an entry another name, and return the entry as it is now.
 
-    Raises BadName, also for a built-in entry, and NameTaken.
+    The new name of a unit changes the locations of all entries in the unit, too. Raises BadName, also for a built-in
+    entry, and NameTaken.
     """
     if entry.built_in is not None:
         raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
@@ -133,9 +134,10 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into another unit of its partition, or into the partition's root unit.
+    """Move a user, group or unit into another unit of its partition, and return the entry as it is now.
 
-    Raises BadName if the entry may not lie there, and NameTaken if a unit of that name lies there already.
+    The partition as ``parent`` means its root unit. Raises BadName if the entry may not lie there, and NameTaken if a
+    unit of that name lies there already.
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")
@@ -155,7 +157,7 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
-    """Count a partition's groups and users; kinds without any are left out."""
+    """Count a partition's groups and users. Return each kind with its number, except a kind of which there are none."""
     of_kind = sa.select(rows.c.kind, sa.func.count()).where(
         rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user"))
     )

@@ -155,9 +155,9 @@ def partitions(cx: Connection) -> list[Entry]:
 
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
-    """Return a partition's units, groups or users by name, from the first name after ``after``.
+    """Return a partition's units, groups or users, sorted by name, beginning with the first name after ``after``.
 
-    It returns at most ``limit`` entries, or all of them if ``limit`` is None.
+    At most ``limit`` entries are returned, or all of them if ``limit`` is None.
     """
     query = select_entries().where(
         rows.c.kind == kind, rows.c.partition_id == partition.id, rows.c.name_key > fold_name(after)
@@ -178,11 +178,10 @@ Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
 
 
 class ChosenEntries(NamedTuple):
-    """A query for those users, or those groups, that meet a condition, with columns by which callers may narrow it.
+    """A query for the users, or the groups, that meet a condition, and columns by which callers may narrow the query.
 
-    ``to_entry`` reads the rows of the query.
-
-    ``id`` is the id as the wire shows it, ``folded_id`` its folded form.
+    ``to_entry`` reads the rows of the query. ``number`` is the id of the row, ``id`` the id on the wire, and
+    ``folded_id`` its folded form.
     """
 
     query: sa.Select[Any]
@@ -225,7 +224,7 @@ def units_in(cx: Connection, container: Entry) -> list[Entry]:
 
 
 def inside(cx: Connection, container: Entry) -> list[Entry]:
-    """List what lies directly in a unit, or in a partition's root unit: units, groups and users, each by name.
+    """Return what lies directly in a unit, or in a partition's root unit: units, groups, users, each sorted by name.
 
     Raises UnknownEntry for a user or a group.
     """
@@ -269,7 +268,7 @@ def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
 
 
 def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
-    """Make a subquery for the entries that another module's query selects, and for all units in them, however deep."""
+    """Make a subquery for the ids of the entries that another query selects, and of all units in them, however deep."""
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "units_inside", recursive=True
     )
@@ -280,7 +279,7 @@ def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]
 
 
 def only(entry: Entry) -> sa.Select[tuple[int]]:
-    """Make a subquery for one entry."""
+    """Make a subquery for the id of one entry."""
     return sa.select(entry_table.c.id).where(entry_table.c.id == entry.id)
 
 

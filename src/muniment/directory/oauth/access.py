@@ -2,8 +2,8 @@
 
 Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
 and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
-generation is a random mark, which database triggers renew at every write to those tables (decision 0011). Each request
-reads it anew.
+generation is a random mark. Database triggers renew it at every write to a table that holds any of these (decision
+0011). Each request reads the mark anew.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -21,7 +21,10 @@ from muniment.directory.refusals import AccessEnded
 
 
 class Question(NamedTuple):
-    """The question whether a client may act for a user at a resource. Without a client, the user has shown a ticket."""
+    """The question whether a client may act for a user at a resource.
+
+    ``client_id`` is None if the user has shown a ticket, which belongs to no client.
+    """
 
     client_id: int | None
     user_id: int
@@ -44,7 +47,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """The facts for a client that may act for a user: the user, whether they have a password, and the scope."""
+    """The answer that a client may act for a user: the user, whether they have a password, and the scope."""
 
     user: User
     has_password: bool
@@ -56,11 +59,10 @@ AccessMemory: TypeAlias = MarkedMemory[Question, Access]
 
 
 def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:
-    """Decide whether the client may act for the user at the resource. Without a client, decide only whether the user
-    has access. Return what the resource learns of the user.
+    """Decide whether the client may act for the user at the resource, and return what the resource learns of the user.
 
-    ``generation`` is the directory's generation. The caller must have read it in the same transaction. Raises
-    UnknownResource, AccessEnded.
+    Without a client, only the user's access is decided. ``generation`` is the directory's generation. The caller must
+    have read it in the same transaction. Raises UnknownResource, and AccessEnded if the answer is no.
     """
     if (remembered := memory.recall(question, generation)) is not None:
         return remembered
@@ -76,7 +78,7 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
 
 
 def describe(cx: Connection, names: DirectoryNames, user: Entry) -> User:
-    """Return what a resource learns of a user who may come to it."""
+    """Return what a resource learns of a user who has access to it."""
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
     groups = memberships.groups_of(cx, user.id)

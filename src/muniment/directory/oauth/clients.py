@@ -21,8 +21,8 @@ _ENTRY = 500
 class Client(msgspec.Struct, frozen=True):
     """An OAuth client that may send token requests.
 
-    A confidential client has a ``secret_hash``. The endpoint checks the client's secret against it at the gate, before
-    it checks the user's password. For a public client it is None.
+    ``secret_hash`` is the hash of a confidential client's secret, and None for a public client. The endpoint checks the
+    secret at the gate, before the user's password.
     """
 
     id: int
@@ -36,7 +36,8 @@ PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
 def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
     """Find the client of a token request. Only a public client is remembered, so the memory holds no secret's hash.
 
-    The client's secret is not checked here. Raises InvalidClient.
+    The client's secret is not checked here. Raises InvalidClient if the client is unknown or may not act, if a
+    confidential client sends no secret, or if a public client sends one.
     """
     row_and_mark = credentials.find_of_client(cx, client_id)
     # A public client must send no secret, and a confidential client must send one.
@@ -49,7 +50,7 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
 
 
 def recall(memory: PublicClientMemory, client_id: str, secret: str | None, generation: str) -> Client | None:
-    """Return the public client that was found in this generation; None if ``find`` has to decide."""
+    """Return the public client that ``find`` has remembered in this generation, or None if ``find`` must be called."""
     return None if secret else memory.recall(client_id, generation)
 
 
@@ -65,7 +66,10 @@ def require_authenticated(secret_ok: bool) -> None:
 
 
 def require_unchanged(cx: Connection, client: Client) -> None:
-    """Lock the client until the decision is committed. Raises InvalidClient if it was disabled or has a new secret."""
+    """Lock the client until the decision is committed.
+
+    Raises InvalidClient if the client may no longer act or has another secret now.
+    """
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(_REFUSED)

@@ -1,5 +1,8 @@
-"""Which grant types does the token endpoint offer? A token request takes three steps. ``look_up`` finds its client.
-``check`` returns the password check that the caller must run, or None. ``decide`` decides the request."""
+"""Which grant types does the token endpoint offer?
+
+A token request takes three steps. ``look_up`` finds its client, and what its grant type needs. ``check`` returns the
+password check that the caller must run, or None. ``decide`` decides the request.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +42,7 @@ def find(grant_type: str) -> GrantType[Any]:
 def look_up(
     cx: Connection, options: DirectoryOptions, memory: PublicClientMemory, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:
-    """Look up the client, and what the grant type needs to decide. It writes nothing.
+    """Look up the client, and what the grant type needs to decide, without writing to the database.
 
     Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type.
     """

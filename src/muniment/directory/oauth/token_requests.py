@@ -28,10 +28,10 @@ B = TypeVar("B")
 
 
 class TokenRequest(msgspec.Struct, frozen=True):
-    """A token request (RFC 6749 3.2) and the network address of its sender. It has all parameters that its grant type
-    needs.
+    """A token request (RFC 6749 3.2), with all parameters that its grant type needs.
 
-    ``account`` is the name of the user who signs in, as the client wrote it. It is None if nobody signs in.
+    ``address`` is the network address of the sender. ``account`` is the name of the user who signs in, as the client
+    wrote it. It is None if nobody signs in.
     """
 
     grant_type: str
@@ -83,8 +83,8 @@ JointGrant: TypeAlias = Callable[
     [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
-"""A joint decision about token requests (``web.transactions``). Its last argument is true if one request is decided
-alone."""
+"""A joint decision about token requests (``web.transactions``). Its last argument is true if there is only one
+request."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class GrantType(Generic[B]):
 
     ``parameters`` are the parameters that a request must have. ``look_up`` reads what the grant type needs, and writes
     nothing. It is None if ``decide`` reads everything. ``check`` returns the password check for the gate, or None.
-    ``decide`` learns whether the password was right. ``account`` is the parameter that names the user who signs in. It
-    is None if nobody signs in; then a request leaves no security event. ``decide_each`` decides several requests at one
-    time. Only a grant type that checks no password may have it.
+    ``decide`` is told whether the password was right, decides the request, and issues the tokens. ``account`` is the
+    parameter that names the user who signs in. It is None if nobody signs in; then a request leaves no security event.
+    ``decide_each`` decides several requests at one time. Only a grant type that checks no password may have it.
     """
 
     parameters: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
 
-The bytes of an answer about an access token are remembered under both marks (decision 0037). A refusal is never
-remembered.
+The bytes of an answer about an access token are remembered under both of the directory's marks (decision 0037). A
+refusal is never remembered.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ The same bytes always ask the same question. The memory holds their digest only,
 def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
     """Return the remembered answer to these bytes, or None if ``answer`` must work it out.
 
-    A remembered answer holds until the token expires, or one of the marks changes.
+    ``present`` are the marks as they are now. A remembered answer holds until the token expires or a mark changes.
     """
     remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None
@@ -89,7 +89,7 @@ class Verified(NamedTuple):
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
 ) -> Verified:
-    """Say whose access token this is. ``resource_id`` must be the resource for which it was issued.
+    """Return whose access token this is. ``resource_id`` must be the resource for which the token was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
     first one in this order is raised.
@@ -113,7 +113,8 @@ def verify_ticket(
 ) -> TicketInfo:
     """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (given 5.2).
 
-    Raises UnknownResource, NotSignedIn when the ticket has ended, AccessEnded.
+    Raises UnknownResource, NotSignedIn when the ticket has ended, and AccessEnded when the user has no access or the
+    resource has not been activated.
     """
     resource = resources.by_id(cx, resource_id)
     ticket_row = tickets.read(cx, ticket, now)

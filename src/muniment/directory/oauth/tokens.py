@@ -37,8 +37,8 @@ _CHECK = 8
 # spelling only.
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 FEW = 64
-"""Up to so many live access tokens of a grant are counted anew at each refresh. Beyond that, the grant's row holds an
-upper bound of their number (``live_bound``)."""
+"""While a grant has fewer live access tokens than this, each refresh counts them anew. With this number or more, the
+grant's row holds an upper bound of their number (``live_bound``)."""
 
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
@@ -54,7 +54,7 @@ _grants = sa.Table(
     sa.Column("refresh_expires", sa.BigInteger, nullable=False, index=True),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("revoked", sa.BigInteger, index=True),
-    # While the grant has FEW live access tokens or more, it has no more than this. NULL: nobody has counted them.
+    # An upper bound of the number of live access tokens, while there are FEW or more. NULL: nobody has counted them.
     sa.Column("live_bound", sa.Integer),
     sqlite_autoincrement=True,
 )
@@ -170,7 +170,7 @@ def parse(cx: Connection, token: str) -> ParsedToken:
 def open_grant(
     cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
 ) -> tuple[Grant, str]:
-    """Store a new grant, and return it with its refresh token. The token itself is not stored."""
+    """Store a new grant, and return it with its refresh token. Only the digest of the token is stored."""
     token, digest = _mint(system.key(cx, "tokens"), "refresh")
     grant_id = cx.execute(
         _grants.insert().returning(_grants.c.id),
@@ -188,14 +188,14 @@ def open_grant(
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    """Store the first access token of a grant, and return it. The token itself is not stored."""
+    """Make the first access token of a grant, and return the token. Only its digest is stored."""
     return _add_access_tokens(cx, [(grant, expires)], now)[0]
 
 
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
-    """Store another access token for each of these grants, and return the tokens in the same order.
+    """Make another access token for each of these grants, and return the tokens in the order of the grants.
 
-    Each grant comes with the instant when its new token expires.
+    In ``expiries`` each grant stands with the instant when its new token expires. Only the tokens' digests are stored.
     """
     if not expiries:
         return []
@@ -212,10 +212,10 @@ def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]],
 def lock_grants(
     cx: Connection, refresh_digests: Sequence[bytes], limit: int, now: Instant, *, wait: bool
 ) -> dict[bytes, LockedGrant]:
-    """Lock the grants of refresh tokens: other decisions about them wait until this one is committed.
+    """Lock the grants of these refresh tokens, and return those that exist, by the digests of their refresh tokens.
 
-    Returns by digest the grants that exist. On PostgreSQL, without ``wait``, grants that another decision has locked
-    are left out.
+    Other decisions about a locked grant wait until this decision is committed. A grant is full with ``limit`` live
+    access tokens. On PostgreSQL, without ``wait``, grants that another decision has locked are left out.
     """
     if not refresh_digests:
         return {}
@@ -225,7 +225,7 @@ def lock_grants(
 
 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
-    """Find an access token with its grant, by one statement. Returns None if the token was purged."""
+    """Find an access token by its digest, with its grant, in one statement. Returns None if the token was purged."""
     row = _TOKEN_STATE.first(cx, access=digest)
     return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), Marks(row[2], row[3]))
 
@@ -233,7 +233,7 @@ def look_up(cx: Connection, digest: bytes) -> TokenState | None:
 def state_of(cx: Connection, token: str) -> TokenState:
     """Parse an access token and find its state. The token may have expired.
 
-    Raises UnparseableToken, and DeadToken if the token was purged.
+    Raises UnparseableToken, also for a refresh token, and DeadToken if the token was purged.
     """
     parsed = parse(cx, token)
     if parsed.kind != "access":
@@ -245,7 +245,10 @@ def state_of(cx: Connection, token: str) -> TokenState:
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
-    """End the grant of a token, and return the grant. Returns None if it was revoked or purged before (given 3)."""
+    """End the grant of a token, and return the grant (given 3).
+
+    Returns None, and changes nothing, if the grant was revoked before or the token was purged.
+    """
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
@@ -253,8 +256,8 @@ def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
     """End every grant of a user, a client or a resource, and return how many were ended.
 
-    One statement marks the rows and deletes none. So even a user with a million tokens is signed out at once. The purge
-    deletes the rows later.
+    One statement marks the rows of the grants and deletes none. So even a user with a million tokens is signed out at
+    once. The purge deletes the rows later.
     """
     return cx.execute(_END[party], {"party": party_id, "now": now}).rowcount
 
@@ -265,7 +268,10 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End the grant whose refresh token has a digest between these two (both included). Return how many ended."""
+    """End the grants whose refresh tokens have digests from the first to the second of ``digests``, both included.
+
+    Returns how many ended.
+    """
     return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
 
 
@@ -290,8 +296,8 @@ def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant,
 def purge(cx: Connection, before: Instant, rows: int) -> int:
     """Delete grants that ended before this instant, with their tokens. Return how many rows were deleted.
 
-    At most ``rows`` rows are deleted. The tokens of a grant are deleted before the grant, so that no single statement
-    deletes more rows than that.
+    At most ``rows`` rows are deleted. The tokens of a grant are deleted before the grant. Otherwise the deletion of the
+    grant would delete all of its tokens at once.
     """
     rows_left, empty_grant_ids = rows, list[int]()
     for grant_id in _ended_grants(cx, before, rows):
@@ -307,10 +313,11 @@ def purge(cx: Connection, before: Instant, rows: int) -> int:
 
 
 def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: int) -> tuple[int, PurgeProgress]:
-    """Delete access tokens that expired before this instant. Look at ``rows`` tokens at most, those after ``after``.
+    """Delete access tokens that expired before this instant, except the newest token of each grant.
 
-    The newest token of a grant stays as long as the grant, so that its holder can still end the grant with it. Returns
-    how many tokens were looked at, and the progress for the next call.
+    Looks at no more than ``rows`` expired tokens, beginning after the token ``after``. The newest token stays as long
+    as its grant, so that whoever holds the token can still end the grant with it. Returns how many tokens were looked
+    at, and the progress for the next call.
     """
     expired_rows = cx.execute(
         _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
@@ -322,7 +329,10 @@ def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: i
 
 
 def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
-    """Return the ids of grants that ended before this instant. Another process that purges gets other grants."""
+    """Lock at most ``limit`` grants that ended before this instant, and return their ids.
+
+    Grants that another purging process has locked are skipped.
+    """
     grant_ids: dict[int, None] = {}
     # One query for each index: a query with both conditions may make the database read every grant.
     for column in (_grants.c.refresh_expires, _grants.c.revoked):
@@ -343,8 +353,10 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
 
 
 def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
-    """Read a row of the statement that locks grants. Count the live tokens only if the bound leaves open whether the
-    grant is full."""
+    """Return the grant of a row of the statement that locks grants.
+
+    The live tokens are counted only if the row does not show whether the grant is full.
+    """
     full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
     if not full_until:
         live_bound = None

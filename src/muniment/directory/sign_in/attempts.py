@@ -56,7 +56,7 @@ def begin(
     *,
     needs_role: bool = True,
 ) -> SignInAttempt:
-    """Look up the user of a sign-in, and the pauses at its origin. It writes nothing."""
+    """Look up the user of a sign-in, and the pauses at its origin, without writing to the database."""
     account = credentials.find(cx, options.names, username)
     state = pauses.state_of(cx, account, origin, now)
     if account is None:

@@ -41,9 +41,9 @@ def resource_of(cx: Connection, resource_id: str | None) -> Resource:
 def begin(
     cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, origin: Origin, now: Instant
 ) -> SignInAttempt:
-    """Begin a sign-in with a browser. ``resource_id`` is None for the administration. It writes nothing.
+    """Begin a sign-in with a browser, without writing to the database.
 
-    Raises UnknownResource.
+    ``resource_id`` is None for the administration. Raises UnknownResource.
     """
     resource = resource_of(cx, resource_id)
     needs_role = resource.built_in != resources.ADMINISTRATION
@@ -69,7 +69,7 @@ def finish(
 
 
 def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
-    """Return who is signed in by this ticket, and to which resource. It asks the database each time.
+    """Return who is signed in by this ticket, and to which resource, as the database says now.
 
     Raises NotSignedIn when the ticket has ended, when the user may no longer act, or when they are not in the access
     role of a resource other than the administration.

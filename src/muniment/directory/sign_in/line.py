@@ -1,8 +1,8 @@
 """Whose password is checked next, and whose check leaves when the line is full?
 
 Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
-passwords a moment ago, get one of four turns. The more of its checks wait, the heavier an address is. A suspect address
-is heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for
+passwords a moment ago, get one of four turns. An address with more waiting checks is heavier, and a suspect address is
+heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for
 a check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
 which users exist.
 """
@@ -106,7 +106,7 @@ class Line(Generic[W]):
     def _room_for(self, asker: Asker, check: W) -> W:
         """Remove the newest check of the heaviest account of the heaviest address, and return it.
 
-        Returns ``check`` if no other address or account is heavier than its own.
+        Returns ``check``, and removes nothing, if no other address or account is heavier than the asker's.
         """
         source = max(self._sources, key=self._weight_of_source)
         own_weight = self._is_suspect_source(asker.source), self._waiting[asker.source] + 1

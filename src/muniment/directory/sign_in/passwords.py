@@ -98,10 +98,10 @@ class PasswordGate:
         return check.answer
 
     def hash_new(self, password: str) -> str:
-        """Return the hash of a new password. The function waits for a slot: call it in a thread, never in the event
-        loop.
+        """Return the hash of a new password, once a slot is free.
 
-        At most two threads of a process may wait at one time. For any other it raises Overloaded.
+        This waits for the slot, so call it in a thread, never in the event loop. Raises Overloaded if two other threads
+        of this process make hashes or wait to do so, or if the gate is closed.
         """
         if self._closed or not self._hashing.acquire(blocking=False):
             raise Overloaded("Too many new passwords are being set.", 1)
@@ -162,13 +162,15 @@ class PasswordGate:
 
 
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
-    """Return the hash of a new password. It does not wait at the gate, so only the command line may call it; a server
-    calls ``PasswordGate.hash_new``."""
+    """Return the hash of a new password, without waiting for a slot of the gate.
+
+    So only the command line may call this function. A server calls ``PasswordGate.hash_new``.
+    """
     return _hasher(memory_kib, passes).hash(_normalise(password))
 
 
 def hash_new(password: str, options: DirectoryOptions) -> str:
-    """Return the hash of a new password or secret, at the cost that the settings give."""
+    """Return the hash of a new password or secret, with the memory and the passes that the settings give."""
     return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 

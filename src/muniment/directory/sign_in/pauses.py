@@ -104,7 +104,7 @@ def count(options: DirectoryOptions, state: SignInState, is_right: bool, now: In
 
 def remember(state: SignInState, now: Instant) -> str:
     """Return the account's places with this origin added, ready to store."""
-    places = {place: used_at for place, used_at in state.places.items() if now < used_at + PLACE_SECONDS * SECOND}
+    places = _remembered(state.places, now)
     for place in state.candidates:
         places.pop(place, None)
         places[place] = now
@@ -126,18 +126,21 @@ def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) ->
     ]
 
 
-def known_places(credentials: Credentials) -> int:
-    """Return how many places of an account are remembered."""
-    return len(msgspec.json.decode(credentials.places, type=dict[str, Instant]))
+def known_places(credentials: Credentials, now: Instant) -> int:
+    """Return how many places of an account are remembered: those from which it signed in within ``PLACE_SECONDS``."""
+    return len(_remembered(msgspec.json.decode(credentials.places, type=dict[str, Instant]), now))
 
 
 def browser_cookie(cookie: str) -> str:
-    """Return the value of a browser's cookie: the one it sent, or a new one."""
+    """Return ``cookie`` if it has the form of a browser's cookie, otherwise a new random value for one."""
     return cookie if _COOKIE.fullmatch(cookie) else secrets.token_urlsafe(24)
 
 
 def neighbourhood(address: str) -> str:
-    """Return the part of an address that tells callers apart: all of IPv4, the /64 network of IPv6 (RFC 6177)."""
+    """Return the part of an address that tells callers apart: the whole of IPv4, the /64 network of IPv6 (RFC 6177).
+
+    A text that is no address is returned as it is.
+    """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -145,6 +148,10 @@ def neighbourhood(address: str) -> str:
     if parsed.version == 4:
         return str(parsed)
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed.packed[:8] + bytes(8), 64)))
+
+
+def _remembered(places: dict[str, Instant], now: Instant) -> dict[str, Instant]:
+    return {place: used_at for place, used_at in places.items() if now < used_at + PLACE_SECONDS * SECOND}
 
 
 def _pauses(options: DirectoryOptions, until: Instant, now: Instant) -> bool:

@@ -25,7 +25,7 @@ _decoder = msgspec.json.Decoder()
 
 
 def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """Read a search document into a query with neutral names.
+    """Read a search document into a query with the code's own (neutral) names.
 
     Raises BadQuery, which names the place by its keys, and what ``documents.read`` raises.
     """
@@ -47,7 +47,7 @@ def write(element: Element) -> str:
 
 
 class _Reader:
-    """Makes elements. ``at`` is the path of keys that leads to a value."""
+    """Turns values of JSON into elements. In each method, ``at`` is the path of keys that leads to the value."""
 
     def __init__(self, namespace: str, limits: QueryLimits) -> None:
         self._namespace = namespace
@@ -153,7 +153,7 @@ class _Reader:
     def _texts(self, key: str, value: object, at: str) -> Element:
         items = []
         for number, one in enumerate(self._items(value, at)):
-            # Early clients wrote a column as an object with a name.
+            # Early callers wrote a column as an object with a name.
             text = one.get("name", "") if key == "columns" and isinstance(one, Mapping) else one
             item_path = f"{at}[{number}]"
             items.append(self._element(_ITEMS[key], item_path, text=self._scalar(text, item_path)))

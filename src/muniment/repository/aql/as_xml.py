@@ -13,7 +13,7 @@ from muniment.web.xml import Element
 
 
 def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """Read a search document into a query with neutral names.
+    """Read a search document into a query with the code's own (neutral) names.
 
     White space around values is ignored. Raises BadQuery with line and column, and what ``documents.read`` raises.
     """
@@ -34,7 +34,7 @@ def write(element: Element, *, indented: bool = False) -> str:
 
 
 def _written(element: Element, namespace: str, margin: str) -> Iterator[str]:
-    """Write an element. ``margin`` stands before its end tag if that has a line of its own."""
+    """Write an element. ``margin`` is the line break and the blanks before its end tag; empty to write on one line."""
     attributes = "".join(
         f" {name}={quoteattr(value)}" for name, value in element.attributes.items() if not name.startswith("{")
     )

@@ -1,8 +1,8 @@
-"""Does a query fit a repository's types? ``bind`` adds all sub-types to the query's types. It reads each value of the
-query by the kind of the property.
+"""Does a query fit a repository's types?
 
-A negative comparison is the opposite of the positive one. An object meets it if none of its values meets the positive
-comparison. So an object without a value meets it, too.
+``bind`` adds all sub-types to the query's types, and reads each value of the query by the kind of its property. A
+negative comparison is the opposite of the positive one. An object meets it if none of the object's values meets the
+positive comparison. So an object without a value meets it, too.
 """
 
 import calendar
@@ -87,10 +87,11 @@ ACL_NAME = "acl_name"
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """Return the query's types with all sub-types, and its condition with values read. Its locations are left out.
+    """Check a query. Return its types with all sub-types, and its condition with values of the properties' kinds.
 
-    ``acls`` maps the texts of ``acl_texts`` to the ids of the ACLs that they mean to the caller. A text that is missing
-    there matches nothing. Relative dates count from ``now``. Raises UnknownType, UnknownProperty, WrongValue.
+    The query's locations are left out. ``acls`` maps the texts of ``acl_texts`` to the ids of the ACLs that they mean
+    to the caller. A text that ``acls`` lacks matches nothing. Relative dates count from ``now``. Raises UnknownType,
+    UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
@@ -147,7 +148,10 @@ def property_names(condition: Condition | None) -> frozenset[str]:
 
 @contextmanager
 def naming_place(place: str) -> Iterator[None]:
-    """Add the place in the document to the sentence of a refusal."""
+    """Add the place in the document to the sentence of a refusal that the block raises.
+
+    It does so for UnknownType, UnknownProperty and WrongValue.
+    """
     try:
         yield
     except (UnknownType, UnknownProperty, WrongValue) as refusal:
@@ -246,7 +250,7 @@ def _like(expression: Property, operator: PropertyOperator) -> Condition:
 
 
 def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
-    """Compare with values of which one must be equal. A date without a time is a day: it equals each of its moments."""
+    """Return the condition that a value equals one of these. A date without a time equals each moment of that day."""
     days = [text for text in texts if kind == "date" and values.is_day(text)]
     single = tuple(values.read(kind, name, text) for text in texts if text not in days)
     ranges = [Between(name, values.read(kind, name, day), values.read(kind, name, day, end=True)) for day in days]

@@ -1,8 +1,8 @@
-"""What must an object meet? ``bind`` makes these conditions of a query, once it fits a repository's types.
+"""What must an object meet? ``bind`` makes these conditions from a query that fits a repository's types.
 
-Engines and the oracle (``evaluate``) know only these conditions, however a query was written. Names are neutral;
-strings compare by their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does.
-A property without a value matches only the negation of a comparison.
+Engines and the oracle (``evaluate``) know only these conditions, however a query was written. Names are the
+code's own (neutral) ones. Strings are compared by their folded forms (docs/decisions/0010). A comparison matches if any
+one value of the property does. A property without a value matches only the negation of a comparison.
 """
 
 from typing import Literal, TypeAlias
@@ -14,7 +14,7 @@ from muniment.repository.aql.tree import Fulltext, Value
 
 
 class OneOf(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values. ``written``: strings compare as they were written, with their case."""
+    """A property that has one of these values. With ``written``, strings are compared as written, with their case."""
 
     name: str
     values: tuple[Value, ...]

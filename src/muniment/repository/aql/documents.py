@@ -62,10 +62,10 @@ Word = TypeVar("Word", bound=str)
 
 
 def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal: Sequence[Element] = ()) -> Query:
-    """Read the elements of a search document into a query with neutral names.
+    """Read the elements of a search document into a query with the code's own (neutral) names.
 
-    An expression-set without expressions is no condition. The texts of ``literal`` expressions, which are elements of
-    the document, are not read as a language: keywords are words that must all match, and a value has no wildcards.
+    An expression-set without expressions sets no condition. ``literal`` lists expressions of the document whose texts
+    are not read as a language: their keywords are words that must all match, and their values have no wildcards.
     Raises BadQuery with the place in the document, UnknownType for a built-in type without its prefix.
     """
     return _Reader(names, limits, literal).query(root)
@@ -330,7 +330,7 @@ class _Reader:
         return texts
 
     def _children(self, element: Element | None, *names: str) -> list[Element]:
-        """Return the children of an element of the query; each has one of these names."""
+        """Return the children of an element of the query. Raises BadQuery unless each has one of these names."""
         if element is None:
             return []
         self._check_attributes(element)
@@ -395,7 +395,7 @@ class _Reader:
 
 
 def _word(element: Element, text: str, words: tuple[Word, ...], what: str) -> Word:
-    """Return the one of these words that a text spells, regardless of case. Raises BadQuery."""
+    """Return the word, out of ``words``, that a text spells in any case. Raises BadQuery if it spells none."""
     upper_case = text.strip().upper()
     for word in words:
         if word == upper_case:

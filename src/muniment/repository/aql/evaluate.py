@@ -60,10 +60,10 @@ class Analyser(Protocol):
         """Return the analyser for keywords in a language, or this one if the language makes no difference."""
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
-        """Return the language of an object with these values and this text, if it is not the index's own."""
+        """Return the language of an object with these values and this text; empty if it is the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split text in a language into stems, and likewise each variant: another spelling by which it is found."""
+        """Split text in a language into stems, and each of its variants, too: other spellings that find it."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""
@@ -108,7 +108,7 @@ def compares(condition: Condition, acl: int, values: Mapping[str, Sequence[Value
 
 
 class _Properties:
-    """The ACL and the properties of one object. Without a text, no keywords match."""
+    """The ACL and the properties of one object. No keywords match it, because its text is not given."""
 
     def __init__(self, acl: int, values: Mapping[str, Sequence[Value]]) -> None:
         self._acl = acl

@@ -22,7 +22,7 @@ from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery, WrongValue
 
 NOT_FACETS = frozenset({ACL_NAME, "r_index_status", "r_folder_path", "i_ancestor_id"})
-"""These cannot be facets: an ACL's name means another ACL to each caller, and the others are only shown."""
+"""These cannot be facets. An ACL's name means another ACL to each caller; the other properties are not indexed."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
 """How values are grouped, as documents write it, in lower case."""
@@ -44,7 +44,7 @@ _KNOWN = frozenset().union(*_READ.values())
 
 
 class FacetLimits(msgspec.Struct, frozen=True):
-    """The most definitions of a search, nested ones included, and the most values of all of them together."""
+    """How many facet definitions a search may have, nested ones included, and how many values all of them together."""
 
     definitions: int = 20
     values: int = 2000
@@ -80,9 +80,9 @@ class BoundFacet(msgspec.Struct, frozen=True):
     """A facet definition, checked. ``name`` is the property by whose values hits are grouped, and ``kind`` its kind.
 
     ``buckets`` are the groups of ranges and relative dates. At most ``limit`` values are shown; ``capped`` says that
-    the server has chosen this limit, not the caller. ``with_null`` also counts hits without a value. ``folded`` strings
-    are compared without case. ``zone`` is where days begin; with ``in_utc`` a period is named by its first moment.
-    ``all_periods`` also shows periods without a hit.
+    the server has chosen this limit, not the caller. With ``with_null``, hits without a value are counted, too. With
+    ``folded``, strings are compared without case. Days begin in the time zone that ``timezone`` names. With ``in_utc``,
+    a period's name is its first moment in UTC. With ``all_periods``, periods without a hit are shown, too.
     """
 
     id: str
@@ -111,13 +111,13 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return next((unit for unit in _UNITS if unit == self.group_by), None)
 
     def name_of(self, value: Value) -> str:
-        """Name the group of one value, if each value is a group."""
+        """Return the name of a value's group, in a facet where each value has a group of its own."""
         if isinstance(value, bool):
             return "true" if value else "false"
         return timestamp(value) if self.kind == "date" and isinstance(value, int) else str(value)
 
     def name_of_period(self, period: Period) -> str:
-        """Name the group of a period."""
+        """Return the name of a period's group."""
         return timestamp(period.low) if self.in_utc else period.name
 
     def place(self, constraint: str) -> Place:
@@ -136,7 +136,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
     def in_order(self, groups: Iterable[_Group]) -> list[_Group]:
-        """Put groups in the order of the facet. By value, the hits without a value come last in either direction."""
+        """Put groups in the order of the facet. In an order by value, the group without a value comes last."""
         if self.sort == "FREQUENCY":
             return sorted(groups, key=lambda each: (-each.hits, each.place))
         descending = self.sort == "VALUE_DESCENDING"
@@ -276,7 +276,7 @@ def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
 
 
 class _Number(msgspec.Struct, frozen=True):
-    """The levels of a definition, its most values, and whether a level has no limit of its own."""
+    """How many levels a definition has, how many values it has at most, and whether one level has no limit."""
 
     levels: int
     values: int

@@ -1,8 +1,8 @@
 """What do keywords ask for? The simple language has words, "phrases", AND, OR, NOT, parentheses, ``*`` and ``?``.
 
-AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case,
-but they are operators only between terms: anywhere else ``and`` is a word. Stray punctuation and unclosed quotation
-marks are ignored. Source: docs/aql.md, "By keywords".
+AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case.
+AND and OR are operators only between two terms, and NOT only before a term; anywhere else they are words. Stray
+punctuation and unclosed quotation marks are ignored. Source: docs/aql.md, "By keywords".
 """
 
 import re
@@ -61,7 +61,7 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
 def read_words(text: str, limits: QueryLimits) -> Keywords | None:
     """Read words that must all match; nothing in the text is an operator, a phrase or a wildcard.
 
-    None if the text holds only punctuation. Raises BadQuery for more words than the limit.
+    Return None if the text holds only punctuation. Raises BadQuery for more words than ``limits`` allow.
     """
     words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(str.isalnum, word))]
     if sum(_count_words(word.text) for word in words) > limits.clauses:

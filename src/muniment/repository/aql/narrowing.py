@@ -30,7 +30,7 @@ class Narrowing(msgspec.Struct, frozen=True):
 
 
 def write(value: str | None) -> str:
-    """Write the constraint to one value, or to the hits without a value."""
+    """Write the constraint that narrows a search to one value; None means the hits without a value."""
     if value is None:
         return NO_VALUE
     if _SIGNS.isdisjoint(value):
@@ -82,7 +82,7 @@ def write_pairs(narrowings: Sequence[Narrowing]) -> str:
 
 
 def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
-    """Return the values with one more that every hit must have."""
+    """Return the alternatives with one more constraint, which every hit must meet."""
     return tuple(
         group if constraint in group else (*group, constraint) for group in dict.fromkeys(alternatives or ((),))
     )

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import msgspec
 
 SIMILAR_FROM = 4
-"""The fewest letters of a word that ``fuzzy`` also finds with a letter changed."""
+"""The fewest characters of a word in which ``fuzzy`` allows one letter to differ."""
 
 LONGEST_SIMILAR = 40
-"""The longest word, in characters, that ``fuzzy`` also finds with a letter changed."""
+"""The most characters of a word in which ``fuzzy`` allows one letter to differ."""
 
 OPEN_CLAUSES = 32
-"""How many clauses a text that begins with a wildcard counts as. An engine must compare it with every word or value."""
+"""A text that begins with a wildcard counts as so many clauses: an engine must compare it with every word or value."""
 
 
 class Gap(enum.IntEnum):
@@ -43,7 +43,8 @@ class Pattern(msgspec.Struct, frozen=True):
         """Say whether the whole text matches. The time grows in proportion to the text, whatever the pattern."""
         if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
-        # A regular expression would try the gaps in all combinations. Here bit n says that the text may go on at n.
+        # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
+        # the first n characters of the text.
         every = (1 << len(text) + 1) - 1
         ends, places = 1, dict[str, int]()
         for piece in self.pieces:
@@ -87,7 +88,7 @@ def similar(text: str) -> tuple[Pattern, ...]:
 
 
 def _places(part: str, text: str) -> int:
-    """Return a number whose bit n says that the part begins at n in the text."""
+    """Return a number whose bit n says that the part occurs in the text from character n on."""
     places, at = 0, text.find(part)
     while at >= 0:
         places |= 1 << at

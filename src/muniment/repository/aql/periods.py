@@ -33,13 +33,13 @@ class Period(NamedTuple):
 
 
 def at(unit: Unit, day: date, zone: tzinfo) -> Period:
-    """Return the period of a day."""
+    """Return the period in which a day lies."""
     first = first_day(unit, day)
     return Period(_name(unit, first), _start(first, zone), _start(following(unit, first), zone))
 
 
 def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
-    """Return the period of a name. Raises WrongValue."""
+    """Return the period that has this name. Raises WrongValue."""
     try:
         period = at(unit, _first_of(unit, name), zone)
     except (ValueError, OverflowError) as error:
@@ -50,7 +50,7 @@ def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
 
 
 def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
-    """List the years from one moment to another."""
+    """List the years from that of the moment ``low`` to that of the moment ``high``."""
     first, last = _local_year(low, zone), _local_year(high, zone)
     return (at("year", date(year, 1, 1), zone) for year in range(first, last + 1))
 
@@ -77,7 +77,7 @@ def local_day(instant: Instant, zone: tzinfo) -> date:
 
 
 def first_day(unit: Unit, day: date) -> date:
-    """Return the first day of the period of a day."""
+    """Return the first day of the period in which a day lies."""
     match unit:
         case "day":
             return day

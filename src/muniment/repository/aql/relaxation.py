@@ -30,7 +30,7 @@ from muniment.repository.aql.tree import (
 )
 
 MOST_WORDS = 64
-"""The most words of keywords that are relaxed."""
+"""Keywords of more words than this are not relaxed."""
 
 
 def relax(query: Query) -> Query | None:
@@ -71,9 +71,9 @@ class WordQuestion(NamedTuple):
 
 
 def question(query: Query) -> WordQuestion | None:
-    """Return the question of a query; None if it has none, or if its keywords say exactly what is wanted.
+    """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
 
-    It has one if its keywords are words alone, or words joined by OR, and every hit must match them.
+    The keywords must be words alone, or words joined by OR, and every hit must match them.
     """
     if query.condition is None:
         return None
@@ -85,7 +85,11 @@ def question(query: Query) -> WordQuestion | None:
 
 
 def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
-    """Return the words that every hit of an expression must match, and what else it must meet; no words if unsure."""
+    """Return the words that every hit of an expression must match, and what else a hit must meet.
+
+    Return no words if there are none, or if the keywords say exactly what is wanted; what else is returned then does
+    not count.
+    """
     match expression:
         case Fulltext(keywords) if keywords is not None:
             plain = _plain(keywords)
@@ -116,7 +120,10 @@ def _joined(keywords: Keywords) -> tuple[Term, ...]:
 
 
 class _Plain(NamedTuple):
-    """Keywords without an operator that stands out: their words, each once, and what must not match."""
+    """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words. Each word is kept once.
+
+    ``unwanted`` is what must not match.
+    """
 
     words: dict[Term, None]
     unwanted: tuple[Without, ...] = ()
@@ -145,13 +152,13 @@ def _plain(keywords: Keywords) -> _Plain | None:
 
 
 def _word(keywords: Keywords) -> Term | None:
-    """Return the word of which keywords consist, without punctuation around it; None for other keywords."""
+    """Return the word if keywords are one word, without question marks around it; None for other keywords."""
     match keywords:
         case Term():
             return keywords
         case Either(parts=(Term() as word, Wild(text))) if text == f"{word.text}?":
             return word  # A question mark ends a question.
         case Wild(text) if not patterns.has_gaps(text.strip("?")):
-            return Term(text.strip("?"))  # A mark stands alone where quotation marks were lost.
+            return Term(text.strip("?"))  # A broken encoding turns quotation marks into question marks.
         case _:
             return None

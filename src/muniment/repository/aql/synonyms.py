@@ -1,5 +1,6 @@
-"""Which words mean the same? A word of a query also finds the objects that hold a synonym of it. The synonyms come from
-the setting ``repository.synonyms``.
+"""Which words mean the same? A word of a query also finds the objects that hold one of its synonyms.
+
+The synonyms come from the setting ``repository.synonyms``.
 
 Whoever writes quotation marks, wildcards or ``fuzzy`` has already chosen how the text is matched. So such a text gets
 no synonyms. Source: docs/aql.md, "Synonyms".
@@ -37,7 +38,7 @@ Stem: TypeAlias = Callable[[str], Sequence[str]]
 
 
 class Synonyms:
-    """Groups of words with one meaning. ``groups`` are texts with ``=`` between the words or phrases.
+    """Groups of words with one meaning. Each of ``groups`` is a text with ``=`` between its words or phrases.
 
     Words are alike if ``stem`` returns the same for them. A word also finds the phrases of its group, but a phrase
     finds no words.
@@ -54,7 +55,7 @@ class Synonyms:
                     others |= dict.fromkeys(other for other in members if other != member)
 
     def widen(self, query: Query) -> Query:
-        """Return the query whose words find their synonyms, too."""
+        """Return the query, changed so that its words also find their synonyms."""
         if not self._others or query.condition is None:
             return query
         return msgspec.structs.replace(query, condition=_Widening(self).expression(query.condition))

@@ -1,4 +1,4 @@
-"""The query tree: what a query means, however it was written, in our neutral names.
+"""The query tree: what a query means, however it was written, in the code's own (neutral) names.
 
 Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywords. ``place`` is the place of an
 expression in its document; refusals name it.
@@ -74,30 +74,30 @@ class Phrase(msgspec.Struct, frozen=True, tag=True):
 
 
 class Both(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """All parts must match. ``loose``: only blanks join them, or an "and" that may be an ordinary word."""
+    """All parts must match. ``loose`` says that only blanks join them, or an "and" that may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
     loose: bool = False
 
 
 class Either(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """At least one part must match. ``loose``: the "or" between them may be an ordinary word."""
+    """At least one part must match. ``loose`` says that each "or" between them may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
     loose: bool = False
 
 
 class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """The part must not match. ``loose``: the "not" before it may be an ordinary word."""
+    """The part must not match. ``loose`` says that the "not" before it may be an ordinary word."""
 
     part: "Keywords"
     loose: bool = False
 
 
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
-    """At least one content word must match: a word that is no stop word. If all are stop words, any of them is enough.
+    """At least one of the ``words`` must match that is no stop word. If all are stop words, any of them is enough.
 
-    Objects that meet ``first`` match, too, and come before all others.
+    Objects that meet ``first`` match, too, and come before all other objects.
     """
 
     first: "Keywords"
@@ -116,7 +116,7 @@ class Fulltext(msgspec.Struct, frozen=True, tag=True):
 class Property(msgspec.Struct, frozen=True, tag=True):
     """A property compared with one value.
 
-    ``exact``: ``*`` and ``?`` are no wildcards. ``fuzzy``: one letter may differ.
+    With ``exact``, ``*`` and ``?`` are no wildcards. With ``fuzzy``, one letter may differ.
     """
 
     name: str
@@ -147,7 +147,7 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
 
 class RelativeDate(msgspec.Struct, frozen=True, tag=True):
-    """A date compared with the moment of the search plus so many units of time, a negative number for the past."""
+    """A date compared with the moment of the search plus ``amount`` units of time, negative for the past."""
 
     name: str
     operator: AgeOperator
@@ -167,7 +167,10 @@ Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | Rel
 
 
 class SortCriterion(msgspec.Struct, frozen=True):
-    """A property by which hits are ordered. ``ascii``: by code points, else without case. ``lang`` has no effect."""
+    """A property by which hits are ordered.
+
+    With ``ascii``, texts are compared by code points, otherwise without case. ``lang`` has no effect.
+    """
 
     name: str
     ascending: bool = True
@@ -179,7 +182,7 @@ class SortCriterion(msgspec.Struct, frozen=True):
 class Location(msgspec.Struct, frozen=True):
     """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it.
 
-    ``repository`` names the folder's repository; empty means any. Only the address of all repositories reads it.
+    ``repository`` names the folder's repository; empty means any. Only a search of all repositories reads it.
     """
 
     path: str = ""
@@ -190,10 +193,11 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class FacetDefinition(msgspec.Struct, frozen=True):
-    """How hits are counted by their values: the definition's id, the properties, and the grouping.
+    """How hits are counted by their values.
 
-    ``sort`` is None if the definition names none. ``max_values`` is -1 for all. ``nested`` counts again within each
-    value.
+    ``attributes`` names the property by whose values hits are counted. ``group_by`` says how values are grouped, and
+    ``properties`` are options of that, such as the time zone. ``sort`` is None if the definition names none. A negative
+    ``max_values`` asks for all values. ``nested`` counts the hits of each value again.
     """
 
     id: str
@@ -209,9 +213,9 @@ class FacetDefinition(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True, tag=True):
     """A query for the objects of these types and their sub-types, in one of these locations, that meet the condition.
 
-    Without types, it asks for objects of any type; without a condition, for all of them; without locations, wherever
-    they lie. ``columns`` are the properties that inlined objects show. Only the address of all repositories reads
-    ``repositories``. Facets count the first ``facet_hits`` hits, or all of them if it is None.
+    Without types, it asks for objects of any type. Without a condition, all of these objects are hits. Without
+    locations, hits may lie anywhere. ``columns`` are the properties that inlined objects show. Only a search of all
+    repositories reads ``repositories``. Facets count the first ``facet_hits`` hits, or all of them if it is None.
     """
 
     types: tuple[str, ...] = ()

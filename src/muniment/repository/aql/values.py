@@ -11,7 +11,7 @@ from muniment.repository.objects import properties
 from muniment.repository.refusals import WrongValue
 
 Kind: TypeAlias = properties.PropertyKind
-"""The kinds of properties; dates are instants, to the millisecond."""
+"""The kinds of properties. A date is an ``Instant``, exact to the millisecond."""
 
 LONGEST_BOUND = 100
 """The most characters of a bound of a range of strings."""
@@ -42,7 +42,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
 
 
 def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
-    """Read a value by the property's kind. ``end``: it ends a range, so a date without a time includes the whole day.
+    """Read a value by the property's kind. With ``end``, a date without a time becomes the last moment of the day.
 
     Raises WrongValue.
     """

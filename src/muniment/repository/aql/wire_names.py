@@ -1,4 +1,4 @@
-"""What are the types and properties of a query called in our neutral names?"""
+"""Which names of the code's own (neutral names) stand for the names that a query has on the wire?"""
 
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
@@ -10,7 +10,7 @@ _SYSTEM_PREFIX = "r_"
 
 
 def neutral_type(name: str, names: RepositoryNames) -> str:
-    """Translate the name of a type on the wire. Raises UnknownType for a built-in type without its prefix."""
+    """Return the neutral name of a type. Raises UnknownType for a built-in type without its prefix."""
     bare = name.removeprefix(names.type_prefix)
     if bare in BUILT_IN_TYPES and name != bare:
         return bare
@@ -20,14 +20,14 @@ def neutral_type(name: str, names: RepositoryNames) -> str:
 
 
 def neutral_property(name: str, names: RepositoryNames) -> str:
-    """Translate the name of a property on the wire."""
+    """Return the neutral name of a property."""
     if names.system_property_prefix != _SYSTEM_PREFIX and name.startswith(names.system_property_prefix):
         return _SYSTEM_PREFIX + name.removeprefix(names.system_property_prefix)
     return name
 
 
 def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
-    """Translate a value of a query: values of ``r_object_type`` are names of types, and lose their prefix."""
+    """Return a value of a query with neutral names: values of ``r_object_type`` lose the built-in types' prefix."""
     bare = value.removeprefix(names.type_prefix)
     if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):
         return bare

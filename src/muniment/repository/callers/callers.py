@@ -75,7 +75,7 @@ class Tickets:
 
 @dataclass(frozen=True)
 class PageSignIn:
-    """How the page to search from gets an access token for a name and a password, and how it ends that sign-in."""
+    """How the search page gets an access token for a name and a password, and how it ends that sign-in."""
 
     sign_in: SignIn
     end: EndGrant
@@ -85,7 +85,7 @@ class Callers:
     """Identifies callers by what their requests show.
 
     ``tokens`` is asked about access tokens. Tickets are taken only with ``tickets``, and names with passwords only with
-    ``pairs``. Without ``page`` there is no page to search from.
+    ``pairs``. Without ``page`` there is no search page.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Callers:
         """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
 
         An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, that
-        directory also signs callers in. If they offer the page to search from, it also signs in the people who use that
+        directory also signs callers in. If they offer the search page, it also signs in the people who use that
         page.
         """
         options = options or RepositoryOptions(search_page=False)
@@ -163,9 +163,9 @@ class Callers:
     async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
         """Return the sender of a request. The first credential that the directory confirms decides who that is.
 
-        Credentials that were sent on purpose come before the cookie that a browser sends by itself. Of the former, a
-        name and password come last, because they cost a password check. There is one such check at most. Raises
-        NotSignedIn, DirectoryUnavailable, Overloaded.
+        Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
+        purpose, a name and password come last, because they cost a password check. There is at most one such check.
+        Raises NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -180,8 +180,10 @@ class Callers:
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
-        """Say whether the request shows a pair that is remembered for the repository's guard. Such a pair costs no
-        password check."""
+        """Say whether the request shows a pair that is remembered for the repository's guard.
+
+        Such a pair costs no password check.
+        """
         if self.pairs is None or request.pair is None:
             return False
         return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
@@ -253,10 +255,10 @@ class Callers:
 
 
 class Bearer:
-    """The sender of a token or ticket. The directory is asked who they are when a right is used, not when the token
-    arrives.
+    """The sender of a token or ticket.
 
-    An answer is valid until the current step of the event loop ends, because nobody else is served before that.
+    The directory is asked who they are when a right is used, not when the token arrives. An answer is valid until the
+    current step of the event loop ends, because nobody else is served before that.
     ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
     answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
     """
@@ -291,10 +293,9 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask the directory again if it runs elsewhere, unless it has just answered. ``principals`` asks a directory in
-        this process.
+        """Ask the directory again if it runs elsewhere, unless it has just answered. Raises as ``ask`` does.
 
-        Raises as ``ask`` does.
+        If the directory runs in this process, this does nothing, because ``principals`` asks.
         """
         if self._verifier.ask is None and self._step is None:
             await self.ask()

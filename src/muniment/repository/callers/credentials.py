@@ -30,8 +30,10 @@ _LONGEST_BASIC = 4096
 
 @dataclass(frozen=True, repr=False)
 class Pair:
-    """The name and the password that HTTP Basic carries. A name without a partition gets the default partition, if
-    there is one."""
+    """The name and the password that HTTP Basic carries.
+
+    A name without a partition gets the default partition, if there is one.
+    """
 
     account: str
     password: str
@@ -39,7 +41,7 @@ class Pair:
 
 @dataclass(frozen=True, repr=False)
 class TicketNames:
-    """Where a request may carry a ticket: in this header, and in the cookie that the function reads."""
+    """Where a request may carry a ticket: in the header of this name, and in the cookie that ``cookie`` reads."""
 
     header: str
     cookie: Callable[[Request], str]
@@ -67,8 +69,10 @@ class RequestCredentials:
 
     @property
     def outlives_guards(self) -> bool:
-        """Whether there is a ticket or a pair. Unlike a token, both stay good when another resource becomes the
-        repository's guard."""
+        """Whether there is a ticket or a pair.
+
+        Unlike a token, both stay valid when another resource becomes the repository's guard.
+        """
         return bool(self.ticket or self.cookie_ticket or self.pair)
 
 

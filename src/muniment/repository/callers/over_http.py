@@ -62,10 +62,10 @@ class DirectoryElsewhere:
         raise refusal_of(answer.status_code)
 
     async def sign_in(self, attempt: PairSignIn) -> AccessToken:
-        """Sign a caller in by the password grant. The request names the caller's address, for a directory that trusts
-        this server to name it.
+        """Sign a caller in by the password grant.
 
-        Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+        The request names the caller's address, for a directory that trusts this server to name it. Raises NotSignedIn,
+        DirectoryUnavailable, Overloaded.
         """
         form = {
             "grant_type": "password",
@@ -101,7 +101,7 @@ class DirectoryElsewhere:
         raise DirectoryUnavailable("The directory that knows the callers does not sign them in for this repository.")
 
     async def end(self, token: str) -> None:
-        """End the grant of an access token. Raises DirectoryUnavailable when nobody answers."""
+        """End the grant of an access token. Raises DirectoryUnavailable if the directory cannot be reached."""
         await self._send("DELETE", f"{self._base}/v1/authentication/oauth/{token}", b"", {})
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ log = structlog.get_logger("muniment.repository.callers")
 
 _OF_ACCOUNT = 16
 """How many pairs of one account a process remembers. So an account that signs in from many addresses does not push out
-the pairs of others."""
+the pairs of other accounts."""
 
 _CLOSING_SECONDS = 5.0
 _SHORTEST_WAIT = 1.0
@@ -34,8 +34,10 @@ _SHORTEST_WAIT = 1.0
 
 @dataclass(frozen=True, repr=False)
 class PairSignIn:
-    """A pair that was shown at a repository, and the address that it came from. ``scope`` is the request's ASGI scope,
-    for its security events."""
+    """A pair that was shown at a repository, and the address that it came from.
+
+    ``scope`` is the request's ASGI scope, for its security events.
+    """
 
     pair: Pair
     resource_id: str
@@ -130,8 +132,10 @@ class Pairs:
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
     def forget(self, attempt: PairSignIn, token: str) -> None:
-        """Forget a pair whose token the directory refuses, and end its grant. If the pair has another token by now,
-        nothing happens."""
+        """Forget a pair whose token the directory refuses, and end its grant.
+
+        If the pair has another token by now, nothing happens.
+        """
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
         if memory is not None and memory.token == token:

@@ -1,5 +1,4 @@
-"""What does a tokeninfo document say about a caller: their user id, their groups, whether they administer the
-repository?
+"""What does a tokeninfo document say about a caller: their user id, their groups, whether they are an administrator?
 
 Source: given 2.6, 2.7.
 """
@@ -101,8 +100,10 @@ class TokeninfoReader:
 
 
 def refusal_of(status: int) -> Refusal:
-    """Return the refusal that a status of tokeninfo (given 7) means for the caller, whether it came from this process
-    or by HTTP."""
+    """Return the refusal that a status of tokeninfo (given 7) means for the caller.
+
+    The status may come from the directory in this process, or by HTTP.
+    """
     if status == 410:
         return NotSignedIn("The token has expired or was revoked.")
     if status == 401:

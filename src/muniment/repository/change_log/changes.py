@@ -86,7 +86,7 @@ class Position(NamedTuple):
 
 
 START = Position(0, 0)
-"""Before the first change."""
+"""The position before the first change."""
 
 
 class LinesGone(Exception):
@@ -161,8 +161,8 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
     """Return the objects that have changed since the position, each with the kinds of its changes.
 
-    These are only committed changes that a search must not overlook. One statement reads at most ``limit`` + 2 lines.
-    Raises IndexBehind when there are more than ``limit`` such lines, and when lines after the position are gone.
+    Only committed changes that a search must not overlook count. One statement reads at most ``limit`` + 2 lines.
+    Raises IndexBehind when there are more than ``limit`` such changes, and when lines after the position are gone.
     """
     rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}

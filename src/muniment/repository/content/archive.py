@@ -24,7 +24,7 @@ _DEVICES = frozenset(
 
 
 class Archive:
-    """Makes a zip file. The file is what its methods yield and return, one after the other."""
+    """Makes a zip file: the bytes that each call of ``add`` yields, then the bytes that ``end`` returns."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -32,7 +32,10 @@ class Archive:
         self._names: set[str] = set()
 
     def add(self, name: str, size: int, modified: Instant, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield an entry of ``size`` bytes. Its name is made safe and unique. Raises what ``pieces`` raises."""
+        """Add an entry of ``size`` bytes, and yield its part of the zip file. Raises what ``pieces`` raises.
+
+        The entry's name is made safe and unique.
+        """
         entry = zipfile.ZipInfo(self._unique(name), _date(modified))
         entry.compress_type, entry.file_size, entry.external_attr = zipfile.ZIP_DEFLATED, size, 0o600 << 16
         with self._file.open(entry, "w") as target:
@@ -44,7 +47,7 @@ class Archive:
             yield self._sink.take()
 
     def end(self) -> bytes:
-        """Return the end of the file."""
+        """Close the zip file, and return its last bytes."""
         self._file.close()
         return self._sink.take()
 
@@ -60,7 +63,7 @@ class Archive:
 
 
 def safe_name(name: str) -> str:
-    """Turn an object's name into a file name that can lie only in the folder where an archive is unpacked."""
+    """Turn an object's name into a safe file name: without folders, forbidden characters and names of devices."""
     printable = "".join(
         "_" if character in _FORBIDDEN or not character.isprintable() else character for character in name
     )
@@ -85,10 +88,10 @@ def _date(instant: Instant) -> tuple[int, int, int, int, int, int]:
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that is not ended when it is given up."""
+    """A zip file that is not closed when it is garbage-collected."""
 
     def __del__(self) -> None:
-        """Do nothing: the library would end the file, which fails within an entry."""
+        """Do nothing. The library would close the file, which fails while an entry is being written."""
 
 
 class _Sink(io.RawIOBase):

@@ -1,8 +1,8 @@
 """What does a content store do? It keeps bytes under a key, returns them piece by piece, and never changes them.
 
-The contract names neither folders nor descriptors, so that a store in another place fits beside the built-in one. A
-reader that needs a file of this machine gets one from ``local``. In a store in the network, every method but ``remove``
-and ``abort`` may raise StoreUnavailable, which is a NotStored.
+The contract names neither folders nor descriptors, so that a store in the network can implement it, too. A reader that
+needs a file on this machine gets one from ``local``. The methods of a store in the network may raise StoreUnavailable,
+a subclass of NotStored. ``remove`` and ``abort`` never raise it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +31,8 @@ class StoredContent(msgspec.Struct, frozen=True):
 class Pack(msgspec.Struct, frozen=True):
     """A pack: contents that a store keeps together. Their keys lie between ``first`` and ``last``.
 
-    The pack takes ``size`` bytes. Each content takes its own bytes and ``overhead`` more. Room that a removed content
-    took is free again when the pack is dropped.
+    The pack takes ``size`` bytes. Each content takes its own bytes and ``overhead`` bytes more. The space of a removed
+    content becomes free only when the pack is dropped.
     """
 
     first: str
@@ -42,22 +42,24 @@ class Pack(msgspec.Struct, frozen=True):
 
 
 class ContentWriter(Protocol):
-    """Content on its way into the store. Its user writes pieces, then calls ``finish`` or ``abort``."""
+    """Writes one content to the store. The caller writes pieces, then calls ``finish`` or ``abort``."""
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content, which survives a power cut. Raises NotStored; then nothing is kept.
-        If the answer of a store in the network was lost, the store may keep the bytes. No row names them, so the sweep
-        removes them."""
+        """Keep the bytes, and return the content, which survives a power cut. Raises NotStored.
+
+        After NotStored nothing is kept, unless the answer of a store in the network was lost. That store may have the
+        bytes. No row names them, so the sweep removes them.
+        """
 
     def abort(self) -> None:
         """Drop the bytes. After ``finish`` it does nothing."""
 
 
 def write_all(writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
-    """Write pieces and finish. If they end with an exception, nothing is kept. Raises NotStored."""
+    """Write all pieces, finish, and return the content. After an exception nothing is kept. Raises NotStored."""
     try:
         for piece in pieces:
             writer.write(piece)
@@ -74,12 +76,12 @@ class ContentStore(Protocol):
         """Begin to keep new content. Raises NotStored."""
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
+        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once. When this returns, all of them survive a power cut.
+        """Keep several small contents at once, and return them in the same order.
 
-        Raises NotStored; then none is kept.
+        They all survive a power cut. Raises NotStored; then none is kept.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
@@ -100,10 +102,10 @@ class ContentStore(Protocol):
         """
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Lend a file of this machine with the content, to a reader that needs a descriptor.
+        """Lend a file on this machine that holds the content, for a reader that needs a descriptor.
 
         The digest is not checked. The file is open for reading, at its beginning. Raises ContentDamaged when there is
-        no content under the key, TooLarge when it is too large to be copied to this machine, OSError.
+        no content under the key, TooLarge when the content is too large to be copied to this machine, and OSError.
         """
 
     def verify(self, key: str, sha256: bytes) -> bool:
@@ -112,14 +114,14 @@ class ContentStore(Protocol):
     def remove(self, key: str) -> bool:
         """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
 
-        If there is no content under the key, it does nothing. Content that cannot be removed now stays until a later
+        If there is no content under the key, nothing is removed. Content that cannot be removed now stays, and a later
         ``older_than`` yields it.
         """
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs. It waits for a removal that is under way.
+        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
 
-        The right ends with the process that holds it.
+        If the process ends within the block, removing is allowed again.
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:

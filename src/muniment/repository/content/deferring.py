@@ -16,7 +16,7 @@ from muniment.web.common_transaction import CommonTransaction
 
 
 class DeferringStore:
-    """The content store of an application, in front of the one that keeps the bytes."""
+    """The content store that an application uses. It passes every call on to the store that keeps the bytes."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class DeferringStore:
         return self._store.verify(key, sha256)
 
     def remove(self, key: str) -> bool:
-        """Do as ``ContentStore.remove``, but within a common transaction only after its commit."""
+        """Do as ``ContentStore.remove``. Within a common transaction, return True, and remove only after its commit."""
         common = common_transaction.current()
         if common is None:
             return self._store.remove(key)

@@ -87,7 +87,7 @@ class FileWriter:
 
 
 class Packing(NamedTuple):
-    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` tells how old a pack is."""
+    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` tells the time, for a pack's age."""
 
     largest: int
     clock: Callable[[], Instant]
@@ -161,13 +161,13 @@ class FileStore:
         return SmallFirstWriter(self._packs, self._packing, self._file_writer)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
+        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
         return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once. When this returns, all of them survive a power cut.
+        """Keep several small contents at once, and return them in the same order.
 
-        Raises NotStored; then none is kept.
+        They all survive a power cut. Raises NotStored; then none is kept.
         """
         if self._packing is None:
             return self._put_files(contents)
@@ -241,7 +241,7 @@ class FileStore:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Open the content's own file, or a file in memory with a copy of it.
+        """Open the content's own file or, for packed content, a file in memory with a copy.
 
         Raises ContentDamaged if there is no content under the key.
         """
@@ -298,7 +298,7 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Remove content, and return whether removing is allowed. Without content under the key it does nothing.
+        """Remove content, if there is any under the key, and return whether removing is allowed.
 
         A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
         remove stays until a later ``older_than`` finds it.
@@ -326,8 +326,8 @@ class FileStore:
     def keeping(self) -> Iterator[None]:
         """Forbid every process to remove content while the block runs.
 
-        It waits for a removal that is under way, and for another process's ``keeping`` block. The right ends with the
-        process that holds it.
+        First it waits for a removal that is under way, and for another process's ``keeping`` block. If the process
+        ends within the block, removing is allowed again.
         """
         with self._removals() as lock:
             locks.take(lock)
@@ -351,7 +351,7 @@ class FileStore:
 
     @contextmanager
     def _removing(self) -> Iterator[bool]:
-        """Say whether content may be removed while the block runs: not during a ``keeping`` block."""
+        """Yield True if content may be removed within this block, False while a ``keeping`` block runs."""
         with self._removals() as lock:
             yield locks.share(lock)
 
@@ -362,7 +362,8 @@ class FileStore:
         except OSError as error:
             if error.errno not in REFUSED_BY_DISK:
                 raise
-            lock = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)  # the disk takes no removal either
+            # A disk that refuses a lock file refuses removals, too, so a lock of the folder is enough.
+            lock = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             yield lock
         finally:
@@ -371,7 +372,7 @@ class FileStore:
     def older_than(self, before: Instant) -> Iterator[str]:
         """Yield the keys of all files last written before the instant; remove parts of that age from ``incoming``.
 
-        It also closes files that an earlier release left open to other users.
+        It also takes away the access to files that an earlier release left to other users of the system.
         """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():

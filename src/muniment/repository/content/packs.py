@@ -60,7 +60,7 @@ class Packs:
     def append(self, contents: Sequence[bytes], now: Instant) -> list[StoredContent]:
         """Keep contents, and return when all of them are on the disk. Raises OSError; then none is kept.
 
-        All that waits while one thread writes is written next, with one sync.
+        Contents that other threads append while one thread writes are written next, together, with one sync.
         """
         batch = _Batch(contents)
         self._waiting.append(batch)
@@ -76,15 +76,15 @@ class Packs:
     def read(self, key: str, size: int | None = None) -> tuple[bytes, bytes]:
         """Return a content's digest as its header has it, and its bytes. Raises ContentDamaged, OSError.
 
-        The bytes are not compared with the digest. ``size`` saves a second look at the disk if it is known.
+        The bytes are not compared with the digest. If the caller knows the ``size``, one read of the disk is enough.
         """
         with self._open(key, os.O_RDONLY) as (file, offset):
             return _read(file, offset, _FIRST_LOOK if size is None else _HEADER.size + size)
 
     def erase(self, key: str) -> None:
-        """Overwrite a content with zeros. Without content it does nothing. If the disk refuses it, that is logged.
+        """Overwrite a content with zeros, if there is any under the key. If the disk refuses this, log it.
 
-        The header still tells the size. The room is free when the pack is dropped.
+        The header still tells the size. The space becomes free only when the pack is dropped.
         """
         try:
             with suppress(ContentDamaged), self._open(key, os.O_RDWR) as (file, offset):
@@ -96,7 +96,7 @@ class Packs:
             log.warning("a content cannot be erased", key=key, reason=os.strerror(error.errno).lower())
 
     def adopt(self, content: StoredContent, whole: bytes) -> None:
-        """Keep a copy of a content of another store's pack at the same place, without a sync. Raises OSError."""
+        """Copy a packed content of another store to the same place of the same pack, without a sync. Raises OSError."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with self._open(content.key, os.O_RDWR | os.O_CREAT) as (file, offset):
             _write(file, _HEADER.pack(_MAGIC, content.size, content.sha256) + whole, offset)
@@ -158,7 +158,7 @@ class Packs:
 
     @contextmanager
     def _open(self, key: str, flags: int) -> Iterator[tuple[int, int]]:
-        """Open a content's pack, and give its descriptor and the content's place in it. Raises ContentDamaged."""
+        """Open a content's pack, and yield its descriptor and the content's place in it. Raises ContentDamaged."""
         parts = _KEY.fullmatch(key)
         if parts is None:
             raise ContentDamaged("The content is missing from the store.")
@@ -183,7 +183,7 @@ class _Batch:
         self.failure: BaseException | None = None
 
     def place(self, pack: str, offset: int) -> int:
-        """Give every content its key, from this place in the pack on; returns the end."""
+        """Give every content its key; the first one lies at ``offset`` in the pack. Return where the last one ends."""
         for content, digest in zip(self._contents, self._digests, strict=True):
             self.places.append(StoredContent(f"{pack}{offset:08x}", len(content), digest))
             offset += _HEADER.size + len(content)
@@ -216,7 +216,7 @@ class _OpenPack:
             raise
 
     def give_up(self) -> None:
-        """End the pack, without the bytes that were written after its end."""
+        """Close the pack. Cut off what was written after ``end``, or remove a pack that has no content."""
         with suppress(OSError):
             if self.end:
                 os.ftruncate(self.file, self.end)

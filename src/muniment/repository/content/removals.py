@@ -1,6 +1,8 @@
-"""May content be removed now? A lock decides. All processes of an installation share it, on every machine. On
-PostgreSQL it is a lock of the database, which ends with the connection that holds it. An installation on SQLite has one
-machine, so there it is the lock of a file."""
+"""May content be removed now? A lock decides, which all processes of an installation share, on every machine.
+
+On PostgreSQL it is a lock of the database, which ends with the connection that holds it. An installation on SQLite has
+one machine, so there it is the lock of a file.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ class RemovalLock:
 
     @contextmanager
     def removing(self) -> Iterator[bool]:
-        """Say whether content may be removed while the block runs: not during a ``keeping`` block. Raises Busy."""
+        """Yield True if content may be removed within this block, False while a ``keeping`` block runs. Raises Busy."""
         database = self._database()
         if database.dialect == "postgresql":
             with database.read() as cx:
@@ -38,9 +40,9 @@ class RemovalLock:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Forbid every process to remove content while the block runs. It waits for a removal that is under way.
+        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
 
-        Raises Busy if the database cannot be reached, or if it was lost meanwhile.
+        Raises Busy if the database cannot be reached, or if the connection was lost while the block ran.
         """
         database = self._database()
         if database.dialect == "sqlite":

@@ -1,1 +1,1 @@
-"""What does a statement in DQL ask for? A read-only part of the language of the field: select, nothing else."""
+"""What does a statement in DQL ask for? Only ``SELECT`` statements are offered, so no statement writes."""

@@ -1,7 +1,7 @@
-"""Read a DQL statement. Only ``SELECT`` is offered. Every other part of the language of the field is refused by name.
+"""Read a DQL statement. Only ``SELECT`` is offered. Every other part of DQL is refused by name.
 
-Every refusal names the place as the number of a character. Length, nesting, conditions and columns are limited. Source:
-docs/dql.md, the grammar.
+Every refusal says at which character it arose, counted from 1. Length, nesting, conditions and columns are limited.
+Source: docs/dql.md, the grammar.
 """
 
 import re
@@ -81,7 +81,7 @@ def read(text: str, names: NameTranslation) -> Statement:
 
 
 class _Reader(PieceReader):
-    """Reads a statement. Every method reads the pieces that it understands and stops behind them."""
+    """Reads a statement. Every method reads the pieces that it understands and stops after them."""
 
     def __init__(self, text: str, names: NameTranslation) -> None:
         super().__init__(text.rstrip().removesuffix(";"), _PIECE, "A statement", BadQuery)
@@ -129,7 +129,7 @@ class _Reader(PieceReader):
         return Statement(type_name, columns, count, all_versions, fulltext, condition, order)
 
     def _skip_columns(self) -> None:
-        """Step behind the columns. Their names may begin with an alias, which only comes after ``FROM``."""
+        """Step past the columns. They are read later, because an alias in their names is defined after ``FROM``."""
         while not self._current.says("from"):
             if self._current.kind == "end":
                 raise self._unexpected("FROM")
@@ -214,7 +214,7 @@ class _Reader(PieceReader):
             self._at += 1
 
     def _hints(self) -> None:
-        """Step behind ``ENABLE (...)``: hints say how the system of the field runs a statement, not what it means."""
+        """Step past ``ENABLE (...)``: hints say how the system in the field runs a statement, not what it means."""
         self._at += 1
         self._take("(")
         depth = 1

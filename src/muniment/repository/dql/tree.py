@@ -1,4 +1,4 @@
-"""A DQL statement as it was read. Names of types and properties are our neutral ones.
+"""A DQL statement as it was read. Types and properties have the code's own names, which no setting changes.
 
 ``place`` is the number of the character at which a part begins; refusals name it. Source: docs/dql.md.
 """
@@ -100,7 +100,7 @@ Condition: TypeAlias = (
 
 
 class KeywordClause(msgspec.Struct, frozen=True):
-    """Keywords of a search, and the operator that joins them to those before. AND binds more tightly than OR."""
+    """Keywords of a search, and the operator that joins them to the keywords before. AND binds more tightly than OR."""
 
     text: str
     joint: Literal["AND", "OR"] = "AND"

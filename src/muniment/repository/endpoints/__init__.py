@@ -1,1 +1,1 @@
-"""The repository's addresses: one module for each surface, and one table of all routes."""
+"""The repository's REST interface: modules that answer its addresses, and one table of all addresses."""

@@ -1,4 +1,4 @@
-"""ACLs by id or name, and which one an object carries.
+"""List, show, make, change and remove ACLs. An address names an ACL by its id or its name.
 
 Source: docs/interface.md, ours 4.
 """
@@ -84,7 +84,9 @@ class AclProperties(msgspec.Struct):
 
 
 class AclBody(msgspec.Struct, rename="kebab"):
-    """An ACL with its entries, or the name of the one to assign. The name may also be among the ``properties``."""
+    """An ACL with its entries; its own name stands in ``name`` or in ``properties``. To assign an ACL, ``acl-name`` has
+    its name.
+    """
 
     name: str = ""
     acl_name: str = ""
@@ -93,7 +95,7 @@ class AclBody(msgspec.Struct, rename="kebab"):
 
     @property
     def object_name(self) -> str:
-        """The name of the ACL, wherever the body gives it. Raises WrongValue for two different names."""
+        """The ACL's name, from ``name`` or ``properties``, or empty. Raises WrongValue if the two differ."""
         if self.name and self.properties.object_name and self.name != self.properties.object_name:
             raise WrongValue("The body gives the ACL two different names.")
         return self.name or self.properties.object_name
@@ -110,7 +112,7 @@ class _VisibleAcl(msgspec.Struct, frozen=True):
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET acls: a feed of those the caller may see."""
+    """GET acls: a feed of the ACLs that the caller may see."""
     caller = await enter(request, context)
     repository = caller.repository
     here = address(request, context, repository)
@@ -122,7 +124,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def make(request: Request, context: RepositoryContext) -> Response:
-    """POST acls: a new ACL, owned by the caller."""
+    """POST acls: make an ACL, which the caller then owns."""
     event = events.begin(request.scope, "acl", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
@@ -139,7 +141,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: answer with the ACL that this id or this bare name means for the caller."""
+    """GET acls/{acl}: the ACL that this id, or this name without an owner, means for the caller."""
     caller = await enter(request, context)
     repository, name = caller.repository, _acl_name(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -175,7 +177,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE acls/{acl}: an ACL that no object carries."""
+    """DELETE acls/{acl}: remove an ACL that no object carries."""
     event = events.begin(request.scope, "acl", how="removed")
     caller = await enter(request, context, event)
     name = _acl_name(request)
@@ -185,7 +187,10 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the caller may see an ACL that has exactly the name in the address. Raises as ``enter``."""
+    """Say whether the whole text at the end of the address, with its suffix, names an ACL that the caller may see.
+
+    Raises as ``enter``.
+    """
     caller, name = await enter(request, context), _acl_name(request)
     return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))
 
@@ -292,7 +297,7 @@ def _read_entry(entry: Element) -> AclEntryBody:
 
 
 def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
-    """Read the entries of a body, by accessor. Raises WrongValue, NotOfferedYet."""
+    """Read the entries of a body, and return the permission of each accessor. Raises WrongValue, NotOfferedYet."""
     entries: dict[str, Permission] = {}
     for entry in bodies_of_entries:
         if entry.extend_permissions or entry.application_permission:

@@ -54,7 +54,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 async def of_ids(request: Request, context: RepositoryContext) -> Response:
-    """GET archived-contents: the contents of the objects with these ids."""
+    """GET archived-contents: send the main contents of the objects with the ids in `object-id`."""
     caller = await enter(request, context)
     ids = [text.strip().lower()[:40] for text in parameters.read(request).get("object-id", "").split(",")]
     return await _archive(request, context, caller, [each for each in ids if each])
@@ -62,7 +62,7 @@ async def of_ids(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def of_addresses(request: Request, context: RepositoryContext) -> Response:
-    """POST archived-contents: the contents of the objects at these addresses."""
+    """POST archived-contents: send the main contents of the objects whose addresses the body lists."""
     caller = await enter(request, context)
     hrefs = await _read_hrefs(request, context)
     name = caller.repository.name
@@ -140,7 +140,7 @@ class _ArchiveStream:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield the archive. Raises what cuts it off: ContentDamaged, and what ``check`` raises."""
+        """Yield the bytes of the archive. Raises ContentDamaged, what ``check`` raises, and as ``Caller.read``."""
         archive, off_loop = Archive(), self._context.transactions.off_loop
         for object_id in self._ids:
             entry = await self._read(object_id)

@@ -1,6 +1,6 @@
-"""Which operations does the body of a batch ask for, in JSON or XML, and may a batch have them?
+"""Which operations does the body of a batch ask for, and may a batch have them?
 
-The whole body is checked before anything is executed. Source: docs/interface.md, ours 21.
+The body is JSON or XML. All of it is checked before anything is executed. Source: docs/interface.md, ours 21.
 """
 
 import re
@@ -25,16 +25,19 @@ BATCHABLE = (
     *("acls", "cabinets", "comments", "currentuser", "documents", "folders", "formats", "groups", "objects"),
     *("relation-types", "relations", "types", "users"),
 )
-"""With which of these an address of a batch must begin, below the repository."""
+"""An address in a batch must begin with one of these parts, after the address of the repository."""
 
 NOT_BATCHABLE = (
     *("archived-contents", "batch-capabilities", "batches", "content-media", "index-report", "saved-searches"),
     *("search", "search-templates", "similar"),
 )
-"""Which parts no address of a batch may have: downloads, searches and others cannot be part of a transaction."""
+"""No address in a batch may have one of these parts. A search, for example, cannot be part of a transaction."""
 
 _READ_ONLY = frozenset({"users", "groups", "currentuser"})
-"""What comes from the directory. A batch can only read it: no transaction of the repository includes a write to it."""
+"""Addresses that begin with these parts lead to the directory's data. A batch can only read them.
+
+No transaction of the repository can include a write to the directory.
+"""
 
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _OWN_HEADERS = frozenset({"accept", "accept-language", "content-type", "if-match", "if-none-match", HEADER.lower()})
@@ -118,7 +121,7 @@ _json_body = msgspec.json.Decoder(BatchBody)
 async def receive(request: Request, context: RepositoryContext, here: str) -> BatchPlan:
     """Read the body of a batch; ``here`` is the address of the repository to which it was sent.
 
-    Raises TooLarge, Malformed.
+    Raises UnsupportedMediaType, TooLarge, Malformed.
     """
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
@@ -140,7 +143,7 @@ async def receive(request: Request, context: RepositoryContext, here: str) -> Ba
 
 
 def is_inherited(header: bytes) -> bool:
-    """Say whether the requests of a batch inherit this header, which may show who calls, from the batch's own one."""
+    """Say whether the requests of a batch get this header, such as credentials, from the batch's own request."""
     name = header.decode("latin-1").lower()
     return not (name in _OWN_HEADERS or name in _NOT_INHERITED or name.startswith("content-"))
 
@@ -212,7 +215,7 @@ def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tupl
 
 
 def _check_resource(raw_path: str, method: str, what: str) -> None:
-    """Raise Malformed for an address that a batch does not take."""
+    """Raise Malformed if an operation of a batch may not have this address, or not with this method."""
     _, _, _, _, *parts = (unquote(part) for part in raw_path.split("/"))
     bare = [_without_suffix(part) for part in parts]
     refused = sorted({*bare} & {*NOT_BATCHABLE})
@@ -241,7 +244,7 @@ def _header(header: HeaderBody, what: str) -> tuple[str, str]:
 
 
 def _of_xml(root: Element, names: RepositoryNames) -> BatchBody:
-    """Read a batch in XML. A text may be an attribute, or a child element."""
+    """Read a batch in XML. Each value in it may be an attribute or a child element."""
     _check_namespaces(root, names)
     lists = [child for child in root.children if child.name == "operations"]
     return BatchBody(

@@ -1,6 +1,9 @@
-"""Answer several requests in one. The same application answers each of them, for the same caller, with the same checks.
-In a transactional batch, all requests share one database transaction: if one fails, nothing is kept. Source:
-docs/interface.md, ours 21."""
+"""Answer several requests that a caller sends as one.
+
+The same application answers each of them for the same caller, with the checks that it would have if it came alone. In a
+transactional batch, all requests share one database transaction: if one fails, nothing is kept. Source:
+docs/interface.md, ours 21.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,8 +35,8 @@ CAPABILITIES: Mapping[str, Written] = {
     "batchable-resources": list(batch_bodies.BATCHABLE),
     "non-batchable-resources": list(batch_bodies.NOT_BATCHABLE),
 }
-"""What a batch can do. ``both`` means that the caller may ask for this or not: a transaction, an order, a stop at the
-first failure."""
+"""What a batch can do. ``both`` means that the caller chooses: with or without a transaction, in a fixed order or not,
+and with or without a stop at the first failure."""
 
 SUCCESS, FAILED, ROLLED_BACK, NOT_EXECUTED = "SUCCESS", "FAILED", "ROLLED_BACK", "NOT_EXECUTED"
 
@@ -108,7 +111,10 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
-    """Execute all operations, and commit them if each succeeded and the caller's right still holds."""
+    """Execute all operations, and commit them if each succeeded and the caller's right still holds.
+
+    Otherwise nothing is kept, and operations that succeeded are returned as ``ROLLED_BACK``.
+    """
     done = False
     try:
         async with caller.common_transaction() as common:
@@ -129,7 +135,7 @@ async def _commit(caller: Caller, common: CommonTransaction) -> None:
 
 
 class _Execution:
-    """The operations of one batch under way."""
+    """Executes the operations of one batch."""
 
     def __init__(self, request: Request, context: RepositoryContext, batch: BatchPlan) -> None:
         self.application: ASGIApp = request.scope[witness.WITNESS].app
@@ -139,7 +145,10 @@ class _Execution:
         self._events: list[Event] = []
 
     async def run(self, application: ASGIApp) -> list[OperationOutcome]:
-        """Execute the operations in their order. A failure ends the batch if ``on_error`` says so."""
+        """Execute the operations in their order, and return the outcome of each.
+
+        If the batch ``stops`` at a failure, the operations after it are not executed.
+        """
         options, outcomes, size = self._context.options, list[OperationOutcome](), 0
         until = time.monotonic() + options.batch_seconds
         for operation in self._batch.operations:
@@ -151,11 +160,14 @@ class _Execution:
                 outcomes.append(self._refused(413, "E_TOO_LARGE", _FULL))
             else:
                 outcomes.append(await self._answer(application, operation))
-                size += len(outcomes[-1].entity)
+                size += len(outcomes[-1].entity.encode())
         return outcomes
 
     def hand_on_events(self, *, committed: bool) -> None:
-        """Hand the security events of a transactional batch to its request. Without a commit, none says ``done``."""
+        """Add the security events of a transactional batch to those of the batch's own request.
+
+        If the batch was not committed, the result ``done`` of an event becomes ``refused``.
+        """
         for event in self._events:
             if not committed and event.result == "done":
                 event.result = "refused"

@@ -1,4 +1,4 @@
-"""Lists of names that clients of the field look up: formats, and lists that have no members here.
+"""Lists of names that clients of the system in the field look up: formats, and lists that have no members here.
 
 Source: docs/interface.md, ours 16.
 """
@@ -35,7 +35,7 @@ EMPTY: Mapping[str, str] = {
     "lifecycles": "Lifecycles",
     "network-locations": "Network locations",
 }
-"""Lists that have no members, with their titles: clients look them up before they do anything else."""
+"""Lists that have no members, with their titles. They exist because some clients look them up first of all."""
 
 _MEDIA_TYPE = "mime_type"
 
@@ -48,7 +48,7 @@ async def list_formats(request: Request, context: RepositoryContext) -> Response
 
 
 def nothing(name: str) -> Answering:
-    """Make the GET of a list that has no members."""
+    """Return the endpoint for the GET of a list of ``EMPTY``, which has no members."""
 
     async def list_nothing(request: Request, context: RepositoryContext) -> Response:
         return await _list(request, context, name, EMPTY[name], {})
@@ -81,7 +81,7 @@ async def refuse_aspects(request: Request, context: RepositoryContext) -> Respon
 
 
 async def read_format(request: Request, context: RepositoryContext) -> Response:
-    """GET formats/{name}."""
+    """GET formats/{name}: the format of this name."""
     caller = await enter(request, context)
     names, name = context.options.names, request.path_params["format"]
     media_type = spelling.negotiate(request, spelling.both(names))

@@ -1,6 +1,6 @@
 """Lists as feeds: which page of a list is wanted, with which members in which order, and how the feed is written.
 
-A further list needs its properties as SQL (``filters``), a function that reads a page of it, and one that makes
+A new list needs its properties as SQL (``filters``), a function that reads a page of it, and a function that makes its
 entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
 """
 
@@ -43,7 +43,7 @@ SELECTING: Table = {
     UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
 }
-"""How the address of a list refuses a filter, a sort or a view."""
+"""The codes with which the address of a list refuses a filter, a sort or a view."""
 
 LONG = 100_000
 """If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
@@ -55,7 +55,7 @@ class Page(msgspec.Struct, frozen=True):
     """What a request wants of a list: the part, the filter and the sort, whether the members are counted, and what
     entries show.
 
-    ``repeated`` are the parameters that every link of the feed repeats, as their caller wrote them.
+    ``repeated`` are the parameters that every link of the feed repeats, as the caller wrote them.
     """
 
     part: Part
@@ -104,7 +104,7 @@ class FeedRequest:
         return self.context.options.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
-        """Return an entry with the thing that it describes inside it."""
+        """Return a copy of an entry with the thing that the entry describes inlined."""
         return msgspec.structs.replace(entry, inlined=inline(thing, self.media_type, self.names, links=self.page.links))
 
     def object_thing(self, here: str, body: ObjectBody) -> Thing:
@@ -134,7 +134,10 @@ class FeedRequest:
 
 
 def feed_request(request: Request, context: RepositoryContext, own: str, title: str) -> FeedRequest:
-    """Read what a request asks of a list. Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType."""
+    """Read what a request asks of a list. ``own`` is the list's address.
+
+    Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType.
+    """
     media_type = feed_type(request, context.options.names)
     return FeedRequest(own, title, read_page(parameters.read(request), context.options), media_type, context)
 
@@ -142,7 +145,7 @@ def feed_request(request: Request, context: RepositoryContext, own: str, title: 
 async def answer(
     caller: Caller, feed: FeedRequest, question: Callable[[Connection, Principals, FeedRequest], ListPage]
 ) -> Response:
-    """Ask for a page of a list that may be long, and answer with it.
+    """Read a page of a list that may be long, and answer with its feed. ``question`` reads the page.
 
     Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
     asking again would not help. Raises as ``Caller.read_long``.
@@ -176,7 +179,10 @@ def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
 
 
 def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
-    """Read the parameters of a list; an empty one is left out. Raises Malformed, BadFilter, BadSort, UnknownType."""
+    """Read the parameters of a list. An empty value counts as none.
+
+    Raises Malformed, BadFilter, BadSort, UnknownType.
+    """
     values = {name: text for name, text in values.items() if text}
     size, number = read_size(values, options), read_number(values)
     cursor, names = values.get("cursor"), options.names
@@ -200,7 +206,10 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
 
 
 def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
-    """Read how many members a page has, but at most as many as the settings allow. Raises Malformed."""
+    """Read how many members a page has at most: as many as the request says, or fewer if the settings allow fewer.
+
+    Raises Malformed.
+    """
     return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
@@ -226,7 +235,10 @@ def page(
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
 ) -> ListPage:
-    """Read one page of a list. Raises Malformed for a cursor of another list, filter, sort or caller."""
+    """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
+
+    Raises Malformed for a cursor of another page, list, filter, sort or caller.
+    """
     members = fetch(cursors.stretch(cx, binding, page_request.part))
     following = cursors.next_cursor(cx, binding, page_request.part, [each.place for each in members])
     return ListPage(
@@ -240,7 +252,7 @@ def feed_type(request: Request, names: RepositoryNames) -> str:
 
 
 def inline(thing: Thing, media_type: str, names: RepositoryNames, *, links: bool) -> object:
-    """Spell a thing as the content of an entry: the JSON object, or the text of the XML element."""
+    """Return a thing as the content of an entry: the JSON object, or the text of the XML element."""
     if not links:
         members = {name: member for name, member in thing.document.items() if name != "links"}
         thing = msgspec.structs.replace(thing, document=members)
@@ -275,7 +287,7 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Read what the representations of these objects show besides their rows, for all of them at once."""
+    """Return these objects with what else their representations need, which is read for all objects at once."""
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
@@ -292,8 +304,11 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 
 
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
-    """Link to this page and to others. Of the links to other pages, only ``next`` has a cursor. A page that a number
-    without a cursor does not reach gets no link."""
+    """Return the links of a page to itself and to other pages.
+
+    Of the links to other pages, only ``next`` has a cursor. A page that lies too deep for a link without a cursor gets
+    no such link.
+    """
     part, total, reach = page_request.part, page.total, options.max_page_offset // page_request.part.size
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
@@ -315,7 +330,7 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """Read a number from a parameter. Raises Malformed."""
+    """Read a whole number from a parameter; without a value, return ``default``. Raises Malformed below ``least``."""
     text = values.get(name)
     if not text:
         return default

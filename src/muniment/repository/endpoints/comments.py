@@ -52,7 +52,7 @@ TABLE: Table = {
 
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
 _TITLE = 60
-"""How many characters of a comment a feed shows as its title."""
+"""How many characters of a comment's text a feed shows as the title of its entry."""
 
 
 class CommentDocument(msgspec.Struct):
@@ -104,7 +104,7 @@ async def reply(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET comments/{id}."""
+    """GET comments/{id}: the comment with this id."""
     caller = await enter(request, context)
     media_type, comment_id = _media_type(request, context), representations.identifier(request)
     shown = await caller.read(
@@ -161,7 +161,10 @@ def _media_type(request: Request, context: RepositoryContext) -> str:
 
 
 async def _read_text(request: Request, context: RepositoryContext) -> str:
-    """Read the text of a comment. Raises UnsupportedMediaType, TooLarge, Malformed, WrongValue, UnknownProperty."""
+    """Read the text of a comment.
+
+    Raises UnsupportedMediaType, TooLarge, Malformed, UnknownType, WrongValue, UnknownProperty.
+    """
     body = await object_body.read_body(request, context)
     if unknown := sorted(body.properties.keys() - {"content", *_SHOWN_ONLY}):
         raise UnknownProperty(f"A comment has no property {unknown[0][:100]!r}.")

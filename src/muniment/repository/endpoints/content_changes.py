@@ -30,7 +30,7 @@ from muniment.repository.repositories import Repository
 
 @events.tells()
 async def add(request: Request, context: RepositoryContext) -> Response:
-    """POST contents: the body becomes a content of the object: the main one, a further page, or a rendition."""
+    """POST contents: give the object the body as its main content, as a further page, or as a rendition."""
     caller = await enter(request, context)
     names, values = context.options.names, parameters.read(request)
     wanted = content_requests.read_wanted(values, names)
@@ -55,7 +55,8 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     present = await caller.read(find)
     sent = request.headers.get("content-type", "")
     media_type = present.media_type
-    # The format of a rendition is part of its place. A page has the format that the address names, or else the body's.
+    # The format of a rendition is part of its place, so it stays. A page gets the body's media type, unless the address
+    # names a format.
     if present.place.is_primary and not wanted.media_type and sent.partition(";")[0].strip().lower() not in _UNSAID:
         media_type = sent
     media_type = content_requests.with_charset(media_type, values)
@@ -64,7 +65,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE contents/content: the object loses this content."""
+    """DELETE contents/content: remove this content from the object."""
     caller = await enter(request, context)
     wanted = content_requests.read_wanted(parameters.read(request), context.options.names)
     object_id, expected = representations.identifier(request), representations.expected_version(request)
@@ -90,8 +91,11 @@ async def _put(
     media_type: str,
     changed: WantedContent | None = None,
 ) -> Response:
-    """Receive the body, and put it at a place. If the body replaces a content, that content must still be there when
-    the body has arrived."""
+    """Receive the body, and keep it as the object's content at a place.
+
+    ``changed`` says which content the body replaces; it must still be there when the body has arrived. It is None for
+    a request that adds a content.
+    """
     repository, names = caller.repository, context.options.names
     answer_type = spelling.negotiate(request, spelling.both(names))
     overwrite = changed is not None or parameters.truth(values, "overwrite", default=True)

@@ -38,7 +38,10 @@ class ArrangedContent(msgspec.Struct, frozen=True):
 
 
 def read_wanted(values: Mapping[str, str], names: RepositoryNames) -> WantedContent:
-    """Read which content is meant: ``format``, ``page``, ``modifier`` and ``primary``. Raises WrongValue, Malformed."""
+    """Read which content is meant, from the parameters ``format``, ``page``, ``modifier`` and ``primary``.
+
+    Raises WrongValue, Malformed.
+    """
     parameters.choice(values, "media-url-policy", _POLICIES, default="all")
     format_name = values.get("format", "").strip()
     page = collections.whole_number(values, "page", 0, 0)
@@ -56,8 +59,8 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
     """Return each content of a body with its place, in the order of the parts.
 
     With ``all-primary``, they are the pages of the primary content. Otherwise the first one is the main content, and
-    the others are renditions. ``format`` and ``modifier`` are lists with commas: one value for each part, from the
-    first on. Raises Malformed, WrongValue.
+    the others are renditions. ``format`` and ``modifier`` are lists with commas: the first value belongs to the first
+    content, and so on, and the last ones may be left out. Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -77,7 +80,10 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 
 
 def with_charset(media_type: str, values: Mapping[str, str]) -> str:
-    """Add ``content-charset`` to a media type that names no charset. Raises Malformed."""
+    """Return a media type of text with the charset that ``content-charset`` names, unless it has a charset already.
+
+    Any other media type stays the same. Raises Malformed.
+    """
     charset = values.get("content-charset", "").strip()
     if not charset:
         return media_type
@@ -112,8 +118,11 @@ def _modifier(text: str) -> str:
 def check_still_there(
     cx: Connection, repository: Repository, principals: Principals, former: ObjectContent, wanted: WantedContent
 ) -> None:
-    """Check that a download may go on. Raises UnknownObject, NotPermitted; NoContent if the object has other content
-    now. Content that got another key meanwhile, with the same bytes, counts as the same."""
+    """Check that a download of the content ``former`` may go on.
+
+    Raises UnknownObject, NotPermitted, and NoContent if the ``wanted`` content is gone or has other bytes now. The same
+    bytes under another key count as the same content.
+    """
     stored = objects.readable(cx, repository, former.object_id, principals)
     present = contents.find(cx, stored, wanted).content
     if (present.sha256, present.size) != (former.content.sha256, former.content.size):
@@ -121,7 +130,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the name of a file with a content: the object's name. A rendition gets the ending of its format."""
+    """Return the file name of a content: its object's name. For a rendition, the name gets the ending of its format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

@@ -86,7 +86,7 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 
 async def media(request: Request, context: RepositoryContext) -> Response:
-    """GET content-media: the bytes, whole or one range of them."""
+    """GET content-media: send the bytes of a content, or one range of them."""
     caller = await enter(request, context)
     return await download(
         request, context, caller, content_requests.read_wanted(parameters.read(request), context.options.names)
@@ -96,8 +96,9 @@ async def media(request: Request, context: RepositoryContext) -> Response:
 async def download(
     request: Request, context: RepositoryContext, caller: Caller, wanted: WantedContent = contents.PRIMARY
 ) -> Response:
-    """Send a content of the object that the address names, whole or one range of it, for as long as the caller may
-    read the object.
+    """Send a content of the object that the address names, or one range of it.
+
+    The answer is cut off when the caller may no longer read the object.
 
     Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and as ``Caller.read``.
     """
@@ -110,13 +111,13 @@ async def download(
                     await _media(request, context, caller, stored, content, wanted), resources.pop_all()
                 )
             except ContentDamaged:
-                # Replaced between the two reads? Then the former content is gone rightly.
+                # If the content was replaced between the two reads, the former one is gone rightly: send the new one.
                 if (await _readable(request, caller, wanted))[1].content == content.content:
                     raise
 
 
 async def describe(request: Request, context: RepositoryContext) -> Response:
-    """GET contents/content: the content object."""
+    """GET contents/content: describe a content of the object."""
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -138,7 +139,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
-    """GET index-status: the state of an object's text, and the reason if there is none."""
+    """GET index-status: the state of an object's text, and the reason if there is no text."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     object_id = representations.identifier(request)
@@ -217,7 +218,7 @@ async def _media(
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
     pieces = context.store.read(content, start, length)
-    # Damage that shows at once is answered; what shows later cuts the transfer short.
+    # Damage that the first piece shows is answered with an error. Damage that shows later cuts the answer off.
     first = await context.transactions.off_loop(next, pieces, b"")
     if len(first) == int(headers["Content-Length"]):
         return Response(first, status, headers)
@@ -263,8 +264,11 @@ def _headers(stored: StoredObject, of_object: ObjectContent) -> dict[str, str]:
 
 
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
-    """Read the Range header: where the range begins, and how long it is. A header that is not understood means the
-    whole content (RFC 9110 14.2)."""
+    """Read the header Range: return where the range begins, and its length.
+
+    Without a header that is understood, return 0 and None for the whole content (RFC 9110 14.2). Raises
+    RangeNotSatisfiable.
+    """
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:
         return 0, None
@@ -280,9 +284,12 @@ def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, in
 
 
 async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield pieces. While some are on their way to the caller, a thread reads the next ones and takes their digest. It
-    reads two at a time, because to change to a thread and back takes as long as to read a piece. A piece is let go once
-    it is sent, so that a caller who does not read costs little memory."""
+    """Yield the ``first`` piece, then the ``rest``.
+
+    While pieces are on their way to the caller, a thread reads the next ones and takes their digest. It reads two at a
+    time, because to change to a thread and back takes as long as to read a piece. No piece is held after it is sent, so
+    a caller who reads slowly costs little memory.
+    """
     waiting = deque([first])
     while waiting:
         following = asyncio.create_task(context.transactions.off_loop(_next_pieces, rest))

@@ -1,4 +1,4 @@
-"""What every endpoint of the repository has at hand, and how each begins: who calls which repository."""
+"""What every endpoint of the repository needs, and how each request begins: who calls which repository?"""
 
 import asyncio
 import time
@@ -49,22 +49,22 @@ from muniment.web.transactions import Transactions
 T = TypeVar("T")
 
 SEARCHES = 2
-"""Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
+"""How many searches run at one time in one process. More would wait for each other, and hold up all other work."""
 
 BATCHES = _DIRECTORY_CHANGES = 4
-"""Batches, and changes of users and groups, that one caller may have under way in one process."""
+"""How many batches one caller may have under way in one process, and how many changes of users and groups."""
 
 _LONG_DECISION = 0.05
-"""A decision that took longer may have waited for the locks of others. Then the caller's rights are checked again."""
+"""After a decision of more seconds, which may have waited for others' locks, the caller's rights are checked again."""
 
 _TRIES = 3
-"""How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
+"""How often one use of a right is tried, if each time the directory's answer is too old when the turn comes."""
 
 _REFUSED_PAIRS = 3
-"""At how many resources a name and password are tried that none of them has accepted."""
+"""A name and password that so many resources have refused, and none has accepted, are not tried at any other."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
-"""How long a stream stands still while nobody can say whether its caller may have it, and how often that is asked."""
+"""How long a stream waits until the check of its caller's right gets an answer, and the pause between two tries."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,11 @@ ENTERING: Table = {
 
 
 class Caller:
-    """Who calls which repository. Every decision for a caller is taken here. A decision learns who the caller is only
-    when it is taken.
+    """Who calls which repository. Every decision for a caller is taken here.
 
-    So a right that has ended is not used any more. It may have ended while a body arrived, during a wait for the index,
-    or while others' work came first (decision 0018). What a decision learns about the caller never leaves the decision,
-    and nothing else can learn it.
+    A decision learns who the caller is only when it is taken. So a right that has ended is not used any more; it may
+    have ended while a body arrived, during a wait for the index, or while others' work came first (decision 0018). What
+    a decision learns about the caller never leaves the decision, and nothing else can learn it.
     """
 
     def __init__(
@@ -139,7 +138,10 @@ class Caller:
         return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
-        """Ask a question of one snapshot. Raises NotSignedIn, DirectoryUnavailable, and what the question raises."""
+        """Ask a question of one snapshot of the database.
+
+        Raises NotSignedIn, UnknownRepository, DirectoryUnavailable, Overloaded, and what the question raises.
+        """
         return await self._use_right(
             lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
         )
@@ -147,7 +149,7 @@ class Caller:
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
         """Ask a question that may take long, outside the event loop. Callers take turns.
 
-        Raises as ``read``, Overloaded, and TookTooLong when the database stops it.
+        Raises as ``read``, and TookTooLong when the question is stopped because it takes too long.
         """
         turn = self._bearer.turn
         return await self._use_right(
@@ -215,9 +217,9 @@ class Caller:
         return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
-        """Ask a question of two snapshots: one of the index, and a newer one of the database. Searches take turns.
+        """Ask a question of two snapshots: one of the index, and a newer one of the database.
 
-        It runs in a thread. Raises as ``read``, and IndexUnavailable.
+        It runs in a thread, at a time with only a fixed number of others. Raises as ``read``, and IndexUnavailable.
         """
 
         async def in_turn() -> T:
@@ -243,7 +245,7 @@ class Caller:
         headers: Mapping[str, str],
         check_right: Callable[[Connection, Principals], object],
     ) -> Response:
-        """Send pieces for as long as ``check_right`` raises nothing. It is called again and again meanwhile.
+        """Return an answer that sends pieces and repeats ``check_right`` meanwhile. It is cut off if the check raises.
 
         A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
         """
@@ -272,9 +274,9 @@ class Caller:
         )
 
     async def prove(self) -> None:
-        """Bind each of the caller's names to a key for good, before any decision is taken for them.
+        """Bind each of the caller's names to a key for good, before any decision is taken for the caller.
 
-        If this process has not met the names before, this takes a statement. If no process has, it also takes a write.
+        Keys that this process does not remember are read from the database; keys that do not exist yet are written.
         Raises as ``write``. Within a common transaction it does nothing: what is not committed must not be remembered,
         and each decision binds the names itself.
         """
@@ -317,8 +319,7 @@ class Caller:
 
 
 class OpenRepositories:
-    """The repositories that the credentials of one request open, with the caller as each repository's guard knows
-    them."""
+    """The repositories that the credentials of one request open, and who the caller is to the guard of each."""
 
     def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
         self._context = context
@@ -329,7 +330,7 @@ class OpenRepositories:
         """Return the caller of each named repository, ordered by name. Without names, return the caller of each open
         repository.
 
-        Raises UnknownRepository for one that is not open or does not exist, and Malformed for too many.
+        Raises UnknownRepository if a named repository is not open or does not exist, and Malformed for too many.
         """
         most = self._context.options.max_searched_repositories
         check_number(names, most)
@@ -352,10 +353,10 @@ class OpenRepositories:
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
     """Find the repositories that the credentials of a request open, among those named or, without names, among all.
 
-    A token opens those of one resource (given 5.3). A name and password may open several. The password is checked for
-    each resource for which this pair is not remembered. A password that three resources have refused, and none
-    accepted, is not tried again. Raises NotSignedIn if the credentials open no repository, UnknownRepository if they
-    open some but none of those named, DirectoryUnavailable, Overloaded, Malformed.
+    A token opens the repositories that one resource guards (given 5.3). A name and password may open those of several
+    resources. The password is checked for each resource for which this pair is not remembered, until three resources
+    have refused it and none has accepted it. Raises NotSignedIn if the credentials open no repository,
+    UnknownRepository if they open some but none of those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
@@ -396,10 +397,10 @@ async def _open(
     bearers_of: dict[str, Bearer],
     refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Find out which of the resources that guard these repositories admit the caller. The others go to ``refusals``.
+    """Ask the guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
 
-    What needs no password check comes first. Raises DirectoryUnavailable if the directory could not be asked about a
-    resource and none admits the caller.
+    Guards that need no password check come first. Raises DirectoryUnavailable if no guard admits the caller, and the
+    directory could not be asked about one of them.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {
@@ -429,8 +430,7 @@ async def _open(
 
 
 async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
-    """Say whether the resource may admit this caller if the password is right. Without a role there, a password check
-    is not worth its cost."""
+    """Say whether the caller may have a role at this resource, so that a password check there is worth its cost."""
     bearer, people = next(iter(bearers_of.values()), None), context.people
     if bearer is None or people is None:
         return True
@@ -442,13 +442,13 @@ async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, 
 
 
 async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:
-    """Find out who calls which repository, and name the repository in ``event``: step 1 of every request below one.
+    """Find out who calls which repository, as the first step of a request to it. Name the repository in ``event``.
 
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     name, credentials = request.path_params["repository"], context.callers.read(request, context.options)
-    # A ticket or a password is good for whatever resource guards the repository: it has to be the one that does now.
+    # A ticket or a password is good for any guard, so the present guard is read. A token is good for one guard.
     entrance = None if credentials.outlives_guards else context.repositories.get(name)
     repository, seal = entrance or await _look_up(context, name)
     try:
@@ -472,7 +472,7 @@ async def enter(request: Request, context: RepositoryContext, event: Event | Non
 
 
 def _csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
-    """Write the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
+    """Return the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
     prefix = options.names.csrf_prefix
     if not token:
         return {}
@@ -490,11 +490,11 @@ async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, S
 
 
 def base_address(request: Request, context: RepositoryContext) -> str:
-    """Spell the beginning of every address of the repository half, without a slash at its end."""
+    """Return the beginning of every address of the repository half, without a slash at its end."""
     base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
     return f"{base}/{context.options.names.prefix}"
 
 
 def address(request: Request, context: RepositoryContext, repository: Repository) -> str:
-    """Spell the repository's own address."""
+    """Return the repository's own address."""
     return f"{base_address(request, context)}/repositories/{quote(repository.name, safe='')}"

@@ -1,7 +1,7 @@
 """Where does a client begin? The home document, the product, the repositories, and what each of them offers.
 
-Source: given 2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02). All but the
-repository itself is open without credentials, as in the field; the list of repositories shows names only.
+All of these but the repository itself need no credentials; the list of repositories shows only names. Source: given
+2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,10 +40,10 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 SEARCH_TEMPLATE = (
     "search{?collections,facet,include-total,inline,items-per-page,locations,object-type,page,q,sort,timezone,view}"
 )
-"""What the search link's template ends in, character for character (given 2.10)."""
+"""The end of the template in the search link, character for character (given 2.10)."""
 
 _STRANGERS = ""
-"""The name of every caller, for turns and cursors, where nobody signs in."""
+"""The name that all callers share in turns and cursors where nobody signs in."""
 
 _FIELD_RELATIONS = frozenset(
     (
@@ -53,19 +53,19 @@ _FIELD_RELATIONS = frozenset(
         *("search-templates", "subscriptions", "supported-facets", "types", "users"),
     )
 )
-"""Relations of the field that lead from the home document or from a repository; all others are our own."""
+"""The link relations of the home document and of a repository that the system in the field has, too."""
 
 _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
-"""Relations that are called otherwise than the last part of the path."""
+"""The link relations whose name is not the last part of the path, by that part."""
 
 _WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
-"""Relations without a base, by the last part of the path."""
+"""The link relations that are written without a base before their name, by the last part of the path."""
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
     """An address to which the home document or a repository leads.
 
-    ``name`` is the last part of its path, ``media_types`` are those in which it is read.
+    ``name`` is the last part of its path, ``media_types`` are those of the answers to its GET.
     """
 
     name: str
@@ -74,7 +74,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
 
 
 def home(targets: Sequence[LinkTarget]) -> Answering:
-    """Make the GET of the home document, which lists these targets."""
+    """Return the endpoint for the GET of the home document, which lists these targets."""
 
     async def services_document(request: Request, context: RepositoryContext) -> Response:
         names = context.options.names
@@ -87,7 +87,7 @@ def home(targets: Sequence[LinkTarget]) -> Answering:
 
 
 async def product_info(request: Request, context: RepositoryContext) -> Response:
-    """GET: the name of the product, the release of the interface that clients compare, and our own release."""
+    """GET product-info: the product's name, the interface's release, which clients compare, and our own release."""
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
     release = _release()
@@ -108,8 +108,10 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
 
 
 def listing_of(targets: Sequence[LinkTarget]) -> Answering:
-    """Make the GET that lists the name and address of every repository. With ``inline=true``, each repository links
-    to these targets."""
+    """Return the endpoint for the GET that lists the name and address of every repository.
+
+    With ``inline=true``, each repository also has links to these targets.
+    """
 
     async def listing(request: Request, context: RepositoryContext) -> Response:
         own = f"{base_address(request, context)}/repositories"
@@ -127,7 +129,7 @@ def listing_of(targets: Sequence[LinkTarget]) -> Answering:
 
 
 def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
-    """Make the GET of one repository, which links to these targets (given 2.10)."""
+    """Return the endpoint for the GET of one repository, which links to these targets (given 2.10)."""
 
     async def show(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -154,7 +156,10 @@ def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether a repository has exactly the name in the address. Raises as ``enter``, but for UnknownRepository."""
+    """Say whether the whole text at the end of the address, with its suffix, is the name of a repository.
+
+    Raises as ``enter``, except UnknownRepository.
+    """
     try:
         caller = await enter(request, context)
         await caller.read(lambda _cx, _principals: None)
@@ -184,7 +189,7 @@ def _link(target: LinkTarget, here: str, names: RepositoryNames) -> dict[str, Wr
 
 
 def _relation(name: str, names: RepositoryNames) -> str:
-    """Spell the relation of a link target, from the last part of its path."""
+    """Return the link relation type (RFC 8288) of a target whose path ends in ``name``."""
     if name in _WHOLE_RELATIONS:
         return _WHOLE_RELATIONS[name]
     relation = _RELATIONS.get(name, name)
@@ -219,7 +224,7 @@ def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequen
     entry = collections.plain_entry(here, repository.name, "Muniment", repository.name, repository.created)
     if not feed.page.inline:
         return entry
-    # Nobody has signed in: only what the list shows anyway.
+    # Nobody has signed in, so the inlined repository shows no more than its name and links.
     links: list[Written] = [{"rel": "self", "href": here}, *_links(targets, here, feed.names)]
     return feed.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
 

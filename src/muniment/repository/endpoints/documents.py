@@ -111,7 +111,7 @@ class ContentDocument(msgspec.Struct):
 
 
 class IndexStatusDocument(msgspec.Struct):
-    """The state of an object's text, and the reason if there is none."""
+    """The state of an object's text, and the reason if there is no text."""
 
     state: str
     reason: str
@@ -229,7 +229,7 @@ class PersonDocument(msgspec.Struct):
 
 
 class SavedSearchDocument(msgspec.Struct, rename="kebab"):
-    """A saved search. Its query document is a text, in the spelling of the answer."""
+    """A saved search. Its query document is a text, in XML or JSON like the answer."""
 
     name: str
     properties: Properties
@@ -263,14 +263,14 @@ class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
 
 
 class Author(msgspec.Struct):
-    """Who made a feed or an entry. An object's owner has an address."""
+    """The name of who made a feed or an entry. ``uri`` is the address of the user who owns an object."""
 
     name: str
     uri: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """The address of what an entry stands for, and its media type there. With ``inline=true``, the thing itself."""
+    """The address and the media type of the thing that an entry describes. With ``inline=true``, the thing itself."""
 
     src: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET
@@ -297,8 +297,9 @@ class EntryDocument(msgspec.Struct):
 
 
 class MarkDocument(msgspec.Struct):
-    """A matching piece of a summary: the number of its first character, and the number of the character after its last
-    one."""
+    """A matching piece of a summary: the numbers of its first character and of the character after its last one,
+    counted from 0.
+    """
 
     start: int
     end: int
@@ -349,7 +350,7 @@ _QUERY: Schema = {"type": "object", "description": "The same query document in J
 
 
 class Documents:
-    """The media types of one set of names."""
+    """Describes bodies and answers by media type, for one set of names."""
 
     def __init__(self, names: RepositoryNames) -> None:
         self._names = names

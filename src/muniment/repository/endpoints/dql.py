@@ -46,7 +46,7 @@ class _Question(NamedTuple):
 
 
 def answering(otherwise: Answering) -> Answering:
-    """Make the GET that answers the statement of a request. A request without one goes to ``otherwise``."""
+    """Return the endpoint for a GET with a statement in DQL. A request without a statement goes to ``otherwise``."""
 
     async def answer(request: Request, context: RepositoryContext) -> Response:
         text = parameters.read(request).get(parameters.DQL.name, "")

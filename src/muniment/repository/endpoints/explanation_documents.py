@@ -21,7 +21,7 @@ class TermMatchDocument(msgspec.Struct, rename="kebab"):
 
 
 class ReasonDocument(msgspec.Struct):
-    """Why an object is no hit: the part of the explanation, a sentence, and the place in the query document."""
+    """Why an object is no hit: the part of the explanation that says so, a sentence, and the place in the query."""
 
     part: str
     message: str
@@ -76,7 +76,7 @@ class IndexOutcome(msgspec.Struct):
 
 
 class TextState(msgspec.Struct):
-    """The state of the object's text, and the reason if there is none."""
+    """The state of the object's text, and the reason if there is no text."""
 
     state: str
     reason: str

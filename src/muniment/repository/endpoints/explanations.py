@@ -1,6 +1,6 @@
 """Why an object is a hit of a search, or why it is none (docs/interface.md, ours 6).
 
-The query is that of a search: by GET parameters or a link, or by POST as a document.
+The query comes as in a search: as the parameters or the ``link`` of a GET, or as the document of a POST.
 """
 
 from collections.abc import Callable
@@ -42,15 +42,17 @@ _TYPE = "r_object_type"
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET: the query by parameters, or the `link` of a posted search."""
+    """GET search/explanation: explain a query that is in the parameters, or behind the `link` of a posted search."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of explanations below a repository. ``searching`` is the table of its refusals;
-    UnknownObject and UnknownPerson are added to it."""
+    """Describe the address of explanations. ``prefix`` is the beginning of its path, up to the repository's name.
+
+    ``searching`` has the refusals of a search. UnknownObject and UnknownPerson come in addition.
+    """
     content = wire.thing(ExplanationDocument, "explanation")
     answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
     operations = {
@@ -129,7 +131,7 @@ def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id:
 
 
 def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
-    """Spell an explanation for the wire. ``here`` is the address of the repository; without it there are no links."""
+    """Return the document of an explanation. ``here`` is the repository's address; without it there are no links."""
     document: dict[str, Written] = {
         "object-id": answer.stored.id,
         "user": answer.user,

@@ -43,7 +43,8 @@ _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 class AskedFacets(msgspec.Struct, frozen=True):
     """What the address of a search says about facets.
 
-    ``wire_name`` is the property of ``facet``, as the address names it; ``pairs`` narrow any facet of the search.
+    ``wire_name`` is the property that ``facet`` names, in the spelling of the address. ``values`` narrow the search by
+    this facet, ``pairs`` by any facet of the search.
     """
 
     wire_name: str = ""
@@ -52,7 +53,10 @@ class AskedFacets(msgspec.Struct, frozen=True):
     pairs: tuple[Narrowing, ...] = ()
 
     def definitions(self, catalogue: Catalogue, names: RepositoryNames) -> tuple[FacetDefinition, ...]:
-        """Return the facet that a GET asks for: dates by month, other values each by itself. Raises UnknownProperty."""
+        """Return the facet that a GET asks for, or none. Dates are counted by month, other values one by one.
+
+        Raises UnknownProperty.
+        """
         if not self.wire_name:
             return ()
         name = spelling.read_property(self.wire_name, names)
@@ -61,7 +65,10 @@ class AskedFacets(msgspec.Struct, frozen=True):
         return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
 
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
-        """Return the values to which the address narrows the facets of a query, in neutral names. Raises BadQuery."""
+        """Return the values to which the address narrows the facets of a query. Their names are neutral.
+
+        Raises BadQuery.
+        """
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
         type_facets = _facets_of_types(query.facets)
         return tuple(
@@ -93,10 +100,10 @@ def in_feed(
     service: str,
     names: RepositoryNames,
 ) -> tuple[atom.FeedFacet, ...]:
-    """Write the facets of a page, each value with a link to the search narrowed to it.
+    """Return the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
 
     ``facet_hits`` is how many hits the counts cover; None if they cover all. ``repeated`` are the parameters that every
-    link of the feed repeats, and ``size`` is the one that says how long a page is.
+    link of the feed repeats. ``size`` is the parameter that says how long a page is, with its value.
     """
     return _Writer(facet_hits, request, repeated, size, service, names).facets(several, ())
 

@@ -54,7 +54,10 @@ from muniment.repository.search.results import HitPage, SearchQuestion, WordsNee
 from muniment.web.refusals import Malformed, Refusal
 
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
-"""Why a repository may not answer a question that others answer: it has no index now, or does not know a name."""
+"""If a repository refuses the question for one of these reasons, the feed has the hits of the other repositories.
+
+For example, the repository has no index now, or does not know a name of the query.
+"""
 
 _QUERY = ("q", "object-type", "sort", "locations", "facet", "timezone", "facet-value-constraints")
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
@@ -94,7 +97,10 @@ class _CallerPage(msgspec.Struct, frozen=True):
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
+    """GET search: search by the keywords in `q`, or by the `link` of a posted search.
+
+    Without keywords, everything that the caller may see is found.
+    """
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
     page_request = _read_request(request, context)
@@ -114,7 +120,10 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: a query document. Its `repositories` name the repositories to search."""
+    """POST search: search by a query document.
+
+    The document or the parameter `repositories` can name the repositories to search.
+    """
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
     page_request = _read_request(request, context)
@@ -193,9 +202,10 @@ async def _answer(
 async def _ask_all(
     request: Request, context: RepositoryContext, callers: Sequence[Caller], page_request: _PageRequest, query: Query
 ) -> tuple[list[_CallerPage], dict[str, Refusal], dict[str, Refusal]]:
-    """Ask one repository after the other, each in a turn of its own among the searches.
+    """Ask one repository after the other. Each search waits for its own turn among the searches of the process.
 
-    Return what was found. Also return, by repository name, why some did not answer and why some are not open any more.
+    Return the pages that were found. Also return, by repository name, the refusals of repositories that did not answer,
+    and those of repositories that are not open any more.
     """
     caller_pages: list[_CallerPage] = []
     silent, closed_refusals = dict[str, Refusal](), dict[str, Refusal]()
@@ -358,7 +368,7 @@ def _is_relaxed(caller_pages: Sequence[_CallerPage]) -> bool:
 
 
 def _names(request: Request) -> tuple[str, ...]:
-    """Read the names of repositories with commas between, in the order in which they come, each once."""
+    """Read the repositories that the request names, from a list with commas. The order stays; no name comes twice."""
     texts = _LISTED.findall(parameters.read(request).get("repositories", ""))
     names = (re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).strip() for text in texts)
     return tuple(dict.fromkeys(name for name in names if name))

@@ -31,7 +31,7 @@ from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
 
 End: TypeAlias = Literal["parent", "child"]
-"""Seen from an object, its links lead to parents; seen from a folder, they lead to children."""
+"""Where a link leads: from an object to the ``parent``, its folder; from a folder to a ``child``, an object in it."""
 
 _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
@@ -48,7 +48,7 @@ async def list_parents(request: Request, context: RepositoryContext) -> Response
 
 
 async def list_children(request: Request, context: RepositoryContext) -> Response:
-    """GET child-links: a feed of what lies in a folder."""
+    """GET child-links: a feed of the links to what lies in a folder."""
     caller = await enter(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -59,7 +59,7 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
 
 
 def linking(end: End) -> Answering:
-    """Make the POST that puts an object into a folder; the body refers to the folder, or to the object."""
+    """Return the endpoint for the POST that puts an object into a folder. The body refers to the link's ``end``."""
 
     @events.tells()
     async def link(request: Request, context: RepositoryContext) -> Response:
@@ -85,7 +85,7 @@ def linking(end: End) -> Answering:
 
 
 def reading(end: End) -> Answering:
-    """Make the GET of one link."""
+    """Return the endpoint for the GET of one link."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -122,7 +122,7 @@ async def move(request: Request, context: RepositoryContext) -> Response:
 
 
 def unlinking(end: End) -> Answering:
-    """Make the DELETE of a link: the object stays, and so do its links to other folders."""
+    """Return the endpoint for the DELETE of a link. The object stays, and so do its links to other folders."""
 
     @events.tells()
     async def unlink(request: Request, context: RepositoryContext) -> Response:

@@ -1,4 +1,4 @@
-"""The names that clients of the field give to formats of content, beside media types: `crtext` is `text/plain`.
+"""Names of content formats, as clients of the system in the field write them: `crtext` means `text/plain`.
 
 Source: docs/interface.md, ours 3.
 """
@@ -41,7 +41,7 @@ _MEDIA_TYPES: Mapping[str, str] = {
     "mp4": "video/mp4",
     "unknown": "application/octet-stream",
 }
-"""The first name of a media type is the one that answers show."""
+"""If several names mean the same media type, answers show the first one."""
 
 
 def media_type(name: str, names: RepositoryNames) -> str:

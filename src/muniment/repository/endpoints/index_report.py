@@ -22,7 +22,7 @@ from muniment.repository.refusals import NotPermitted
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET index-report: what each index agent keeps of its last check and of the one that is under way."""
+    """GET index-report: what each index agent reports of its last check and of the check that is under way."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     repository_id = caller.repository.id
@@ -36,8 +36,10 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def want(request: Request, context: RepositoryContext) -> Response:
-    """POST index-report: ask every agent of the repository to check its index now. With ``repair``, it also repairs the
-    index."""
+    """POST index-report: ask every index agent of the repository to check its index now.
+
+    With ``repair``, the agents also repair their indexes.
+    """
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)

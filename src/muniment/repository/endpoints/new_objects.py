@@ -1,4 +1,4 @@
-"""Make objects: of metadata, of metadata and content, of content alone, or as copies of others.
+"""Make objects from metadata, from metadata and content, from content alone, or as copies of other objects.
 
 Source: docs/interface.md, ours 2. A request that creates an object answers 201 with the object's address.
 """
@@ -40,7 +40,9 @@ from muniment.web.refusals import Malformed, UnsupportedMediaType
 
 
 def creating(root: str, *, filed: bool) -> Answering:
-    """Make the POST that creates an object of this type or of one below it. If ``filed``, the address names its folder.
+    """Return the endpoint for the POST that creates an object of the type ``root`` or of a type below it.
+
+    If ``filed``, the address names the folder of the new object.
 
     If the body names no type, the object gets the type of ``object-type`` in the query, or else the address's own type.
     """
@@ -81,7 +83,10 @@ def creating(root: str, *, filed: bool) -> Answering:
 async def _read_upload(
     request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
 ) -> Upload:
-    """Take the body: metadata alone, metadata and content in parts, or (with a name in the address) content alone."""
+    """Receive the body: metadata alone, metadata and content in parts, or content alone if there is an ``object_name``.
+
+    ``room`` is as in ``uploads.raw_content``.
+    """
     if bodies.media_type(request) in uploads.MULTIPART:
         with caller.uploading():
             return await uploads.multipart(request, context, room)
@@ -98,7 +103,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """Complete the metadata of a body. If they name no type, they get ``type_name``; content gets a media type."""
+    """Return a body's metadata, completed with ``type_name`` if it names no type, and with a media type for content."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if arranged and (values.get("format") or not properties.get("a_content_type")):
@@ -167,7 +172,10 @@ def _may_create(
     folder_id: str | None,
     quota: StorageQuota,
 ) -> int | None:
-    """Return how many bytes a new object's content may have; None for an administrator, whom no quota limits."""
+    """Check that the caller may create an object of this type here, and return how many bytes its content may have.
+
+    The number is None for an administrator, whom no quota limits.
+    """
     view = RepositoryView.read(cx, repository, principals)
     check_root(view.catalogue, type_name, root)
     creation.may_create(cx, view, type_name, folder_id)

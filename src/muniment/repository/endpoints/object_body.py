@@ -21,7 +21,7 @@ from muniment.web.xml import Element
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a body says about an object, in neutral names.
+    """What a body says about an object. Names in it are neutral: the code's own, not the settings'.
 
     ``type`` is empty if the body names none. ``href`` is the address of the object that it refers to, or empty.
     """
@@ -164,5 +164,5 @@ def _is_json(media_type: str) -> bool:
 
 
 def is_xml(media_type: str) -> bool:
-    """Say whether a media type is one of XML."""
+    """Say whether a media type means XML."""
     return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

@@ -80,11 +80,11 @@ RIGHTS = {"acl_name", "owner_name"}
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
 FindObject: TypeAlias = Callable[[Connection, RepositoryView, str], StoredObject]
-"""Finds the object that an address shows by the id in it, for the caller of the view."""
+"""Finds the object that an address shows. It gets the caller's view of the repository, and the id in the address."""
 
 
 def reading(kind: str) -> Answering:
-    """Make the GET of an object of this kind."""
+    """Return the endpoint for the GET of an object of this kind."""
 
     def find(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
         return objects.read(cx, view.repository, object_id, view.principals, kind)[0]
@@ -93,7 +93,10 @@ def reading(kind: str) -> Answering:
 
 
 def showing(find: FindObject, *, as_object: bool) -> Answering:
-    """Make a GET that answers the object that ``find`` finds by the id in the address."""
+    """Return the endpoint for a GET that shows the object that ``find`` finds.
+
+    ``as_object`` is as in ``representations.object_answer``.
+    """
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -116,7 +119,7 @@ def showing(find: FindObject, *, as_object: bool) -> Answering:
 
 
 def changing(kind: str) -> Answering:
-    """Make the POST that changes some properties."""
+    """Return the endpoint for the POST that changes properties of an object of this kind."""
 
     @events.tells("object rights")
     async def change(request: Request, context: RepositoryContext) -> Response:
@@ -157,7 +160,7 @@ def changing(kind: str) -> Answering:
 
 
 def deleting(kind: str) -> Answering:
-    """Make the DELETE of an object of this kind."""
+    """Return the endpoint for the DELETE of an object of this kind."""
 
     @events.tells()
     async def delete(request: Request, context: RepositoryContext) -> Response:
@@ -215,8 +218,10 @@ def _last_position(deleted_objects: Sequence[StoredObject]) -> Position | None:
 
 
 def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
-    """Make the GET that lists objects of this type and of those below it. If ``filed``, it lists those in the folder
-    that the address names."""
+    """Return the endpoint for the GET that lists objects of the type ``root`` and of the types below it.
+
+    If ``filed``, it lists only the objects in the folder that the address names.
+    """
 
     async def list_objects(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -285,11 +290,11 @@ def writing_view(
 
 
 def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:
-    """Check that an address takes objects of this type: ``root`` and those below it. Raises WrongValue, UnknownType."""
+    """Check that a type is ``root`` or below it, as an address requires. Raises WrongValue, UnknownType."""
     if not catalogue.is_a(type_name, root):
         raise WrongValue(f"This address is for the object type {root!r} and those below it, not {type_name!r}.")
 
 
 def complete(cx: Connection, stored: StoredObject, view: RepositoryView) -> ObjectBody:
-    """Read what else the representation of an object needs."""
+    """Return an object with what else its representation needs."""
     return collections.object_bodies(cx, view, [stored])[0]

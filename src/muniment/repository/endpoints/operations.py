@@ -1,4 +1,4 @@
-"""Describe the operations that several addresses have: to list things, to show one, to make one."""
+"""Describe the operations that many addresses have: to list things, and to show one thing."""
 
 from muniment.repository.endpoints import parameters
 from muniment.repository.endpoints.context import Answering, RepositoryContext
@@ -25,9 +25,10 @@ def listing(
     filed: bool = False,
     further: tuple[Parameter, ...] = (),
 ) -> Operation[RepositoryContext]:
-    """Describe the GET of a list. ``typed`` lists take a type of object, ``filed`` ones belong to a folder.
+    """Describe the GET of a list.
 
-    ``further`` are the parameters that other lists do not take.
+    A ``typed`` list takes the parameter ``object-type``, and a ``filed`` list is the list of a folder. ``further`` are
+    the parameters that other lists do not take.
     """
     if filed:
         further = (*further, parameters.ALL_VERSIONS)

@@ -37,7 +37,7 @@ MEMBER = Parameter("member", "Id of a user or group that is directly in the grou
 PAGE = Parameter("page", "Number of the page; 0 is read as 1.", {"type": "integer", "minimum": 0, "default": 1})
 ITEMS_PER_PAGE = Parameter(
     "items-per-page",
-    "How many members a page has at most; more than the server allows is as many as it allows.",
+    "How many members a page has at most. A larger number counts as the largest that the server allows.",
     _NUMBER,
 )
 SAVED_SEARCH = Parameter("search", "Id of a saved search.", place="path")
@@ -54,14 +54,14 @@ LINKS = Parameter("links", "Whether entries and things carry their links.", {"ty
 LIST = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, FILTER, SORT, VIEW, INLINE, LINKS)
 TYPED_LIST = (*LIST, OBJECT_TYPE)
 RELATED_OBJECT = Parameter(
-    "related-object-id", "Id of an object: only relations with this object at one of their ends."
+    "related-object-id", "Id of an object. Only relations that have this object at one of their ends are listed."
 )
 RELATED_ROLE = Parameter(
     "related-object-role",
     "The end at which that object stands.",
     {"type": "string", "enum": ["any", "parent", "child"], "default": "any"},
 )
-RELATION_NAME = Parameter("relation-name", "Name of a type of relations: only relations of this type.")
+RELATION_NAME = Parameter("relation-name", "Name of a relation type. Only relations of this type are listed.")
 RELATIONS = (*LIST, RELATED_OBJECT, RELATED_ROLE, RELATION_NAME)
 ALL_VERSIONS = Parameter(
     "include-all-versions", "Whether former versions are listed, too, after the current ones.", _TRUTH
@@ -90,20 +90,21 @@ QUERY_LOCALE = Parameter(
 SAVED_LOCALE = Parameter("query-locale", "Accepted, and has no effect: give it where the search is executed.")
 WORDS = Parameter(
     "words",
-    "How many of the words of a question a hit needs: `all`; `any`; or `auto`, which is `any` if fewer than a page "
-    "have all. A GET with `q` is `auto` unless the server says otherwise, and every other search is `all`.",
+    "How many of the words of a search a hit needs: `all`; `any`; or `auto`, which is `any` if fewer hits than fill a "
+    "page have all words, else `all`. A GET with `q` is `auto` unless the server says otherwise, and every other "
+    "search is `all`.",
     {"type": "string", "enum": ["all", "any", "auto"]},
 )
 MEANING = Parameter(
     "meaning",
-    "Whether a search by words also finds what is near in meaning: `true`; `false`; or `auto`, which is where any of "
-    "the words is enough. `true` is refused by a server that does not search by meaning.",
+    "Whether a search by words also finds what is near in meaning: `true`; `false`; or `auto`, which is `true` only "
+    "if any of the words is enough. `true` is refused by a server that does not search by meaning.",
     {"type": "string", "enum": ["auto", "true", "false"]},
 )
 MARKS = Parameter(
     "marks",
-    "`true`: each hit has `marks`, the places of its summary that match. `start` counts characters from 0, and `end` "
-    "is the one behind.",
+    "`true`: each hit has `marks`, the places of its summary that match. `start` is the number of the first character, "
+    "counted from 0, and `end` that of the character after the last one.",
     _TRUTH,
 )
 COLLAPSE = Parameter(
@@ -127,11 +128,11 @@ SUGGESTIONS = Parameter(
 )
 _SIMILAR_ITEMS = Parameter(
     ITEMS_PER_PAGE.name,
-    "How many documents are listed at most; more than the server allows is as many as it allows.",
+    "How many documents are listed at most. A larger number counts as the largest that the server allows.",
     {**_NUMBER, "default": 10},
 )
 SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
-EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
+EXPLAINED = Parameter("object", "Id of the object of which the answer explains why it is a hit, or why it is none.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
 EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, MEANING)
 KEYWORD_EXPLANATION = (
@@ -145,7 +146,7 @@ START = Parameter(
 )
 LIMIT = Parameter(
     "limit",
-    "How many hits of each repository are shown at most; more than the server allows is as many as it allows.",
+    "How many hits of each repository are shown at most. A larger number counts as the largest that the server allows.",
     _NUMBER,
 )
 REPOSITORIES = Parameter(
@@ -162,7 +163,7 @@ KEYWORD_SEARCH_OF_SEVERAL = (
 )
 MAX_RESULTS = Parameter(
     "max-results-count",
-    "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
+    "How many results are stored at most. -1 and larger numbers count as the largest that the server allows.",
     {"type": "integer", "minimum": -1, "default": 1000},
 )
 STORED_RESULTS = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS)
@@ -176,7 +177,9 @@ REPOSITORY_PARAMETERS = (DQL, PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, INLIN
 
 OBJECT_NAME = Parameter("object-name", "Name of the new object: then the body is its content alone.")
 CONTENT_COUNT = Parameter(
-    "content-count", "How many contents the body has: another number is refused.", {"type": "integer", "minimum": 0}
+    "content-count",
+    "How many contents the body has. If the number is wrong, the request is refused.",
+    {"type": "integer", "minimum": 0},
 )
 ALL_PRIMARY = Parameter(
     "all-primary",
@@ -193,7 +196,7 @@ MODIFIERS = Parameter("modifier", "Modifiers of the contents, with commas betwee
 CONTENT_PAGE = Parameter("page", "Page of the content, from 0 on.", {"type": "integer", "minimum": 0, "default": 0})
 CONTENT_LENGTH = Parameter(
     "content-length",
-    "How many bytes the content has, or all contents together: another number is refused.",
+    "How many bytes the content has, or all contents together. If the number is wrong, the request is refused.",
     {"type": "integer", "minimum": 0},
 )
 CONTENT_CHARSET = Parameter("content-charset", "Charset of a text whose media type names none.")
@@ -209,7 +212,7 @@ CREATE = (
 )
 
 DEL_NON_EMPTY = Parameter(
-    "del-non-empty", "`true`: a folder goes with everything in it, if the caller may delete all of that.", _TRUTH
+    "del-non-empty", "`true`: a folder is deleted with everything in it, if the caller may delete all of that.", _TRUTH
 )
 DEL_ALL_LINKS = Parameter(
     "del-all-links",
@@ -312,8 +315,10 @@ SAVING_REFUSED = {"inline": NOT_YET}
 STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = {"require-dc-write": NOT_YET}
 DESCRIPTION_REFUSED = SINGLE_REFUSED
-"""Parameters that the interface knows, but that a method does not take, with the reason. ``_NO_EFFECT`` says which
-values are accepted all the same."""
+"""Each of these dictionaries has the parameters that the interface knows but some methods do not take, with the reason.
+
+``_NO_EFFECT`` says which values are accepted all the same.
+"""
 
 _NO_EFFECT: Mapping[str, str] = {
     "collapse": "none",
@@ -326,21 +331,23 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 """For each of these parameters, the value that changes nothing. An empty value changes nothing, either."""
 
-REPAIR = Parameter("repair", "`true`: what differs is indexed again.", _TRUTH)
+REPAIR = Parameter("repair", "`true`: objects whose document differs are indexed again.", _TRUTH)
 ACCESSOR = Parameter("accessor", "A user or group, `owner` or `world`; without it, the caller.")
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
 IF_NONE_MATCH = Parameter("If-None-Match", "An `ETag` that the caller has already.", place="header")
 RANGE = Parameter("Range", "The one range of bytes that is wanted.", place="header")
-IF_RANGE = Parameter("If-Range", "The `ETag` for which `Range` counts.", place="header")
+IF_RANGE = Parameter("If-Range", "`Range` is used only if the content still has this `ETag`.", place="header")
 PLAIN_POSITION = Parameter(
-    HEADER, "`plain`: an administrator wants the position as it is.", {"const": "plain"}, place="header"
+    HEADER, "`plain`: an administrator asks for the position unsealed.", {"const": "plain"}, place="header"
 )
 
 LOCATION = Parameter("Location", "Address of the new thing.", place="header")
-ETAG = Parameter("ETag", "Tag of this version, for `If-Match`.", TEXT, place="header")
-POSITION = Parameter(HEADER, "Position of the change, or the one that the page is true to.", place="header")
+ETAG = Parameter("ETag", "Tag of this revision and representation, for `If-Match`.", TEXT, place="header")
+POSITION = Parameter(
+    HEADER, "Position of the change; with a page of hits, the position up to which the page is true.", place="header"
+)
 
 PARTIAL = Parameter(
     "Muniment-Partial", "The repositories that did not answer, percent-encoded, with commas between.", place="header"

@@ -1,6 +1,6 @@
 """The users and groups whom a repository's access role lets in, and the user who asks.
 
-Source: docs/interface.md, ours 9. They are read from the directory.
+Users and groups are read from the directory. Source: docs/interface.md, ours 9.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,10 @@ _DIGITS = {"user": "11", "group": "12"}
 
 
 def lister(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Make the GET that lists users or groups. With ``of_group``, it lists the direct members of the group that the
-    address names."""
+    """Return the endpoint for the GET that lists users or groups.
+
+    With ``of_group``, it lists only the direct members of the group that the address names.
+    """
 
     async def list_people(request: Request, context: RepositoryContext) -> Response:
         caller, people = await enter(request, context), of_directory(context)
@@ -56,8 +58,10 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
 
 
 def reader(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Make the GET of one user or group. With ``of_group``, it finds only direct members of the group in the
-    address."""
+    """Return the endpoint for the GET of one user or group.
+
+    With ``of_group``, it finds only the direct members of the group that the address names.
+    """
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller, people = await enter(request, context), of_directory(context)
@@ -99,7 +103,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the repository lets in a user or group with exactly the id in the address.
+    """Say whether the text at the end of the address, with its suffix, is the id of a user or group of the repository.
 
     Raises as ``enter``, and NotOfferedYet if the directory runs elsewhere.
     """
@@ -123,7 +127,7 @@ def last_person(request: Request) -> str:
 
 
 def of_directory(context: RepositoryContext) -> People:
-    """Return the users and groups of the directory in this process. Raises NotOfferedYet if that runs elsewhere."""
+    """Return the users and groups of the directory in this process. Raises NotOfferedYet if it runs elsewhere."""
     if context.people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     return context.people
@@ -168,7 +172,7 @@ def _people_page(
 def answer(
     request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200
 ) -> Response:
-    """Answer with a user or group: 200, or 201 with the address."""
+    """Answer with a user or group. With the status 201, the header Location has their address."""
     names, here = context.options.names, address(request, context, caller.repository)
     body = _thing(here, person, names, media_type).written(media_type, names)
     headers = {"Content-Type": media_type, **spelling.PRIVATE}
@@ -196,7 +200,7 @@ def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -
 
 
 def person_properties(person: Person, names: RepositoryNames) -> dict[str, Written]:
-    """Spell the properties of a user or group."""
+    """Return the properties of a user or group, with names as the wire spells them."""
     # Ids of the repository have 16 digits. The first 14 digits of an identity, which is a UUID, are unique enough.
     identity = _DIGITS[person.kind] + person.identity.replace("-", "")[:14]
     properties: dict[str, Written] = {
@@ -210,17 +214,17 @@ def person_properties(person: Person, names: RepositoryNames) -> dict[str, Writt
 
 
 def address_of(here: str, person: Person) -> str:
-    """Spell the address of a user or group."""
+    """Return the address of a user or group."""
     if person.kind == "user":
         return representations.user_address(here, person.id)
     return group_address(here, person.id)
 
 
 def group_address(here: str, group_id: str) -> str:
-    """Spell the address of a group."""
+    """Return the address of a group."""
     return f"{here}/groups/{quote(group_id, safe='@')}"
 
 
 def membership_address(group: str, member: Person) -> str:
-    """Spell the address of a user or group as a member of the group with the address ``group``."""
+    """Return the address of a user's or group's membership. ``group`` is the address of the group."""
     return f"{group}/{member.kind}s/{quote(member.id, safe='@')}"

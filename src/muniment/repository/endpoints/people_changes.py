@@ -47,7 +47,7 @@ _NAMES: Mapping[Kind, tuple[str, str]] = {
     "user": ("user_name", "user_login_name"),
     "group": ("group_name", "group_display_name"),
 }
-"""The properties that hold the id, and the name without its partition."""
+"""The property that holds the id, and the property that holds the name without its partition."""
 
 _READ_ONLY = ("r_object_id", "r_modify_date")
 _LONGEST_TEXT = 4000
@@ -68,7 +68,7 @@ class MemberReference(msgspec.Struct):
 
 
 def maker(kind: Kind) -> Answering:
-    """Make the POST that makes a user or group."""
+    """Return the endpoint for the POST that makes a user or group."""
 
     @events.tells("user or group")
     async def make(request: Request, context: RepositoryContext) -> Response:
@@ -85,7 +85,7 @@ def maker(kind: Kind) -> Answering:
 
 
 def changer(kind: Kind) -> Answering:
-    """Make the POST that changes a user or group."""
+    """Return the endpoint for the POST that changes a user or group."""
 
     @events.tells("user or group")
     async def change(request: Request, context: RepositoryContext) -> Response:
@@ -101,7 +101,7 @@ def changer(kind: Kind) -> Answering:
 
 
 def remover(kind: Kind) -> Answering:
-    """Make the DELETE of a user or group."""
+    """Return the endpoint for the DELETE of a user or group."""
 
     @events.tells("user or group")
     async def remove(request: Request, context: RepositoryContext) -> Response:
@@ -114,7 +114,7 @@ def remover(kind: Kind) -> Answering:
 
 
 def member_adder(kind: Kind) -> Answering:
-    """Make the POST that puts a user or group into a group; the body refers to the new member."""
+    """Return the endpoint for the POST that puts a user or group into a group. The body refers to the new member."""
 
     @events.tells("user or group")
     async def add(request: Request, context: RepositoryContext) -> Response:
@@ -134,7 +134,7 @@ def member_adder(kind: Kind) -> Answering:
 
 
 def member_remover(kind: Kind) -> Answering:
-    """Make the DELETE that takes a user or group out of a group."""
+    """Return the endpoint for the DELETE that takes a user or group out of a group."""
 
     @events.tells("user or group")
     async def remove(request: Request, context: RepositoryContext) -> Response:
@@ -158,10 +158,10 @@ async def _enter(request: Request, context: RepositoryContext, how: str) -> tupl
 
 
 async def _read(request: Request, context: RepositoryContext, kind: Kind, partition: str) -> PersonChange:
-    """Read what a body says about a user or group. A name without a partition belongs to ``partition``, if that is
-    known.
+    """Read what a body says about a user or group.
 
-    Raises UnsupportedMediaType, TooLarge, Malformed, UnknownType, UnknownProperty, NotWritable, WrongValue.
+    A name without a partition belongs to ``partition``, which is empty if no partition is known. Raises
+    UnsupportedMediaType, TooLarge, Malformed, UnknownType, UnknownProperty, NotWritable, WrongValue.
     """
     names, metadata = context.options.names, await object_body.read_body(request, context)
     if metadata.type not in ("", kind, names.type_prefix + kind):
@@ -205,7 +205,7 @@ def _state(value: Given) -> int:
 
 
 def _id(kind: Kind, whole: str | None, short: str | None, partition: str) -> str | None:
-    """Return the id that a body gives, by one of two properties or by both. Raises WrongValue."""
+    """Return the id that a body gives, in one of two properties or in both; None without these. Raises WrongValue."""
     id_property, name_property = _NAMES[kind]
     if whole is None and short is None:
         return None

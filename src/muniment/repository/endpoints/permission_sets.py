@@ -29,7 +29,7 @@ from muniment.repository.repositories import Repository
 
 
 class _Permissions(msgspec.Struct, frozen=True):
-    """An ACL of an object as the caller sees it: its name for them, and the entries that they may see.
+    """An ACL as the caller sees it: the name by which they know it, and the entries that they may see.
 
     The ACL is either the one that the object carries, or the one that new objects in this folder get. ``permission`` is
     what the caller may do with the object; in the second case it is None.
@@ -52,7 +52,10 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
 
 @events.tells("acl")
 async def assign(request: Request, context: RepositoryContext) -> Response:
-    """PUT permission-set: give the object another ACL, by name, by owner and name, or by id; or entries of its own."""
+    """PUT permission-set: give the object another ACL, or entries of its own.
+
+    The body names an ACL by its id, by its name, or by its owner and its name.
+    """
     event = events.begin(request.scope, "acl", how="assigned")
     caller = await enter(request, context, event)
     repository, object_id = caller.repository, representations.identifier(request)
@@ -85,7 +88,7 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def set_default(request: Request, context: RepositoryContext) -> Response:
-    """PUT default-permission-set: an ACL, or entries, for new objects in the folder."""
+    """PUT default-permission-set: set the ACL, or the entries, that new objects in the folder get."""
     event = events.begin(request.scope, "acl", how="made the default")
     caller = await enter(request, context, event)
     repository, folder_id = caller.repository, representations.identifier(request)
@@ -118,7 +121,7 @@ async def remove_default(request: Request, context: RepositoryContext) -> Respon
 
 
 async def effective(request: Request, context: RepositoryContext) -> Response:
-    """GET permissions: what one accessor may do with the object; without one, the caller."""
+    """GET permissions: what one accessor may do with the object. Without an accessor, it is the caller."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.options.names
@@ -146,8 +149,10 @@ def _effective(
     object_id: str,
     accessor: str,
 ) -> tuple[Permission, str]:
-    """Return an accessor's permission on an object, and the accessor as it is shown. The owner of the object and
-    administrators may ask about anybody, others about themselves and the world."""
+    """Return an accessor's permission on an object, and the accessor as it is shown.
+
+    The object's owner and administrators may ask about anybody, other callers only about themselves and the world.
+    """
     stored, permission = objects.read(cx, repository, object_id, principals)
     if accessor == "" or fold_name(accessor) == fold_name(principals.id):
         return permission, principals.id
@@ -160,7 +165,7 @@ def _effective(
 
 
 def _principals(cx: Connection, context: RepositoryContext, repository: Repository, accessor: str) -> Principals:
-    """Return a user with their groups, or a group. Raises UnknownPerson, NotOfferedYet."""
+    """Return the principals of a user, with their groups, or of a group. Raises UnknownPerson, NotOfferedYet."""
     people, resource_id = context.people, repository.resource_id
     if people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")

@@ -1,8 +1,8 @@
 """How is a place in the change log told to a caller, and read when they send it back?
 
 A position counts every change, also the changes of objects that the caller may not see. So a position goes out sealed.
-Nobody can compare or order two sealed positions, not even two of the same place. Administrators may ask for the plain
-one, and may send it.
+Nobody can compare or order two sealed positions, not even two of the same place. Administrators may ask
+for plain positions, which show the place itself, and may send them.
 """
 
 import re
@@ -34,7 +34,7 @@ def plain_wanted(header: str | None) -> bool:
 
 
 def spell(seal: Seal, repository_id: int, principals: Principals, position: Position, *, plain: bool) -> str:
-    """Spell a position for the caller: sealed, or plain if they ask for that. Raises NotPermitted."""
+    """Write a position for the caller: sealed, or plain for an administrator who asks for that. Raises NotPermitted."""
     if not plain:
         return seal.seal(_PACKED.pack(*position), _PURPOSE, str(repository_id))
     if not principals.administrator:
@@ -43,7 +43,10 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
 
 
 def read(seal: Seal, repository_id: int, principals: Principals, text: str) -> Position:
-    """Read what ``spell`` wrote for anybody, in any process of this half. Raises Malformed, NotPermitted."""
+    """Read a position that ``spell`` wrote, for whichever caller, in any process of this half.
+
+    Raises Malformed, and NotPermitted for a plain position from a caller who is no administrator.
+    """
     if _PLAIN.fullmatch(text):
         if not principals.administrator:
             raise NotPermitted("Only an administrator may send a plain position in 'wait-for'.")

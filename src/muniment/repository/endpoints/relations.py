@@ -90,8 +90,10 @@ class RelationTypeDocument(msgspec.Struct):
 
 
 async def list_relations(request: Request, context: RepositoryContext) -> Response:
-    """GET relations: a feed of the relations that the caller may see. The query can limit it to an object and to a
-    type."""
+    """GET relations: a feed of the relations that the caller may see.
+
+    Parameters can limit it to the relations of one object, and to those of one type.
+    """
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
     here, values = address(request, context, repository), parameters.read(request)
@@ -121,7 +123,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET relations/{id}."""
+    """GET relations/{id}: the relation with this id."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     relation_id = representations.identifier(request)
@@ -131,7 +133,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE relations/{id}: the objects stay."""
+    """DELETE relations/{id}: remove the relation. Its objects stay."""
     caller = await enter(request, context)
     relation_id = representations.identifier(request)
     await caller.write(lambda cx, principals: relations.remove(cx, caller.repository, relation_id, principals))
@@ -166,7 +168,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read_type(request: Request, context: RepositoryContext) -> Response:
-    """GET relation-types/{name}."""
+    """GET relation-types/{name}: the relation type of this name."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)

@@ -34,14 +34,14 @@ _MOST_VIEWED = 1000
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """A thing as it is written: its name (the root in XML), its members, and its attributes in XML."""
+    """A thing as it is written: its name (the root in XML), its members, and ``attributes`` as in ``spelling.xml``."""
 
     root: str
     document: dict[str, Written]
     attributes: Mapping[str, Mapping[str, str]] = {}
 
     def written(self, media_type: str, names: RepositoryNames) -> bytes:
-        """Write it in this media type."""
+        """Write the thing in this media type."""
         return spelling.answer(media_type, self.root, self.document, names, attributes=self.attributes)
 
 
@@ -49,7 +49,7 @@ class View(msgspec.Struct, frozen=True):
     """Which properties of an object are shown: those with a value, ``every`` one, or only those of ``properties`` that
     have a value.
 
-    Id, type and name are always shown. Names are neutral.
+    Id, type and name are always shown. ``properties`` has neutral names.
     """
 
     every: bool = False
@@ -127,7 +127,7 @@ def object_thing(
 
 
 def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: str) -> list[Written]:
-    """List the addresses that belong to an object, as one of this kind (docs/interface.md, ours 2)."""
+    """List the links of an object that is shown as one of this kind (docs/interface.md, ours 2)."""
     actual_kind = kind_of(stored.id)
     own, thing = f"{here}/{kind}s/{stored.id}", f"{here}/objects/{stored.id}"
     links = [("self", own), ("edit", own), (f"{names.linkrel_base}/delete", own)]
@@ -165,7 +165,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
 
 
 def _version_links(thing: str, here: str, stored: StoredObject, names: RepositoryNames) -> list[tuple[str, str]]:
-    """List the addresses that belong to an object as a version (docs/interface.md, ours 17)."""
+    """List the links of an object to its versions, its check-out and its check-in (docs/interface.md, ours 17)."""
     base, lock, versions = names.linkrel_base, f"{thing}/lock", f"{thing}/versions"
     links = [(f"{base}/checkout", lock)]
     if stored.version.lock is not None:
@@ -180,12 +180,12 @@ def _version_links(thing: str, here: str, stored: StoredObject, names: Repositor
 
 @lru_cache(maxsize=1000)
 def user_address(here: str, user_id: str) -> str:
-    """Spell the address of a user of the repository whose own address is ``here``."""
+    """Return the address of a user. ``here`` is the address of the repository."""
     return f"{here}/users/{quote(user_id, safe='@')}"
 
 
 def content_query(content: ObjectContent, names: RepositoryNames) -> str:
-    """Return the query that turns the address of the main content into the address of this one."""
+    """Return the query string that the address of this content has, or an empty text for the main content."""
     place = content.place
     if place.is_main:
         return ""
@@ -226,7 +226,7 @@ def content_document(
 
 
 def content_properties(stored: StoredObject, content: ObjectContent, names: RepositoryNames) -> dict[str, str | int]:
-    """List the properties of a content of an object, by neutral names."""
+    """Return the properties of an object's content, by neutral names."""
     return {
         "object_name": stored.name,
         "r_object_id": _content_id(content),
@@ -241,7 +241,7 @@ def content_properties(stored: StoredObject, content: ObjectContent, names: Repo
 
 
 def _content_id(content: ObjectContent) -> str:
-    """Make the id of a content, which tells neither an order nor a count."""
+    """Return the id of a content. It does not show in which order contents came, or how many there are."""
     if content.place.is_main:
         return f"06{content.object_id[2:]}"
     return f"06{hashlib.sha256(repr((content.object_id, *content.place)).encode()).hexdigest()[:14]}"
@@ -250,7 +250,7 @@ def _content_id(content: ObjectContent) -> str:
 def acl_document(
     here: str, acl: Acl | AclSummary, entries: Mapping[str, Permission], names: RepositoryNames
 ) -> dict[str, Written]:
-    """Describe an ACL with those of its entries that may be seen."""
+    """Describe an ACL with these of its entries, which the caller may see."""
     own = f"{here}/acls/{acl.shown_id}"
     return {
         "id": acl.shown_id,
@@ -319,7 +319,7 @@ def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
 
 
 def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
-    """Spell the properties of an object that a view shows. Raises UnknownProperty."""
+    """Return the properties of an object that a view shows, as the wire spells them. Raises UnknownProperty."""
     definitions = whole.catalogue.properties_of(whole.stored.type)
     some = values(whole.stored, whole.catalogue, whole.acl_name)
     some["r_index_status"] = [whole.index_status]
@@ -336,7 +336,7 @@ def object_properties(whole: ObjectBody, names: RepositoryNames, view: View) -> 
 
 
 def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:
-    if not of_object:  # as the field writes what is empty
+    if not of_object:  # no value is written as the system in the field writes it
         return "" if definition.kind in ("string", "id") and not definition.repeating else None
     values: list[Written] = [*of_object]
     if definition.kind == "date":

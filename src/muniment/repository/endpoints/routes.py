@@ -153,7 +153,7 @@ def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
 
 
 def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
-    """List the media types in which an address is read."""
+    """List the media types in which an address answers a GET."""
     answers = address.operations["GET"].answers if "GET" in address.operations else ()
     return tuple(dict.fromkeys(media_type for answer in answers for media_type in answer.content))
 

@@ -25,10 +25,10 @@ from muniment.web.refusals import Malformed
 from muniment.web.xml import Element
 
 DESCRIPTIONS: Mapping[Kind, str] = {"search": "title", "template": "subject"}
-"""The property that explains a saved search, and the one that explains a template."""
+"""The property with the description of a saved search or of a template, by kind."""
 
 DOCUMENTS: Mapping[Kind, str] = {"search": "query-document", "template": "query-document-template"}
-"""What the document of each kind is called."""
+"""The member of a body that holds the query document, by kind."""
 
 _SHOWN_ONLY = frozenset(
     {"r_object_id", "r_object_type", "r_creation_date", "r_modify_date", "owner_name", "has_results"}
@@ -54,7 +54,7 @@ class SavedSearchBody(msgspec.Struct, rename="kebab"):
 
 
 class VariableBody(msgspec.Struct, rename="kebab"):
-    """A value for a variable of a template; the variable's other members may be repeated, and change nothing."""
+    """A value for a variable of a template. Other members of the variable may be sent, too, and have no effect."""
 
     id: str
     variable_type: str | None = None
@@ -91,7 +91,8 @@ _variables_body = msgspec.json.Decoder(VariablesBody)
 async def receive(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> SearchDraft:
     """Read the body that makes or changes a saved search or a template.
 
-    Raises UnsupportedMediaType, TooLarge, Malformed, WrongValue, UnknownProperty, and what ``documents.read`` raises.
+    Raises UnsupportedMediaType, TooLarge, Malformed, WrongValue, UnknownProperty, and what
+    ``aql.documents.read`` raises.
     """
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)

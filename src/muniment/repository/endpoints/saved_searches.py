@@ -1,7 +1,7 @@
-"""How saved searches and search templates are made, shown, listed, changed and removed. Saved searches can be
-executed, and their results can be stored.
+"""Make, show, list and remove saved searches and search templates.
 
-Source: docs/interface.md, ours 12 and 13.
+Saved searches can also be changed and executed, and their results can be stored. Source:
+docs/interface.md, ours 12 and 13.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,8 +58,10 @@ _DEFAULT_RESULTS = 1000
 
 
 def listing(kind: Kind) -> Answering:
-    """Make the GET that lists saved searches or templates: the caller's own, the newest first, then those that others
-    have made public."""
+    """Return the endpoint for the GET that lists saved searches or templates.
+
+    The caller's own come first, the newest at the beginning; then come those that others have made public.
+    """
 
     async def list_all(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -75,7 +77,7 @@ def listing(kind: Kind) -> Answering:
 
 
 def making(kind: Kind) -> Answering:
-    """Make the POST that makes a saved search or template, which the caller then owns."""
+    """Return the endpoint for the POST that makes a saved search or template, which the caller then owns."""
 
     @events.tells()
     async def make(request: Request, context: RepositoryContext) -> Response:
@@ -93,7 +95,7 @@ def making(kind: Kind) -> Answering:
 
 
 def reading(kind: Kind) -> Answering:
-    """Make the GET of one saved search or template."""
+    """Return the endpoint for the GET of one saved search or template."""
 
     async def read(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
@@ -110,7 +112,7 @@ def reading(kind: Kind) -> Answering:
 
 
 def removing(kind: Kind) -> Answering:
-    """Make the DELETE of one saved search or template. Its stored results are deleted with it."""
+    """Return the endpoint for the DELETE of one saved search or template, which also deletes its stored results."""
 
     @events.tells()
     async def remove(request: Request, context: RepositoryContext) -> Response:
@@ -127,7 +129,7 @@ def removing(kind: Kind) -> Answering:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST saved-searches/{search}: other properties or another document; what the body does not name stays."""
+    """POST saved-searches/{search}: change properties or the document. What the body does not name stays."""
     caller = await enter(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, "search")
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -161,7 +163,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def store(request: Request, context: RepositoryContext) -> Response:
-    """PUT saved-searches/{search}/results: execute it, keep the ids of the hits, and answer the first page of them."""
+    """PUT saved-searches/{search}/results: execute the search, store its hits' ids, and answer with a page of them."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
@@ -182,7 +184,7 @@ async def store(request: Request, context: RepositoryContext) -> Response:
 
 
 async def results(request: Request, context: RepositoryContext) -> Response:
-    """GET saved-searches/{search}/results: what the caller has stored, as far as they may browse it now."""
+    """GET saved-searches/{search}/results: a feed of the stored results that the caller may still browse."""
     caller = await enter(request, context)
     search_id = identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
@@ -191,7 +193,7 @@ async def results(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove_results(request: Request, context: RepositoryContext) -> Response:
-    """DELETE saved-searches/{search}/results: remove what the caller has stored."""
+    """DELETE saved-searches/{search}/results: remove the results that the caller has stored."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     await caller.write(
@@ -209,7 +211,10 @@ def identifier(request: Request, kind: Kind) -> str:
 
 
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
-    """Check a document before it is kept. This is a read of its own, because the document may be large."""
+    """Check a document before it is stored.
+
+    The check has a read transaction of its own, because a large document takes long.
+    """
     if document is None:
         return
     limits = saved_shapes.limits(context.options)
@@ -319,7 +324,7 @@ def _results_page(
 
 
 def _entry(here: str, member: ListedObject) -> FeedEntry:
-    """Make an entry as a search does: its id is the object's own, its summary the title or the name."""
+    """Make an entry like that of a hit. Its id is the object's id, its summary the object's title or name."""
     stored = member.stored
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
     own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)

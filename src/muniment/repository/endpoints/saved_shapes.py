@@ -38,7 +38,7 @@ PATHS: Mapping[Kind, str] = {"search": "saved-searches", "template": "search-tem
 """The last part of the address of each list."""
 
 ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-template"}
-"""What each kind is called as a thing."""
+"""The name of a thing of each kind: its root element in XML."""
 
 MOST_INLINED = 100
 """How many saved searches a page has at most if it shows their documents."""
@@ -197,7 +197,7 @@ def _variables(of: SearchRepresentation, options: RepositoryOptions) -> list[Var
     try:
         root = saved_documents.elements(document, limits(options))
     except Refusal:
-        return []  # its execution says why
+        return []  # whoever executes it is told why
     return search_templates.variables(root, saved_documents.names_of(document), of.catalogue)
 
 

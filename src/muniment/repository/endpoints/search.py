@@ -96,14 +96,17 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
+    """GET search: search by the keywords in `q`, or by the `link` of a posted search.
+
+    Without keywords, everything that the caller may see is found.
+    """
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context))
 
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: a query document in XML (given 2.8) or JSON."""
+    """POST search: search by a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search_requests.read_document(request, context))
 
@@ -121,8 +124,10 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 async def all_ids(
     request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
-    """Execute a query that is kept, and return the ids of its first hits. A request with ``wait-for``
-    waits for the index first, as in a search."""
+    """Execute a query that is kept, and return the ids of its first ``most`` hits.
+
+    A request with ``wait-for`` waits for the index first, as in a search.
+    """
     repository, index = caller.repository, context.indexes(caller.repository)
     if wait_for := parameters.read(request).get("wait-for"):
         await wait_for_position(context, index, await caller.position(wait_for))
@@ -168,7 +173,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
 
 async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
-    """Keep what the page's `next` needs; return False if the same walk was kept meanwhile, by another request."""
+    """Keep what the page's `next` needs. Return False if another request has kept the same walk in the meantime."""
     options, repository = context.options, caller.repository
     quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
 
@@ -192,7 +197,7 @@ def _page(
     asked: AskedSearch,
     here: str,
 ) -> _WrittenPage:
-    """Find one page, and write its feed as bytes. This runs off the loop as one piece of work."""
+    """Find one page, and write its feed as bytes. This runs outside the event loop."""
     named_query = None if asked.kept is None else asked.kept.find(cx, principals)
     question = question_of(
         cx, context, repository, principals, asked, None if named_query is None else named_query.query
@@ -213,7 +218,7 @@ def _page(
         )
     else:
         page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
-        # A page that was asked for and does not exist is no reason to keep anything.
+        # For a page that lies past the last hit, nothing is kept.
         if document is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
             link = kept_searches.name(repository.id, principals.key, document)
             repeated = {"link": link, **repeated}
@@ -280,7 +285,7 @@ def question_of(
 
 
 def _check_offered(query: Query, repository: Repository) -> None:
-    """Raise BadQuery for a query of another repository."""
+    """Raise BadQuery for a query that names another repository."""
     if strangers := set(query.repositories) - {repository.name}:
         raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
 
@@ -290,8 +295,10 @@ def _has_others(page: HitPage) -> bool:
 
 
 def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
-    """Return what stands for a search in its cursors. For a saved search, this includes the query, because the owner of
-    the search may change it."""
+    """Return the text to which the cursors of a search are bound.
+
+    For a saved search, it depends on the query, too, because the owner of the search may change the query.
+    """
     parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
     selecting = urlencode(sorted(parameters.items()))
     return (
@@ -302,7 +309,7 @@ def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
 
 
 def _etag(feed: atom.Feed, media_type: str) -> str:
-    """Make the tag of what a feed tells.
+    """Return the ETag of a feed's content.
 
     Scores and the addresses of pages are left out: scores change with every document of the repository, and each
     answer has cursors of its own.
@@ -322,7 +329,11 @@ def inlined_hits(
     here: str,
     form: EntryForm,
 ) -> dict[str, object]:
-    """Spell the object of each hit, as it is in the same read of the database that vouched for the hits."""
+    """Return the object of each hit as its entry holds it, by the object's id.
+
+    ``cx`` is the read of the database in which the hits were checked, so the objects fit the hits. Raises
+    UnknownProperty.
+    """
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
     for name in form.view.properties or ():
         view.catalogue.property(name)

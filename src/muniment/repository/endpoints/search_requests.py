@@ -24,14 +24,16 @@ from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _SHORT = 4096
-"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
+"""A query of at most so many bytes or characters is read in the event loop. That takes about a millisecond."""
 
 _LONGEST_LOCALE = 40
 
 
 SHOWING = ("include-total", "inline", "links", "marks", "view")
-"""The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
-cursors are bound to those."""
+"""The parameters that say how hits are shown.
+
+The other parameters that links repeat say which hits are shown, and in which order. A cursor is bound to these others.
+"""
 
 
 class AskedSearch(msgspec.Struct, frozen=True):
@@ -114,7 +116,7 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
-    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
+    """Read a query, in a thread if it is long. A bad query is refused here, even if there is no index."""
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
@@ -146,7 +148,10 @@ def _locations(text: str) -> tuple[Location, ...]:
 
 
 def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
-    """Read the parameters of a search; ``own`` are those that say what it finds. Raises Malformed, NotAcceptable."""
+    """Read the parameters of a search. ``own`` names the parameters that say what the search finds.
+
+    Raises BadQuery, Malformed, NotAcceptable.
+    """
     query = parameters.read(request)
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:

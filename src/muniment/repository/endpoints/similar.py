@@ -27,7 +27,7 @@ _DEFAULT = 10
 
 
 async def list_similar(request: Request, context: RepositoryContext) -> Response:
-    """GET: the documents that are most like the object."""
+    """GET similar: a feed of the documents that are most like the object."""
     caller = await enter(request, context)
     query, options, repository = parameters.read(request), context.options, caller.repository
     media_type = collections.feed_type(request, options.names)
@@ -70,7 +70,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
     """Describe the address of the documents that are like an object.
 
-    ``searching`` is the table of its refusals; UnknownObject is added to it.
+    ``searching`` has the refusals of a search. UnknownObject comes in addition.
     """
     operation = Operation(
         list_similar,

@@ -1,7 +1,8 @@
 """Names, media types and errors as the wire spells them.
 
 Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept); HAL
-(draft-kelly-json-hal-11). On the wire, names are those of the settings. Inside the program, they are our neutral ones.
+(draft-kelly-json-hal-11). On the wire, names are those of the settings. Inside the program they are neutral: our own,
+which no setting changes.
 """
 
 import re
@@ -39,7 +40,7 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""What a member of these lists is called in XML, if it has members itself. In other lists it is called ``item``."""
+"""The name in XML of a member of these lists that has members itself. In other lists it is called ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
@@ -64,18 +65,20 @@ _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
 def read_type(name: str, names: RepositoryNames) -> str:
-    """Translate a type's name from the wire. Raises UnknownType for a built-in one without its prefix."""
+    """Translate a type's name from the wire. Raises UnknownType for a built-in type without its prefix."""
     return wire_names.neutral_type(name, names)
 
 
 def write_type(name: str, names: RepositoryNames) -> str:
-    """Spell a type's name for the wire."""
+    """Translate a type's name for the wire."""
     return names.type_prefix + name if name in BUILT_IN_NAMES else name
 
 
 def read_relation_type(name: str, names: RepositoryNames) -> str:
-    """Translate a relation type's name from the wire. Raises UnknownRelationType for a built-in one without its
-    prefix."""
+    """Translate a relation type's name from the wire.
+
+    Raises UnknownRelationType for a built-in type without its prefix.
+    """
     bare = name.removeprefix(names.type_prefix)
     if bare in relation_types.BUILT_IN and name != bare:
         return bare
@@ -85,7 +88,7 @@ def read_relation_type(name: str, names: RepositoryNames) -> str:
 
 
 def write_relation_type(name: str, names: RepositoryNames) -> str:
-    """Spell a relation type's name for the wire."""
+    """Translate a relation type's name for the wire."""
     return names.type_prefix + name if name in relation_types.BUILT_IN else name
 
 
@@ -95,7 +98,7 @@ def read_property(name: str, names: RepositoryNames) -> str:
 
 
 def write_property(name: str, names: RepositoryNames) -> str:
-    """Spell a property's name for the wire."""
+    """Translate a property's name for the wire."""
     return names.system_property_prefix + name[2:] if name in SYSTEM_PROPERTIES else name
 
 
@@ -106,7 +109,7 @@ def read_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def write_accessor(accessor: str, names: RepositoryNames) -> str:
-    """Spell an accessor for the wire."""
+    """Translate an accessor for the wire."""
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
@@ -114,7 +117,8 @@ def negotiate(request: Request, offered: Sequence[str]) -> str:
     """Choose the media type of the answer: the one that the caller likes best. Of several that they like equally,
     it is the first in the list.
 
-    A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
+    A suffix of the path, which ``web.addresses`` has noted, takes precedence over the header Accept. Raises
+    NotAcceptable.
     """
     suffix = request.scope.get("muniment.suffix")
     if suffix is not None:
@@ -199,7 +203,10 @@ _PLAIN_TYPES: Mapping[str, str] = {
 
 
 def error_code(code: ErrorCode) -> str:
-    """Spell the code of an error as the repository does: a code that both halves share gets the prefix ``E_``."""
+    """Return the code of an error as the repository writes it.
+
+    A code without the prefix ``E_`` is one that both halves share. It gets the prefix, and becomes upper case.
+    """
     return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
 
 
@@ -230,10 +237,10 @@ def error_shape(names: RepositoryNames) -> Shape:
 
 
 def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
-    """Write the schemes that a 401 offers, one header line for each (RFC 9110 11.6.1). Basic is first, because old
-    clients read only one line.
+    """Yield the schemes that a 401 offers, each for a header line of its own (RFC 9110 11.6.1).
 
-    A caller may name another scheme in the place of Basic, so that no browser opens its dialogue.
+    Basic comes first, because old clients read only one line. A caller may name another scheme in
+    the place of Basic, so that no browser opens its dialogue.
     """
     realm = names.realm.replace("\\", "\\\\").replace('"', '\\"')
     if request.scope.get("muniment.basic"):

@@ -20,7 +20,7 @@ _DEFAULT, _MOST = 10, 50
 
 
 async def suggest(request: Request, context: RepositoryContext) -> Response:
-    """GET: complete and correct what has been typed."""
+    """GET search/suggestions: complete and correct what somebody has typed."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     query, options = parameters.read(request), context.options
@@ -52,14 +52,14 @@ def address_below(wire: Documents, prefix: str, searching: Table) -> Address[Rep
 def typist_of(
     cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
 ) -> Typist:
-    """Say who is typing, for the decisions of ``search.suggestions``."""
+    """Return who is typing, as ``search.suggestions`` takes it."""
     limits, options = search_requests.limits(context.options), context.options
     who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
     return Typist(*who, context.memory)
 
 
 def document_of(answer: Suggestions) -> dict[str, Written]:
-    """Spell suggestions for the wire."""
+    """Return the document of suggestions."""
     document: dict[str, Written] = {"completions": [_suggestion_document(each) for each in answer.completions]}
     if answer.correction is not None:
         document["correction"] = _suggestion_document(answer.correction)

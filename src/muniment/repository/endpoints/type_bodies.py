@@ -30,7 +30,7 @@ class AllowedValueBody(msgspec.Struct):
 
 
 class PropertyBody(msgspec.Struct, rename="kebab"):
-    """A property of a type. A field that is left out stays as it is; in a new property it gets a usual value."""
+    """A property of a type. A field that is left out stays as it is; in a new property it gets its default."""
 
     name: str
     type: PropertyKind | msgspec.UnsetType = msgspec.UNSET
@@ -75,7 +75,7 @@ async def read_new_type(request: Request, context: RepositoryContext) -> TypeFor
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type of this neutral name. Raises as ``_receive``, and WrongValue."""
+    """Read the body that changes the type with this neutral name. Raises as ``_receive``, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
@@ -90,8 +90,10 @@ def _parent(body: TypeBody, names: RepositoryNames) -> str:
 
 
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:
-    """Read which properties a form asks for, and the values that the form's object has, by neutral names. Raises as
-    ``_receive``."""
+    """Read the properties for which a form wants values, and the values of other properties, by name.
+
+    All names are neutral. Raises as ``_receive``.
+    """
     names = context.options.names
     body = await _receive(request, context, _assist_decoder, _assist_of_xml)
     included = [spelling.read_property(name, names) for name in body.included_properties]
@@ -122,7 +124,7 @@ def _check_namespaces(element: Element, names: RepositoryNames) -> None:
 
 
 def _convert(members: Mapping[str, object], kind: type[B], place: str) -> B:
-    """Convert texts of XML to the kinds of value that the body has. Raises Malformed."""
+    """Make a body of this ``kind`` from members whose values are texts of XML. Raises Malformed."""
     try:
         return msgspec.convert(members, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -95,7 +95,7 @@ def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: Repo
 
 
 def type_address(here: str, type_name: str, names: RepositoryNames) -> str:
-    """Spell the address of a type of the repository whose own address is ``here``."""
+    """Return the address of a type. ``here`` is the address of the repository."""
     return f"{here}/types/{quote(spelling.write_type(type_name, names))}"
 
 

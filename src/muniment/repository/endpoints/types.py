@@ -32,7 +32,7 @@ TABLE: Table = {
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET types: a feed of all of them."""
+    """GET types: a feed of the object types."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/types", "Types")
@@ -41,7 +41,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET types/{name}."""
+    """GET types/{name}: the object type of this name."""
     caller = await enter(request, context)
     repository = caller.repository
     names = context.options.names
@@ -55,7 +55,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def make(request: Request, context: RepositoryContext) -> Response:
-    """POST types: a new type below another one."""
+    """POST types: make an object type below another type."""
     event = events.begin(request.scope, "object type", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
@@ -77,7 +77,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST types/{name}: other properties, or another label."""
+    """POST types/{name}: add properties to an object type, or change its properties or its label."""
     event = events.begin(request.scope, "object type", how="changed")
     caller = await enter(request, context, event)
     repository, name = caller.repository, _name(request, context)
@@ -96,7 +96,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE types/{name}: a type that no object has and no other type refines."""
+    """DELETE types/{name}: remove an object type that no object has, and that has no type below it."""
     event = events.begin(request.scope, "object type", how="removed")
     caller = await enter(request, context, event)
     repository, name = caller.repository, _name(request, context)

@@ -1,4 +1,4 @@
-"""Content on its way in: it goes to the store piece by piece, alone or after its metadata in a multipart body.
+"""Receive content, and put it into the store piece by piece. It is a whole body, or a part of a multipart body.
 
 Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by order and type); RFC 2046 5.1, RFC 7578.
 """
@@ -70,7 +70,8 @@ class Upload(msgspec.Struct, frozen=True):
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, and if the body ends early, the store keeps nothing.
+    Raises UnsupportedMediaType, TooLarge, QuotaExceeded. If it raises anything, also because the body ends early, the
+    store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -106,9 +107,12 @@ def after_commit(
     named: Sequence[StoredContent | None],
     freed: Sequence[str] = (),
 ) -> BackgroundTask | None:
-    """Make the task that removes contents that no row names: the ``freed`` keys, and uploads of bytes that were kept
-    already; None if there are neither. It runs after the answer, so that the time of an answer does not tell whether
-    equal bytes were kept. If the process ends before, the sweep removes them."""
+    """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
+
+    These are the contents under the ``freed`` keys, and those of the ``uploaded`` contents whose bytes were kept
+    already. The task runs after the answer, so that the time of an answer does not tell whether equal bytes were kept.
+    If the process ends before, the sweep removes the contents.
+    """
     if not uploaded and not freed:
         return None
 
@@ -159,7 +163,10 @@ def media_type_of(media_type: str, name: str) -> str:
 
 
 def servable(media_type: str) -> str:
-    """Return the media type with which stored content goes out. A text without the form of a media type is replaced."""
+    """Return the media type with which stored content is sent.
+
+    A text without the form of a media type is replaced by ``application/octet-stream``.
+    """
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
@@ -174,7 +181,7 @@ def upload_quota(context: RepositoryContext) -> StorageQuota:
 
 
 def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
-    """Raise QuotaExceeded before anything is read, if by its Content-Length the body is too large for the room."""
+    """Raise QuotaExceeded before the body is read, if its Content-Length less ``around`` is more than ``room``."""
     length_text = request.headers.get("content-length", "")
     number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
     if room is not None and number and int(length_text) - around > room:
@@ -194,7 +201,10 @@ class _Keeping:
         self._writing: asyncio.Task[None] | None = None
 
     async def take(self, data: bytes) -> None:
-        """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held."""
+        """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held.
+
+        Raises QuotaExceeded.
+        """
         if self._room is not None:
             self._room -= len(data)
             if self._room < 0:
@@ -210,12 +220,12 @@ class _Keeping:
             self._pieces_to_write, self._size = [], 0
 
     async def finish(self) -> ReceivedBody:
-        """Keep all that was taken."""
+        """Write what is left to the store, and return the content."""
         await self._wait_for_writing()
         return await self._context.transactions.off_loop(self._last)
 
     def abort(self) -> None:
-        """Forget what was taken."""
+        """Discard the bytes that were taken."""
         if self._writing is not None:
             self._writing.cancel()
         self._writer.abort()
@@ -238,7 +248,7 @@ def _heed(writing: "asyncio.Task[None]") -> None:
 
 
 class _Receiving:
-    """A multipart body on its way in."""
+    """Receives a multipart body."""
 
     def __init__(self, context: RepositoryContext, room: int | None) -> None:
         self._context = context
@@ -317,7 +327,7 @@ class _Receiving:
 
 
 class _Parts:
-    """A multipart body's headers and data, in the order in which they arrive."""
+    """Splits a multipart body into the headers and the data of its parts, in the order in which they arrive."""
 
     def __init__(self, boundary: bytes) -> None:
         self.ended = False

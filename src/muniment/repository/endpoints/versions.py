@@ -260,7 +260,7 @@ async def _with_upload(
     content_type: str,
     values: Mapping[str, str],
 ) -> CheckIn:
-    """Add the received metadata and contents to the plan of a check-in. Raises Malformed, WrongValue."""
+    """Return the plan of a check-in with the received metadata and contents. Raises Malformed, WrongValue."""
     if upload.metadata.href:
         raise Malformed("A body with 'href' makes a copy in a folder. It is no new version.")
     properties: dict[str, Given] = dict(upload.metadata.properties)

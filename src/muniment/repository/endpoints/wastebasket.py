@@ -27,8 +27,10 @@ from muniment.web.refusals import Malformed
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET wastebasket: a feed of objects that the caller deleted, or owned when others deleted them. The last deletion
-    comes first."""
+    """GET wastebasket: a feed of objects that the caller deleted, or that others deleted while the caller owned them.
+
+    An administrator sees every deletion. The last deletion comes first.
+    """
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/wastebasket", "Wastebasket")

@@ -1,7 +1,7 @@
-"""Where does an export hold the bytes of contents? Under their digest, and equal bytes once: `content/ab/cd/abcd...`.
+"""Which file of an export holds the bytes of a content? It is named by their digest, as in ``content/ab/cd/abcd...``.
 
-A file gets its name once its bytes are found to have this digest. A file that has the right bytes already is not
-written again.
+Equal bytes are in one file. A file gets its name once its bytes are found to have this digest. A file that has the
+right bytes already is not written again.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def end(folder: Path) -> None:
 def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], Iterable[bytes]]) -> bool:
     """Write a content unless its file has the right bytes already. Return whether the export holds it now.
 
-    Returns False if the store's bytes are damaged. The caller brings everything to the disk later. Raises OSError,
+    Returns False if the store's bytes are damaged. The caller syncs the disk after all contents. Raises OSError,
     NotStored.
     """
     digest = content.sha256.hex()
@@ -64,9 +64,9 @@ def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], 
 
 
 def prune(folder: Path, digests: Iterator[str]) -> int:
-    """Remove the files of contents that an earlier export wrote and this one does not name; return how many.
+    """Remove the content files that an earlier export wrote and this export does not need; return how many.
 
-    ``digests`` are those that this one names, in ascending order.
+    ``digests`` are the digests of this export's contents, in ascending order.
     """
     count, wanted = 0, next(digests, None)
     for first in _sorted(folder / FOLDER):

@@ -1,4 +1,4 @@
-"""Where do the lines of an export go? A repository, the keys of its users and groups, and a store for the contents."""
+"""Where do the lines of an export go? Into a repository, with keys for users and groups and a store for contents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ _REMEMBERED = 50_000
 
 
 class ContentArrivals:
-    """Brings contents of an export into the store, and remembers which ones rows name already."""
+    """Brings contents of an export into the store, and remembers the contents that rows name already."""
 
     def __init__(self, store: ContentStore, folder: Path) -> None:
         self.store = store
@@ -39,8 +39,8 @@ class ContentArrivals:
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
         """Put the contents of some lines into the store, except those that rows are known to name. Return the new ones.
 
-        Raises BadExport if the bytes of one are not those that its line names, and NotStored. Then it removes the new
-        ones again; the sweep later removes those that remain.
+        Raises BadExport if a content's bytes are not those that its line names, and NotStored. Before it raises, it
+        removes the new contents again. If some of them cannot be removed, the sweep removes them later.
         """
         new = {
             content.sha256: content
@@ -68,7 +68,7 @@ class ContentArrivals:
         return self._known.recall(content.sha256) or self._uploaded[content.sha256]
 
     def shared(self, some: Sequence[ObjectLine]) -> set[str]:
-        """Of the contents of these lines, return the keys of those that rows are known to name already."""
+        """Return the keys of those contents of these lines that rows are known to name already."""
         contents = (content for line in some for content in line.contents)
         return {known.key for content in contents if (known := self._known.recall(content.sha256)) is not None}
 
@@ -78,7 +78,7 @@ class ContentArrivals:
             self._known.keep(each.sha256.hex(), each)
 
     def forget(self) -> None:
-        """Forget all contents: one of them is gone or has another key."""
+        """Forget all contents. This is called when one of them may be gone, or may have another key."""
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
@@ -105,7 +105,10 @@ the new rows name. Raises BadExport, VersionConflict."""
 
 @contextmanager
 def about(file: str, first: int, last: int | None = None) -> Iterator[None]:
-    """Name the line, or the lines, in each refusal of the block."""
+    """Turn each refusal in the block into a BadExport that names the line, or the lines.
+
+    VersionConflict and BadExport pass through.
+    """
     place = f"{file}, line {first}" if last in (None, first) else f"{file}, lines {first} to {last}"
     try:
         yield

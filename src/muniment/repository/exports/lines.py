@@ -15,7 +15,7 @@ from muniment.repository.exports.records import FILES, ExportLine
 from muniment.repository.refusals import BadExport
 
 LONGEST_LINE = 128 << 20
-"""The longest line in bytes: more than any object can take that a server has accepted."""
+"""The longest line in bytes. No object that a server has accepted takes as many."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
 """After how many lines, or after how many bytes of them, a portion ends."""
@@ -40,7 +40,7 @@ class FileSummary(msgspec.Struct, frozen=True):
 
 
 class LineWriter:
-    """Writes a file of lines under another name, and gives it its own name when all lines are on the disk."""
+    """Writes a file of lines under a temporary name, and renames it when all lines are on the disk."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -64,7 +64,7 @@ class LineWriter:
         self.write_text(text + b"\n")
 
     def write_text(self, text: bytes) -> None:
-        """Write a line that is given as bytes, its end included."""
+        """Write a line that is given as bytes, including its line break."""
         self._target.write(text)
         self._digest.update(text)
         self._lines += 1
@@ -99,8 +99,10 @@ def portions(file: Path, place: LinePlace) -> Iterator[tuple[list[ExportLine], L
 
 
 def numbered(file: Path, summary: FileSummary) -> Iterator[tuple[int, bytes]]:
-    """Yield every line of a file with its number, and compare the file with what a manifest says of it. Raises
-    BadExport."""
+    """Yield every line of a file with its number, then compare the file with what a manifest says of it.
+
+    Raises BadExport if the file differs, and for a line that is cut off or too long.
+    """
     digest, count, size = hashlib.sha256(), 0, 0
     with open_regular(file) as source:
         for text in _raw(file.name, source, 0):

@@ -1,8 +1,8 @@
 """How is a whole repository written into a folder, while others go on working with it?
 
-All lines are of one snapshot of the database, and are read a page at a time. Nobody removes content
-before all of it is copied (``ContentStore.keeping``). The manifest comes last. After an interruption the export is made
-again; files of contents that have the right bytes already stay. Source: docs/export.md; decision 0082.
+All lines are of one snapshot of the database, and are read a page at a time. Nobody can remove content before all of it
+is copied (``ContentStore.keeping``). The manifest comes last. After an interruption the export is made again; content
+files that have the right bytes already stay. Source: docs/export.md; decision 0082.
 """
 
 import os

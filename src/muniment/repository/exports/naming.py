@@ -1,8 +1,8 @@
-"""Which users and groups do the rows of a repository name, and which keys stand here for those of an export?
+"""Which users and groups does an export name, and which keys do they have in this installation?
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the identities. An import takes the key of a known identity. If the identity is not known
-here, a name gets the key of its present bearer, and a former bearer gets a new key.
+is meant, and gives the identities. An import takes the key of a known identity. If the identity is not known here, a
+name gets the key of its present bearer, and a former bearer gets a new key.
 """
 
 import re
@@ -54,7 +54,7 @@ class BearerNames:
 
 
 class BearerKeys:
-    """Turns the names of an export into keys of this installation. It holds a line for each user and group."""
+    """Turns the names of an export into keys of this installation. ``lines`` are the lines of ``bearers.jsonl``."""
 
     def __init__(self, lines: Iterable[BearerLine], identify: Identify) -> None:
         self._lines = {(line.name, line.former): line for line in lines}
@@ -80,7 +80,7 @@ class BearerKeys:
         self._keys |= keys
 
     def forget(self) -> None:
-        """Look everybody up again: what was found may not have been committed."""
+        """Forget every key that was looked up, because the keys may not have been committed."""
         self._keys = {each: each for each in _ACCESSORS}
 
     def of(self, named: NamedBearer | None, shown_name: str = "") -> str:

@@ -31,7 +31,7 @@ _NOBODY = Principals("", administrator=True)
 def objects_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Keep objects. If a folder of an object is not there yet, the object lies in no folder until ``folders_of``."""
+    """Make the objects of these lines. An object whose folders are not all there lies in none until ``folders_of``."""
     object_lines = [line for line in some if isinstance(line, ObjectLine)]
     view = RepositoryView.read(cx, to.repository, _NOBODY)
     ids = [line.id for line in object_lines]

@@ -52,7 +52,7 @@ _HOLDING = ("objects", "wastebasket", "object_types", "relation_types", "saved_s
 
 
 class CheckedExport(NamedTuple):
-    """An export whose files are those that its manifest describes; its lines can be read, its contents are there.
+    """An export that was checked: its manifest describes its files, its lines can be read, its contents are there.
 
     ``digest`` is that of the manifest.
     """
@@ -92,11 +92,11 @@ def _look_for_contents(folder: Path, number: int, line: ObjectLine) -> None:
 
 
 def begin(cx: Connection, repository: Repository, export: CheckedExport, resource_id: str) -> None:
-    """Close an empty repository for an import, or go on with the one that was begun; at the end ``resource_id``
-    guards it.
+    """Close an empty repository for an import, or go on with the import that was begun.
 
-    Raises InUse if the repository holds anything, if the import of another export was begun, or if the exported objects
-    are still in this installation.
+    At the end of the import ``resource_id`` guards the repository. An empty ``resource_id`` changes nothing for an
+    import that was begun. Raises InUse if the repository holds anything, if the import of another export was begun, or
+    if the exported objects are still in this installation.
     """
     repositories.lock(cx, repository)
     present = progress.of(cx, repository)
@@ -121,7 +121,7 @@ def is_begun(cx: Connection, repository: Repository) -> bool:
 
 
 def _check_absent(cx: Connection, export: CheckedExport) -> None:
-    """Look for the first objects of the export. Each portion is looked for again when it is kept."""
+    """Raise InUse if one of the export's first objects is here. Every object is checked again when it is kept."""
     first = next(lines.portions(export.folder / OBJECTS, LinePlace()), ([], LinePlace()))[0]
     taken = arrivals.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
     if taken:
@@ -150,7 +150,7 @@ def run(
     clock: Callable[[], Instant],
     show: Progress,
 ) -> None:
-    """Keep all lines that are not kept yet. If it is killed, the next call goes on.
+    """Keep all lines that are not kept yet. If the process is killed, the next call goes on.
 
     Raises BadExport for a line that cannot be kept, InUse, NotStored, OSError, Busy. Then what was kept stays, and
     nobody can enter the repository.
@@ -201,8 +201,7 @@ def _keep(
 
 
 def finish(cx: Connection, repository: Repository) -> str:
-    """End an import when all its lines are kept. Return the identifier of the resource that is to guard the repository
-    from now on.
+    """End an import when all its lines are kept. Return the id of the resource that is to guard the repository.
 
     Raises InUse if lines are missing, BadExport if the versions of an object do not fit together.
     """

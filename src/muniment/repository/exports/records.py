@@ -1,6 +1,6 @@
-"""What do the lines of an export say? A class for each file, in neutral names.
+"""What do the lines of an export say? There is a class for each file. No setting changes the names of its fields.
 
-A moment is a whole number of microseconds since 1970 UTC. What has its usual value is left out. docs/export.md
+A moment is a whole number of microseconds since 1970 UTC. A field that has its default is left out. docs/export.md
 describes the files to strangers.
 """
 
@@ -44,9 +44,9 @@ NamedBearer: TypeAlias = Annotated[str, Meta(max_length=400)] | FormerBearer
 
 
 class BearerLine(ExportLine, frozen=True):
-    """A user, a group or a former bearer of their name, whom other lines mean. ``identity`` is that in the directory.
+    """A user or a group whom other lines name. ``identity`` is what the directory calls them for good.
 
-    ``former`` is 0 for the last known bearer of the name; the first one of several has 1.
+    ``former`` is 0 for the last known bearer of the name. Former bearers have 1, 2 and so on, the first bearer 1.
     """
 
     name: _Name
@@ -93,8 +93,11 @@ class EntryLine(ExportLine, frozen=True):
 
 
 class AclLine(ExportLine, frozen=True):
-    """An ACL with its entries. One without a ``name`` is a set of entries that was put on objects directly; if it is
-    ``apart``, no further object shares it."""
+    """An ACL with its entries.
+
+    An ACL without a ``name`` is a set of entries that was put on objects directly. If it is ``apart``, no further
+    object shares it.
+    """
 
     id: _AclId
     name: Annotated[str, Meta(max_length=120)] = ""
@@ -115,7 +118,7 @@ class ContentOfLine(ExportLine, frozen=True):
 
 
 class FurtherContentLine(ContentOfLine, frozen=True, kw_only=True):
-    """A content of an object beside its main one: a further page, or a rendition unless it is ``primary``.
+    """A content of an object beside its main one: a further page if it is ``primary``, or else a rendition.
 
     ``format`` is None if it follows from the media type.
     """
@@ -137,10 +140,10 @@ class LockLine(ExportLine, frozen=True):
 
 
 class ObjectLine(ExportLine, frozen=True, kw_only=True):
-    """An object. ``folders`` begins with the folder of the first link. ``owner_key`` is None if ``owner`` names the
-    owner.
+    """An object. ``folders`` begins with the folder of the first link.
 
-    ``chronicle``, ``antecedent``, ``labels``, ``superseded`` and ``comment`` say which version it is.
+    ``owner_key`` is None if ``owner`` names the owner. ``chronicle``, ``antecedent``, ``labels``, ``superseded`` and
+    ``comment`` say which version the object is.
     """
 
     id: _ObjectId
@@ -186,7 +189,7 @@ class RelationLine(ExportLine, frozen=True):
 
 
 class CommentLine(ExportLine, frozen=True):
-    """A comment. It comes after the one to which it replies."""
+    """A comment. It comes after the comment to which it replies."""
 
     id: _Id
     object: _ObjectId

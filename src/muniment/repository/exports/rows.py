@@ -1,4 +1,4 @@
-"""Which lines of an export do the rows of a repository become? Each file has the order of its rows."""
+"""Which lines of an export do the rows of a repository become? The lines of each file have a fixed order."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -46,7 +46,7 @@ def decode(content: bytes, charset_name: str = "") -> str:
 
 
 def tidy(text: str, limit: int) -> str:
-    """Drop characters that XML 1.0 forbids, join words that break at the end of a line, and fold blanks.
+    """Drop characters that XML 1.0 forbids, join words that break at the end of a line, and shorten runs of blanks.
 
     Returns at most ``limit`` characters.
     """
@@ -68,7 +68,7 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
 def _wide(content: bytes, charset_name: str) -> str:
     """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
 
-    Either it is declared, or every other byte at the beginning is zero.
+    Either ``charset_name`` declares it, or most bytes at every other place of the beginning are zero.
     """
     charset = _charset(charset_name)
     if charset.startswith(("utf-16", "utf-32")):
@@ -99,7 +99,7 @@ def _charset(charset_name: str) -> str:
 
 
 def _likelier(content: bytes) -> str:
-    """Guess UTF-8 if most bytes beyond ASCII are valid UTF-8, else windows-1252."""
+    """Return UTF-8 if most runs of bytes beyond ASCII are valid UTF-8, else windows-1252."""
     good = bad = 0
     for run in _HIGH_RUNS.finditer(content[: 1 << 20]):
         try:

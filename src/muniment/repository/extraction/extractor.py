@@ -46,7 +46,7 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read the files of all repositories from the queue until ``stop`` is set. Then a file under way returns to it.
+    """Read the files in the queue until ``stop`` is set. Files that are being read then return to the queue.
 
     A file that fails never stops the others.
     """
@@ -63,7 +63,7 @@ def run(
 def drain(
     database: Database, store: Contents, options: RepositoryOptions, clock: Callable[[], Instant] | None = None
 ) -> int:
-    """Read every file that is due, and return how many: for tests and for work by hand."""
+    """Read every file that is due, and return how many were read. This is for tests and for work by hand."""
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:

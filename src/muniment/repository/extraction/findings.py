@@ -4,7 +4,10 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits for reading one file. ``memory`` is bytes of address space beyond the reader's own code."""
+    """The limits for reading one file. ``memory`` is bytes of address space beyond the reader's own code.
+
+    A packed file may unpack to ``ratio`` times its size. Archives within archives are read down to ``depth`` levels.
+    """
 
     seconds: int
     memory: int

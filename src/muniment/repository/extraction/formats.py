@@ -1,4 +1,4 @@
-"""Which format does a file have? Its first bytes decide; if they cannot, its declared media type, then its name."""
+"""Which format does a file have? Its first bytes decide, or else its declared media type, or else its name."""
 
 import re
 import zipfile
@@ -78,8 +78,11 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
-    """Say whether the file's name or media type declares plain text or Markdown. Return False if the media type has a
-    parameter, if either declares another format, or if the first bytes are the mark of another format."""
+    """Say whether the file's name or media type declares plain text or Markdown.
+
+    Returns False if the media type has a parameter, if the name or the media type declares another format, or if the
+    first bytes are the mark of another format.
+    """
     full_type, suffix = media_type.strip().lower(), _suffix(name)
     if ";" in full_type or _by_mark(head) or _declared_format(suffix, full_type):
         return False

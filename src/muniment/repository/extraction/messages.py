@@ -26,6 +26,6 @@ class ReadAnswer(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The child that read the file has ended, with this exit code or (negative) by this signal."""
+    """The child that read the file has ended. ``code`` is its exit code, or the negative number of a signal."""
 
     code: int

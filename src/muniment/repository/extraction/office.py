@@ -38,8 +38,8 @@ _OOXML = _Dialect(
     texts=frozenset({"t"}),
     lines=frozenset({"p", "br", "cr", "tr", "si", "comment"}),
     blanks=frozenset({"tab", "ptab", "tc"}),
-    # A text box is written twice, the second time as the Fallback of older programs. Text that was moved stands where
-    # it was and where it is. A field (fld) holds a slide's number or today's date. A ruby text (rt, rPh) splits words.
+    # A text box is written twice, the second time as the Fallback for older programs. Moved text stands at its old and
+    # its new place. A field (fld) holds a slide's number or today's date. A ruby text (rt, rPh) splits words.
     skipped=frozenset({"Fallback", "moveFrom", "fld", "rt", "rPh"}),
 )
 _OPEN_DOCUMENT = _Dialect(
@@ -58,7 +58,7 @@ _AROUND_SLIDE = ("notesSlide", "comments", "diagramData")
 
 
 class _Words:
-    """Collects the text of a part: the target of an XML parser."""
+    """Collects the text of a part, as the target of an XML parser."""
 
     def __init__(self, dialect: _Dialect) -> None:
         self._dialect = dialect
@@ -114,7 +114,10 @@ class _Package:
         self._note = ""
 
     def add(self, part: str, dialect: _Dialect) -> None:
-        """Add the text of an XML part, unless there is no such part or the text is long enough already."""
+        """Add the text of an XML part, unless there is no such part or the text is long enough already.
+
+        Raises Unreadable if the part holds no text before the place where its XML is damaged.
+        """
         if part not in self._names or self._characters_left < 0:
             return
         words = _Words(dialect)
@@ -142,7 +145,7 @@ class _Package:
         self._characters_left -= len(text)
 
     def tree(self, part: str) -> lxml.etree._Element:
-        """Parse a small part that says where others are. Raises Unreadable."""
+        """Parse a small part that says where other parts are. Raises Unreadable."""
         try:
             return lxml.etree.fromstring(self._archive.read(part), _parser(None))
         except (KeyError, lxml.etree.XMLSyntaxError) as error:
@@ -160,7 +163,7 @@ class _Package:
                 yield relation.get("Id", ""), kind, _target(folder, relation.get("Target", ""))
 
     def names(self, *beginnings: str) -> set[str]:
-        """Return the names of the parts that begin with one of these."""
+        """Return the names of those parts whose names begin with one of ``beginnings``."""
         return {name for name in self._names if name.startswith(beginnings)}
 
     def main_part(self) -> str:

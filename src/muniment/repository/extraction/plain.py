@@ -11,7 +11,8 @@ LARGEST = 1 << 20
 def read(content: bytes, name: str, media_type: str, characters: int) -> Extracted | None:
     """Return the text of a file that its name or media type declares as plain text, cut to ``characters``.
 
-    Returns None for any other file, and if the bytes contradict the declaration: the sandbox must read such a file.
+    Returns None for any other file, for an empty one, for one of more than ``LARGEST`` bytes, and if the bytes
+    contradict the declaration. The sandbox must read such a file.
     """
     if not content or len(content) > LARGEST or not formats.is_plain(content[: formats.HEAD], name, media_type):
         return None
@@ -23,7 +24,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If it has as many as that, the note says that it was cut."""
+    """Tidy a text, and cut it to ``characters``. If that many are left, the note says so, and ``note`` is dropped."""
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

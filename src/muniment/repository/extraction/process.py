@@ -76,7 +76,8 @@ class Reader:
     def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
         """Read the text of the open file. ``goes_on`` is called several times a second and says whether to go on.
 
-        Raises Unreadable, Unsupported, Poisoned; Stopped when ``goes_on`` says no; Unstarted.
+        Raises Stopped when ``goes_on`` says no, Unstarted when the worker process does not start, and Unreadable,
+        Unsupported or Poisoned when there is no text.
         """
         channel = self._ensure_worker()
         self._files_left -= 1
@@ -128,7 +129,7 @@ class Reader:
         return own_end
 
     def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
-        """Return the answer, which ends when the pipe closes, and how the child ended; both within the time allowed."""
+        """Return the answer, which ends when the pipe closes, and how the child ended. Raises Poisoned, Stopped."""
         deadline = time.monotonic() + self._limits.seconds + _GRACE
         limit = _HEADER + 4 * self._limits.characters
         answer = bytearray()
@@ -156,7 +157,7 @@ class Reader:
 def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:
     """Read the text of one file (a path or an open descriptor) in a sandbox made for it.
 
-    Raises Unreadable, Unsupported, Poisoned.
+    Raises Unreadable, Unsupported, Poisoned, Unstarted.
     """
     descriptor = file if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -3,7 +3,7 @@
 The transaction that stores a content also makes its row, so no accepted file is forgotten. The row waits until an
 extractor leases it. When the file is read, the row holds the text, or the reason why there is none. A new text is noted
 in the change log as a change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that
-has been due longest; of files due at the same time, the one whose object was made first.
+has been due longest. If several files have been due equally long, the one whose object was made first is next.
 """
 
 import uuid
@@ -111,8 +111,10 @@ def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> Non
 
 
 def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key: str) -> None:
-    """Give the waiting content of some objects its new key, in the transaction that changes the objects' rows. The
-    bytes are the same. The objects are at most a few hundred."""
+    """Change a content's key in the queue's rows of some objects, in the transaction that changes the objects' rows.
+
+    The bytes are the same. There may be at most a few hundred objects.
+    """
     where = sa.and_(texts.c.object_id.in_(object_ids), texts.c.content_key == content_key)
     cx.execute(texts.update().where(where).values(content_key=new_key))
 
@@ -215,8 +217,9 @@ def waits(cx: Connection, now: Instant) -> bool:
 def take(cx: Connection, now: Instant) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
-    Returns None if nothing is due, or after ``_MOST_REMOVALS`` removals. A job whose lease ran out was lost with its
-    extractor. A job that was lost too often is given up here.
+    On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
+    ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
+    often is given up here.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):

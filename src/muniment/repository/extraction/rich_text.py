@@ -1,8 +1,7 @@
-"""What is the text of an RTF file? Control words become breaks, blanks and characters. Groups that hold settings or
-pictures are left out.
+"""What is the text of an RTF file? Control words become breaks, blanks and characters.
 
-The rules follow the Rich Text Format Specification 1.9.1. If the end of a file is missing, all text before that place
-is read.
+Groups that hold settings or pictures are left out. The rules follow the Rich Text Format Specification 1.9.1. If the
+end of a file is missing, the text that is there is read.
 """
 
 import codecs

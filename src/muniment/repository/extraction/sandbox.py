@@ -45,7 +45,7 @@ def leave_the_network() -> bool:
 
 
 def limit(limits: Limits) -> None:
-    """Set the kernel's limits on address space, processor time and open files; allow no written files, no core dumps.
+    """Limit address space, processor time and open files of this process. Forbid writes to files, and core dumps.
 
     The number of processes has no limit, because the kernel counts it per user. The filter forbids new processes.
     """
@@ -97,7 +97,7 @@ def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
             [_argument(1), _step(_MASK, 0xF), _step(_EQUAL, _SOCK_STREAM, 1, 0)],
         ],
         "tgkill": [[_argument(0), _step(_EQUAL, process_id, 1, 0)]],
-        # A process may read its limits, not set them.
+        # A process may read its own limits, but may not set them.
         "prlimit64": [
             [_argument(0), _step(_EQUAL, 0, 1, 0)],
             [_argument(2), _step(_EQUAL, 0, 1, 0)],

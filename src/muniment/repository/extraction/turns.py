@@ -1,4 +1,4 @@
-"""Whose file is read next? Owners whose files wait stand in a line; an owner who was served goes to its end.
+"""Whose file is read next? The owners of waiting files get turns in order; an owner who was served becomes the last.
 
 So a file waits for at most one file of each other owner, however many files they have. An owner has one place in the
 line, over all repositories, as long as one of their files waits.
@@ -47,7 +47,7 @@ def join(cx: Connection, owner_keys: Collection[str]) -> None:
 
 
 def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Return the next owner after this place, and lock the row. Owners that another transaction locks are skipped."""
+    """Return the next owner after this place, and lock their row. Owners whom another transaction locks are skipped."""
     row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 
@@ -68,7 +68,7 @@ def leave(cx: Connection, turn: Turn) -> None:
 
 
 def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
-    """Make a query that finds an owner in the line whose first file is due, or who has no file at all.
+    """Make a query that finds an owner in the line whose first file is due, or who has no waiting file.
 
     ``first_due`` is a subquery for the instant at which the first file of ``OWNER_KEY`` is due.
     """

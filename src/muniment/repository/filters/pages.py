@@ -1,7 +1,7 @@
 """Read one page of a list: the members that a filter leaves, in the order of a sort, from any place on.
 
 The place of a member consists of the values that it is sorted by, and of its key at the end. The database continues
-behind a place, so a page costs the same at any depth.
+after a place, so a page costs the same at any depth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class OrderKey(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The keys of an order. No two members have the same values of all of them.
+    """The keys of an order. No two members have the same value for every key.
 
     With ``indexed``, a database index holds the keys, and a page is found by one look-up for each key.
     """
@@ -81,8 +81,8 @@ def fetch(
     steps = [_conditions_behind(each, stretch.after) for _, each in branches]
     if not order.indexed:
         return _read(cx, branches, [sa.or_(*each) for each in steps], stretch.limit)
-    # There is one statement for each condition: one comparison of all keys would look up only the first key, and pass
-    # over every member that has the same value of it.
+    # There is one statement for each condition: one comparison of all keys would look up only the first key, and scan
+    # every member that has the same value of it.
     page_rows: list[ListedRow] = []
     for step in zip(*steps, strict=True):
         page_rows += _read(cx, branches, step, stretch.limit - len(page_rows))
@@ -106,12 +106,12 @@ def count(
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
-    """Return the order of a sort that ends with the ``last`` key. Raises UnknownProperty, BadSort."""
+    """Return the order of these sort keys, with ``last`` as its last key. Raises UnknownProperty, BadSort."""
     return _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
 
 
 def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
-    """Return the first column of these members, sorted. Their values of the order's last key must all differ."""
+    """Return the first column of these members, sorted. No two members may have the same value of the last key."""
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 
@@ -203,7 +203,7 @@ def _read(
 
 
 def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
-    """Make the conditions for members behind a place, the nearest members first. No member meets two of them."""
+    """Make the conditions for members after a place, the nearest members first. No member meets two of them."""
     same: list[sa.ColumnElement[bool]] = []
     conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):

@@ -72,12 +72,12 @@ class PieceReader:
             raise self._unexpected(word.upper() if word.isalpha() else repr(word))
 
     def _take(self, word: str) -> None:
-        """Step behind this word or mark."""
+        """Step past this word or mark. Refuse any other piece."""
         self._check(word)
         self._at += 1
 
     def _optional(self, word: str) -> bool:
-        """Step behind this word or mark if it is there, and say whether it was."""
+        """Step past this word or mark if it is the current piece, and say whether it was."""
         if self._current.says(word):
             self._at += 1
             return True
@@ -91,7 +91,7 @@ class PieceReader:
         return things
 
     def _unexpected(self, what: str) -> Refusal:
-        """Make the refusal for the current piece, instead of which ``what`` should stand here."""
+        """Make the refusal that says that ``what`` should stand here, not the current piece."""
         return self._current.refusal(self._refusal, f"{self._whole} needs {what} here, not {self._current.quote()}")
 
 

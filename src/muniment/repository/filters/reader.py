@@ -1,6 +1,7 @@
 """Read `filter` and `sort` as callers write them. Source: docs/filters.md, the grammar.
 
-Every refusal names the place as the number of a character. Length, nesting and the number of comparisons are limited.
+Every refusal says at which character it arose, counted from 1. Length, nesting and the number of comparisons are
+limited.
 """
 
 import re
@@ -25,7 +26,7 @@ MAX_CHARACTERS = 4000
 """The most characters of a filter, and of a sort."""
 
 MAX_DEPTH = 20
-"""The deepest nesting of parentheses, with those of ``not``."""
+"""The deepest nesting of parentheses, including those of ``not``."""
 
 MAX_COMPARISONS = 100
 """The most comparisons in one filter."""
@@ -40,9 +41,9 @@ _FUNCTIONS: dict[str, Operator] = {one: one for one in ("starts-with", "contains
 
 
 def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Selection:
-    """Read a filter and a sort. An empty text means none. ``neutral`` translates names of properties.
+    """Read a filter and a sort. An empty text means none.
 
-    Raises BadFilter, BadSort.
+    ``neutral`` translates a property's name on the wire into the code's own. Raises BadFilter, BadSort.
     """
     condition = None if not filter_text.strip() else _Reader(filter_text, neutral).read()
     keys = read_sort(sort_text, neutral)
@@ -51,12 +52,12 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
 
 
 def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
-    """Read a sort. An empty text means none. ``neutral`` translates names of properties. Raises BadSort."""
+    """Read a sort. An empty text means none. ``neutral`` is as in ``read``. Raises BadSort."""
     return () if not text.strip() else tuple(_sort_keys(text, neutral))
 
 
 class _Reader(PieceReader):
-    """Reads a filter. Every method reads the pieces that it understands and stops behind them."""
+    """Reads a filter. Every method reads the pieces that it understands and stops after them."""
 
     def __init__(self, text: str, neutral: Callable[[str], str]) -> None:
         if len(text) > MAX_CHARACTERS:

@@ -107,7 +107,7 @@ def plain_folded(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
 
 
 def double(number: float) -> sa.ColumnElement[float]:
-    """Make a parameter of a number that is read as the database reads numbers in JSON."""
+    """Make a parameter of a number, which the database reads as it reads numbers in JSON."""
     return sa.cast(sa.literal(repr(number), sa.Text()), sa.Double())
 
 

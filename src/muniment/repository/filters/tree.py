@@ -1,7 +1,7 @@
 """A filter and a sort as they were read: which members of a list are wanted, and in which order.
 
-Names of properties are our neutral ones. ``place`` is the number of the character at which a part begins; refusals name
-it.
+Properties have the code's own names, which no setting changes. ``place`` is the number of the character at which a part
+begins; refusals name it.
 """
 
 from typing import Literal, TypeAlias
@@ -28,7 +28,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class HasOneOf(msgspec.Struct, frozen=True):
-    """A property that has one of these values. Only DQL writes it."""
+    """A property that has one of these values. Only DQL has this test."""
 
     name: str
     literals: tuple[LiteralValue, ...]
@@ -36,7 +36,7 @@ class HasOneOf(msgspec.Struct, frozen=True):
 
 
 class FitsPattern(msgspec.Struct, frozen=True):
-    """A text that consists of these pieces. Only DQL writes it.
+    """A property whose text consists of these pieces. Only DQL has this test.
 
     A piece of None stands for exactly one character, an empty text for any run of characters.
     """
@@ -47,7 +47,7 @@ class FitsPattern(msgspec.Struct, frozen=True):
 
 
 class HasNoValue(msgspec.Struct, frozen=True):
-    """A property without a value. Only DQL writes it."""
+    """A property without a value. Only DQL has this test."""
 
     name: str
     place: int

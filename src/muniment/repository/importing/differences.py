@@ -17,7 +17,7 @@ from muniment.repository.objects.table import StoredObject
 
 
 class FormerFile(NamedTuple):
-    """A file or folder that was imported under another path, or is gone: the path's key, its record, its object."""
+    """A file or folder that was imported before. ``key`` is the key of the path under which it was imported."""
 
     key: str
     record: ImportRecord
@@ -47,8 +47,8 @@ def compare(
 ) -> Differences:
     """Compare what lies in a folder with what was imported of it.
 
-    ``records`` has the records by the keys of their paths, ``alive`` the objects that still exist. ``digest`` reads a
-    file; it returns an empty text if the file cannot be read.
+    ``records`` has the records by the keys of their paths. ``alive`` has the objects that still exist, by chronicle id.
+    ``digest`` reads a file and returns its digest, or an empty text if the file cannot be read.
     """
     present = {record.key(path) for path in (*listing.files, *listing.folders)}
     former = [
@@ -79,7 +79,7 @@ def _match_files(
             continue
         candidates = by_content[size, digest(path)]
         name = printable(os.path.basename(path))
-        # Of several with the same content, the one of the same name moved. Empty files are all alike: the name decides.
+        # If several had this content, the one with this name moved. Empty files are all alike, so the name decides.
         choice = next((each for each in candidates if each.stored.name == name), None)
         if choice is None and candidates and size:
             choice = candidates[0]
@@ -96,7 +96,10 @@ def _match_folders(
     records: Mapping[str, ImportRecord],
     alive: Mapping[str, StoredObject],
 ) -> None:
-    """A folder moved if the first of the files that moved into its new place came from it."""
+    """Find the folders that moved.
+
+    A new folder is a moved one if the first file that moved into it came from a folder that is gone.
+    """
     folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in records}
     for path, file in list(differences.moved.items()):

@@ -18,7 +18,7 @@ def media_type_of(path: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _of_suffixes(suffixes: str) -> str:
-    """Guess the media type by what follows a name's first letters, from the dot on."""
+    """Guess the media type by the end of a file's name, from its first dot on."""
     name = f"file{suffixes}"
     media_type, packing = mimetypes.guess_type(name, strict=False)
     if packing == "gzip":

@@ -1,12 +1,13 @@
-"""Import a folder of files as a cabinet of documents: many at once, and so that a stopped import can go on.
+"""Import a folder of files as a cabinet of documents. An import that was stopped can be run again, and goes on.
 
 Small new files are imported in batches. Their bytes are on the disk before the one transaction that makes their
 objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
 another, is imported alone.
 
-An import that names another ACL or cabinet name than earlier imports gives it also to what these made. An import that
-names another type is refused. A mirroring import also follows the files that moved, so that their objects live on, and
-deletes the objects of files that are gone.
+If an import names another ACL than the cabinet carries, the cabinet and every imported object that shares its ACL get
+the new one. Another cabinet name renames the cabinet. An import that names another type than earlier ones is refused. A
+mirroring import also follows the files that moved, so that their objects live on, and deletes the objects of files that
+are gone.
 """
 
 import os
@@ -56,8 +57,8 @@ from muniment.web.refusals import Refusal
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""How many changes the index may be behind at any time, and at most. Between the two, the oldest change may not wait
-longer than ``_LONGEST_WAIT``: whoever else changes an object now waits about as long until searches find it."""
+"""How many changes the index may be behind however long they wait, and how many at most. Between the two, the oldest
+change may not wait longer than ``_LONGEST_WAIT``. So what others change meanwhile is found after about that time."""
 
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
@@ -66,7 +67,7 @@ _LONGEST_REST = 5.0
 _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
-"""Names the ACL of the document at a relative path; None = its folder's."""
+"""Returns the name of the ACL for the document at a relative path. None stands for its folder's ACL."""
 
 
 class _Result(NamedTuple):
@@ -209,7 +210,7 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Put this import's ACL and cabinet's name on what earlier imports made, the cabinet last."""
+        """Give this import's ACL to what shares the cabinet's ACL, and to the cabinet last. Then rename the cabinet."""
         former = self._former("")
         if former is None:
             return

@@ -1,4 +1,4 @@
-"""When has a folder changed? The system tells this. If it cannot, the folder is looked at again and again."""
+"""When has a folder changed? The system tells this. If it cannot, the folder is polled."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) 
 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. A folder that is mounted anew is
     watched anew. ``polls`` is called if the system cannot notice changes in so many folders: from then on, they are
-    looked at again and again. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    polled. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None
     while True:

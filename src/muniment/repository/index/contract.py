@@ -1,7 +1,7 @@
 """What does an index engine do? The agent writes documents, and a search asks one snapshot.
 
-The contract names neither folders nor the built-in engine. A generation is an index that was made in one go; the engine
-chooses its name. Searches read the current generation while a rebuild fills the next one.
+The contract names neither folders nor the built-in engine. A generation is an index that was made in one go. The engine
+gives each generation its name. Searches read the current generation while a rebuild fills the next one.
 
 A search takes a snapshot of the index first, and then opens a read of the database. So the read knows every change that
 the snapshot has missed, and the answer is true as of the read.
@@ -27,12 +27,15 @@ Leaf: TypeAlias = Term | Wild | Phrase
 """A word or phrase of the keywords, which is looked up in the index."""
 
 Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
-"""An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
+"""An order of hits: by score, by the last modification (the newest or the oldest first), or with ``made`` by counter.
+
+Hits that are equal in this order are ordered by counter, the lowest first.
+"""
 
 MOST_FACET_QUESTIONS = 1000
 """The most questions that the facets of one search may put to an engine.
 
-Each range is one question, and so is each value within which a nested facet counts.
+For example, each range of a facet is one question. A nested facet asks anew for each value of its outer facet.
 """
 
 
@@ -49,18 +52,19 @@ class IndexedObject(Protocol):
 
     @property
     def owner(self) -> str:
-        """The key of its owner; an index of an earlier release holds the owner as callers see them."""
+        """The key of the object's owner; in an index of an earlier release, the owner's user id as callers see it."""
 
 
 class Visible(msgspec.Struct, frozen=True):
     """What one caller may see, as the database says after the snapshot was taken.
 
-    A match in the metadata counts if the caller may browse the object, a match in the content if they may read it.
-    ``browse_acls`` and ``read_acls`` are the ids of the ACLs that permit this; ``owner`` is the caller's key, under
-    which their own objects are stored. ``hidden`` names objects with a change that the snapshot has missed; they are
-    left out. ``decided`` names objects whose ACL has changed since the snapshot. The index ignores their old ACLs: the
-    caller may browse those that are also in ``browse``, and read those that are also in ``read``. Former versions are
-    left out unless the search asks for ``all_versions``.
+    A match in the metadata counts if the caller may browse the object, a match in the content if they may read it. With
+    ``everything`` they may read every object. ``browse_acls`` are the ids of the ACLs by which they may browse objects,
+    and ``read_acls`` of the ACLs by which they may read them. ``owner`` is the caller's key, under which their own
+    objects are stored. ``hidden`` names objects with a change that the snapshot has missed; these objects are left out.
+    ``decided`` names objects whose ACL has changed since the snapshot, so the ACL in the index does not count. The
+    caller may browse a decided object if it is also in ``browse``, and read it if it is also in ``read``. Former
+    versions are left out unless the search asks for ``all_versions``.
     """
 
     everything: bool = False
@@ -92,7 +96,7 @@ class FacetValue(msgspec.Struct, frozen=True):
 
 
 class FacetCounts(msgspec.Struct, frozen=True):
-    """The values of the facet with this id, in its order. ``partial``: there were too many values to return all."""
+    """The values of the facet with this id, in its order. ``partial``: the server's limit left some out."""
 
     id: str
     name: str
@@ -103,16 +107,17 @@ class FacetCounts(msgspec.Struct, frozen=True):
 LEAD = 4096.0
 """How much more an object scores if it meets the keywords of a relaxed search as they were written.
 
-It is more than words score by themselves. Among a million objects a word scores at most 33, with all that its form and
-its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
+It is more than all words of such a search score together. Among a million objects a word scores at most 33, including
+what its form and its neighbours add, and a relaxed search has at most ``relaxation.MOST_WORDS`` words.
 """
 
 
 class Near(msgspec.Struct, frozen=True):
-    """Objects that are near a question in meaning, the nearest first: their embeddings, and what each adds to a score.
+    """Objects that are near a question in meaning, the nearest first.
 
-    The caller may read these objects, and they meet all conditions of the search but its words. The first ``added`` of
-    them are hits even if they hold none of the words.
+    ``embeddings`` are the ids of their embeddings. ``scores`` say how much nearness adds to the score of each object.
+    The caller may read these objects, and they meet all conditions of the search except its keywords. The first
+    ``added`` of them are hits even if they hold none of the words.
     """
 
     embeddings: tuple[int, ...] = ()
@@ -124,9 +129,9 @@ class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
     ``facet_hits`` is how many of the first hits the facets count; None for all. If ``among`` is not None, only the
-    objects that it names count; if the limit is large enough for all of them, hits come in any order. ``bare``: the
-    hits have neither excerpts nor terms. ``marks``: the hits say where their excerpts match. ``near`` lists objects
-    that are near the question in meaning.
+    objects that it names can be hits; if ``limit`` is at least their number, the hits come in any order. With ``bare``,
+    the hits have neither excerpts nor terms. With ``marks``, the hits say where their excerpts match. ``near`` lists
+    objects that are near the question in meaning.
     """
 
     query: BoundQuery
@@ -145,8 +150,8 @@ class Search(msgspec.Struct, frozen=True):
 class SortedBy(msgspec.Struct, frozen=True):
     """A property by which hits are ordered; it has at most one value. Hits without a value come last.
 
-    Texts are ordered by code points: those of the text, or with ``folded`` those of its folded form. Only the first 255
-    characters count.
+    Texts are ordered by their code points; with ``folded``, by the code points of their folded forms. Only the first
+    255 characters count.
     """
 
     name: str
@@ -158,9 +163,9 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    ``embedding`` is the id of the object's embedding, 0 without one; only bare hits have it. ``marks`` are the places
-    in the excerpt that match: the first character of each match, and the character after its last. They are None
-    unless the search asks for them.
+    ``embedding`` is the id of the object's embedding, 0 without one; only bare hits have it. ``marks`` are the matches
+    in the excerpt, each with the index of its first character and the index after its last. They are None unless the
+    search asks for them.
     """
 
     object_id: str
@@ -174,7 +179,7 @@ class IndexHit(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search asks for it.
 
-    ``facet_hits`` is how many hits the facets count; None if they count all. ``more``: further hits follow.
+    ``facet_hits`` is how many hits the facets count; None if they count all. ``more`` says whether further hits follow.
     """
 
     hits: tuple[IndexHit, ...]
@@ -195,9 +200,9 @@ class LeafWeight(msgspec.Struct, frozen=True):
     """What one word or phrase of a query adds to the score of one object, in all of the object and in its metadata.
 
     ``anywhere`` counts for callers who may read the object, ``in_metadata`` for callers who may only browse it. Each is
-    None if the word or phrase does not match there. ``in_text`` says whether it is in the text. ``term`` is its text as
-    the terms of a hit show it. ``properties`` names the properties that hold it. It is None if they were too long to
-    look through.
+    None if the word or phrase does not match there. ``in_text`` says whether the word or phrase is in the text.
+    ``term`` spells it as the terms of a hit do. ``properties`` names the properties that hold it, or is None if the
+    properties were too long to look through.
     """
 
     leaf: Leaf
@@ -209,11 +214,11 @@ class LeafWeight(msgspec.Struct, frozen=True):
 
 
 class Examination(msgspec.Struct, frozen=True):
-    """What the index knows of one object in one search, for a caller who may know all of the object.
+    """What the index knows of one object in one search, including what the search's caller may not see.
 
-    ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read it.
-    ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what the object's
-    nearness in meaning adds to the score.
+    ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read the
+    object. ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what the
+    object's nearness in meaning adds to the score.
     """
 
     document: Document
@@ -224,9 +229,9 @@ class Examination(msgspec.Struct, frozen=True):
 
 
 class DocumentDigest(msgspec.Struct, frozen=True, order=True):
-    """What the index holds of one object: its counter, its key, and a digest of 16 bytes of the whole document.
+    """What the index holds of one object: its counter, its key, and a 16-byte digest of the whole document.
 
-    ``consistent``: searches find the document by the type, the ACL and the owner that it states, and by no others.
+    ``consistent`` says whether searches find the document by the type, ACL and owner that it states, and by no others.
     """
 
     counter: int
@@ -236,7 +241,10 @@ class DocumentDigest(msgspec.Struct, frozen=True, order=True):
 
 
 Marker: TypeAlias = Callable[[str], tuple[tuple[int, int], ...]]
-"""Says where a text matches: the first character of each match, and the character behind it. Matches do not overlap."""
+"""Returns the matches in a text, each with the index of its first character and the index after its last.
+
+Matches do not overlap.
+"""
 
 
 class Snapshot(Protocol):
@@ -248,10 +256,13 @@ class Snapshot(Protocol):
 
     @property
     def numbered(self) -> bool:
-        """Whether ``counters`` works. An index of an earlier release may not hold counters."""
+        """Whether the index holds the objects' counters. An index of an earlier release may lack them."""
 
     def search(self, search: Search) -> Answer:
-        """Answer a search. Raises BadQuery if the engine refuses the query, for example a prefix of too many words."""
+        """Answer a search. Raises IndexUnavailable, and BadQuery if the engine refuses the query.
+
+        For example, it refuses a prefix with which too many words begin.
+        """
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, equal hits by counter; None if the index has no such order.
@@ -262,58 +273,63 @@ class Snapshot(Protocol):
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
 
-        Raises as ``search``, and IndexUnavailable if the index does not know them.
+        Raises as ``search``, and IndexUnavailable also if the index does not hold counters.
         """
 
     def embeddings(self, search: Search) -> Sequence[int]:
         """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
 
     def examine(self, search: Search, key: str) -> Examination | None:
-        """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
+        """Say what the index knows of one object in a search; None if the index does not hold the object.
 
-        The weights of the words by which the object is found add up to its score.
+        The weights of the words by which the object is found, and ``by_meaning``, add up to its score. If any of
+        several words is enough, the score may be higher: words near each other add to it, for example. Raises as
+        ``search``.
         """
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words that begin like this in the hits of a search, the most common first.
 
         Equally common words are in alphabetical order. A word counts only in objects that the caller may read. There
-        are no words for a beginning of one letter, or while an index of an earlier release is being made anew. Raises
-        as ``search``.
+        are no words for a beginning of one letter, or while an index of an earlier release is being made anew. Stop
+        words are left out. Raises as ``search``.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:
         """Return the likeliest correction of a word by which the caller finds nothing; None if there is none.
 
-        The correction differs from the word in a letter or two, and stands in a part of an object that the caller may
-        see. Raises IndexUnavailable.
+        The correction resembles the word: usually a letter or two differ. It stands in a part of an object that the
+        caller may see. Raises IndexUnavailable.
         """
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
         """Return the words that say most about a text, in the order in which they stand in it.
 
         A word says much if it stands in the text several times, and in few of the objects that the caller finds. By
-        each word the caller finds at least one object besides the one with this key. Of several forms of a word, the
-        most common one of the text is returned. Stop words are left out. Raises IndexUnavailable.
+        each word the caller finds at least one object other than the object ``key``. Of several forms of a word, the
+        one that the text uses most is returned. Stop words are left out. Raises IndexUnavailable.
         """
 
     def marker(self, search: Search) -> Marker:
         """Return the function that marks words of a text, as in the excerpts of this search. Raises as ``search``.
 
-        The function depends on the search alone, and can be used after the snapshot.
+        The function depends on the search alone, so it can be used when the snapshot is no longer in use.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
-        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
+        """Read the documents with these keys, or every document. Documents with the same key are all returned.
+
+        Raises IndexUnavailable while documents are read.
+        """
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
         """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to`` (None: all).
 
-        The digests are in order. Raises IndexUnavailable, also if the index does not know the counters.
+        The digests are in the order of the counters. Raises IndexUnavailable, also if the index does not hold counters.
         """
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of the documents with these keys, in order, as ``digests`` does."""
+        """Read the digests of all documents with these keys, in the order of the counters. Raises as ``digests``."""
 
     def digest(self, document: Document) -> DocumentDigest:
         """Return the digest that ``digests`` would return if this release had written the document.
@@ -333,7 +349,7 @@ class Index(Protocol):
 
 
 class OtherFormat(Exception):
-    """The index has another format than this release writes: it must be rebuilt."""
+    """The index has another format or other languages than this writer would give it, so it must be rebuilt."""
 
 
 class IndexWriter(Protocol):
@@ -350,7 +366,7 @@ class IndexWriter(Protocol):
         """
 
     def close(self) -> None:
-        """Finish the work in the background, and release the lock."""
+        """Wait until the work in the background is done, and release the lock."""
 
 
 class RepositoryIndex(Protocol):
@@ -395,11 +411,11 @@ class Engine(Protocol):
         """Return the name of the agent that writes these indexes. The name stays as long as the indexes exist."""
 
     def sole_agent(self) -> AbstractContextManager[str]:
-        """Hold the right to be the agent of these indexes while the block runs; one process of this machine has it.
+        """Hold the right to be the agent of these indexes while the block runs; only one process of a machine has it.
 
         The right ends with the process. The block gets the name of the holder. A later process gets the same name, so
         it takes over the lease of its predecessor at once. Raises InUse when another process has the right.
         """
 
     def sweep(self, now: Instant) -> None:
-        """Remove generations that are not current, as soon as no process can still read them."""
+        """Remove the generations that are not current and that no process can still be reading."""

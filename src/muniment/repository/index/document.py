@@ -28,7 +28,7 @@ class IndexableObject(Protocol):
 
     @property
     def type(self) -> str:
-        """The object's own type, in neutral spelling."""
+        """The name of the object's own type, in the spelling that no setting changes."""
 
     @property
     def owner_key(self) -> str:
@@ -47,11 +47,11 @@ class Document(msgspec.Struct, frozen=True):
     """One object in the index: its searchable values, its text, its owner and its ACL.
 
     ``key`` is the object's id, ``owner`` the key of its owner. ``values`` holds every searchable property by its
-    neutral name; a double is a float, a date an instant. Hits are ordered by ``seq``, the object's counter, and
-    ``modified``, its last change. ``text`` has the form that is split into words (``text.normal``). ``ids`` names the
-    properties whose values are ids: keywords do not look at them. ``embedding`` is the id of the embedding of the
-    object's heading and text; 0 while there is none. A ``former`` version is found only if a search asks for all
-    versions.
+    neutral name, which no setting changes; a double is a float, a date an instant. Hits are ordered by ``seq``, the
+    object's counter, and ``modified``, its last change. ``text`` has the form that is split into words
+    (``text.normal``). ``ids`` names the properties that hold ids, in which keywords are not sought. ``embedding`` is
+    the id of the embedding of the object's heading and text; 0 while there is none. A ``former`` version is found only
+    if a search asks for all versions.
     """
 
     key: str

@@ -20,9 +20,9 @@ _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 def normal(text: str) -> str:
     """Return the text in the form that is split into words.
 
-    That is Unicode NFKC without lone surrogates and soft hyphens. A BREAK stands around each character of a script that
-    has no blanks between words. Between the thousands of a number, a blank that is thin or does not break becomes a
-    NARROW_BLANK.
+    That is Unicode NFKC without lone surrogates and soft hyphens. In scripts without blanks between words, a BREAK
+    separates each character from its neighbours. Between the thousands of a number, a blank that is thin or does not
+    break becomes a NARROW_BLANK.
     """
     if text.isascii():
         return text
@@ -32,7 +32,7 @@ def normal(text: str) -> str:
 
 
 def whole(text: str) -> str:
-    """Return the text with a question mark in place of each lone surrogate, which no file can hold."""
+    """Return the text with a question mark in place of each lone surrogate, which UTF-8 cannot encode."""
     if text.isascii():
         return text
     try:

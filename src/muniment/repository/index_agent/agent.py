@@ -41,7 +41,7 @@ log = structlog.get_logger("muniment.agent")
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
 _COMMIT_SECONDS = 0.4
-"""How long a commit may take while more lines wait: somebody else's change may be among them."""
+"""How long a commit should take at most, because other users' changes may wait for its end."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
@@ -53,9 +53,9 @@ _CHORES_SECONDS = 300.0
 _PURGED_AT_A_TIME = 200
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
-"""How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
+"""How long a rebuild waits before it notes again that it goes on. Lines of the log are kept for much longer."""
 _COMMITS_TO_THE_END = 10
-"""After so many commits, a rebuild need not reach the end of the log, only come as far as the current generation."""
+"""After so many commits, a rebuild may end before the end of the log, if it is as far as the current generation."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SWEPT_AT_A_TIME = 200
 
@@ -65,8 +65,8 @@ def catch_up(
 ) -> Position:
     """Index the next batch of changes in one commit, and return the writer's position.
 
-    If nothing was new, the position is the same as before.
-    Raises LinesGone when some of the changes are no longer in the log.
+    If nothing was new, the position is the same as before. Raises LinesGone when some of the changes are no longer in
+    the log.
     """
     return _catch_up(database, repository, writer, now, limit)[0]
 
@@ -113,8 +113,9 @@ def run(
 
     The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
     waits. ``ready`` is called once no other agent of this machine can work on these indexes. ``retention`` says which
-    lines of the logs are cut off. Every ``check_seconds`` it compares a range of objects with an index; with 0 only
-    when somebody asks. Raises InUse when another agent of this machine works on these indexes.
+    lines of the logs are cut off. Without a ``store``, the agent neither purges the wastebasket nor removes content.
+    Every ``check_seconds``, the agent compares a range of objects with an index; with 0, it compares only when somebody
+    asks for a check. Raises InUse when another agent of this machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -236,9 +237,8 @@ class _Feeder:
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
 
-        It logs any other error, and tries again later with a new writer.
-
-        While indexing fails, it takes the changes one by one, and at last passes over the change that fails.
+        Any other error is logged, and a later call tries again with a new writer. While indexing fails, changes are
+        taken one by one, and at last the change that fails is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -258,7 +258,7 @@ class _Feeder:
         except (Busy, sa.exc.DBAPIError):
             raise
         except LinesGone:
-            self.close()  # the next call opens it again, and makes it anew
+            self.close()  # the next call opens the index again, and rebuilds it
             return True
         except OSError as error:
             log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(error))
@@ -285,7 +285,7 @@ class _Feeder:
         Each step is a short transaction of its own.
         """
         if self._writer is None:
-            return  # the position that was noted last still holds
+            return  # the position that was noted last stays
         with database.begin() as cx:
             followers.note(cx, self._repository.id, self._name, self._writer.position, now)
         cut = 1
@@ -303,9 +303,9 @@ class _Feeder:
                 log.exception("closing the index failed", repository=self._repository.name)
 
     def _pass_over(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Leave out the object of the next change, but only if a new writer can write at all.
+        """Leave out the object of the next change, and say whether that was possible.
 
-        If it cannot, the object is not to blame.
+        If a new writer cannot write at all, the object is not to blame, and nothing is left out.
         """
         try:
             writer = self._current_writer(database, clock)
@@ -361,7 +361,7 @@ class _Feeder:
 class _ContentChores:
     """Purges the wastebasket, removes content without an object, and gets back the room of packs.
 
-    It takes one step at a time between the agent's other work. One machine at a time does so.
+    It takes one step at a time, between other work of the agent. Only the machine with the lease does this work.
     """
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
@@ -370,7 +370,7 @@ class _ContentChores:
         self._chores = 0
 
     def begin(self, now: Instant) -> None:
-        """Begin with the first contents, unless the last round began a short time ago or is still under way."""
+        """Begin a new round, unless the last one began a short time ago or is still under way, or there is no store."""
         if self._store is not None and self._steps is None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
             before = now - _ORPHAN_AGE
             sweep = _sweep(self._database, self._store, before)
@@ -390,7 +390,7 @@ class _ContentChores:
             self.stop()
 
     def stop(self) -> None:
-        """Leave the rest to the next time."""
+        """End the round, and give the lease back. The next round does the rest."""
         self._steps = None
         self._tenure.release()
 
@@ -403,9 +403,10 @@ def _follow_log(
     clock: Callable[[], Instant],
     tenure: Tenure,
 ) -> Position:
-    """Bring a new generation to the end of the log, or, while others write all the time, as far as the current one.
+    """Bring a new generation to the end of the change log, and return its position.
 
-    So writers never keep a rebuild from its end. The agent goes on from there.
+    If others write all the time, it need only come as far as the current generation, so that the rebuild can end. The
+    agent goes on from there.
     """
     with closing(index.reader()) as current:
         commits = 0
@@ -419,7 +420,7 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Say whether the current generation is no further than the position. One that cannot be read is further."""
+    """Say whether the current generation is no further than the position; if it cannot be read, return False."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:

@@ -29,8 +29,8 @@ _REST: Instant = 3600 * SECOND
 class BackgroundChecks:
     """Checks the indexes of one agent, one after the other, and repairs what differs.
 
-    Every ``seconds`` it compares one range; with 0 it checks only what somebody asks for. What somebody asks for is
-    checked without a wait between ranges. The caller must be the agent of these indexes.
+    It compares one range every ``seconds``; with 0 it does only the checks that somebody asks for. Such a check does
+    not wait between ranges, and repairs only if it was asked to. The caller must be the agent of these indexes.
     """
 
     def __init__(self, database: Database, engine: Engine, seconds: float) -> None:
@@ -66,18 +66,21 @@ class BackgroundChecks:
         return False
 
     def close(self) -> None:
-        """Leave the check that is under way."""
+        """Stop the check that is under way, and close its index."""
         if self._current is not None:
             self._current.close()
         self._current = None
 
     def _fail(self, current: "_Current") -> None:
-        """Leave an index alone for a while; the others have their turn."""
+        """Stop the check, and leave its index alone for a while, so that other indexes have their turn."""
         self._left_alone[current.repository_id] = time.monotonic() + _AFTER_A_FAILURE_SECONDS
         self.close()
 
     def _look(self, now: Instant) -> None:
-        """Choose the index to check: one that somebody asks for, or the one whose last check is the oldest."""
+        """Begin the next check: one that somebody asks for, or that of the index whose last check is the oldest.
+
+        A check that somebody asks for takes the place of one that goes on in the background.
+        """
         if self._current is not None and self._current.is_wanted:
             return
         with self._database.read() as cx:
@@ -145,7 +148,7 @@ class _Current:
         self._keep_at = 0.0
 
     def step(self, now: Instant) -> bool:
-        """Take the next step, and keep how far the check is."""
+        """Take the next step, and say whether the check came further. At intervals, its course is stored."""
         has_moved = self.checker.step(now)
         if has_moved:
             self._moved_at = time.monotonic()

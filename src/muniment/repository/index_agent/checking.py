@@ -1,12 +1,12 @@
 """Does the index hold exactly the documents that the repository's objects make? If not, which are wrong?
 
 The checker works beside searches, writers and the agent. It compares one digest for each range of counters, and splits
-a range that differs until single objects are named. Each of these is then compared once more, whole, with a newer
-snapshot of the index and a still newer one of the database. An object with a change that the snapshot has not seen is
-no difference: it is asked about again.
+a range that differs until single objects are named. Each of these objects is then compared once more by itself, in a
+newer snapshot of the index and a still newer one of the database. If the snapshot of the index has not seen the
+object's last change, that is no difference, and the object is compared again later.
 
-A repair is a line of the change log: the agent indexes the object again, and the checker confirms it. So an index has
-one writer (docs/decisions/0047).
+A repair is a line of the change log. The agent then indexes the object again, and the checker compares it again. So the
+agent stays the only writer of the index (docs/decisions/0047).
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from muniment.repository.index_agent import indexing
 from muniment.repository.repositories import Repository
 
 Fault = Literal["missing", "extra", "stale", "doubled"]
-"""An object without a document, a document without an object, a document that differs, more than one document."""
+"""In this order: an object has no document, a document has no object, they differ, or there are several documents."""
 
 MOST_NAMED = 100
 """How many differences a report names; it counts all."""
@@ -40,7 +40,7 @@ COUNTS = (
 """What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The name of what differs if searches find a document by another type, ACL or owner than it states."""
+"""The part that a difference names if searches find a document by another type, ACL or owner than it states."""
 
 _MOST_DOCUMENTS = 5000
 _MOST_OPEN = 1000
@@ -56,8 +56,8 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 class Difference(msgspec.Struct, frozen=True):
     """One object whose document is not what the database makes of it.
 
-    ``parts`` names what differs: fields of the document, and properties. ``repaired``: the checker has seen since that
-    the index is right.
+    ``parts`` names what differs: fields of the document, and properties. ``repaired`` says whether the checker has seen
+    since that the index is right.
     """
 
     object_id: str
@@ -67,12 +67,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The findings of one check, as of ``position``, the last one that the checker has seen.
+    """The findings of one check, as of ``position``, the last position of the index that the checker has seen.
 
     ``objects`` and ``documents`` were compared in so many ``ranges``. ``missing``, ``extra``, ``stale`` and ``doubled``
     count objects by fault. ``noted`` of them were noted to be indexed again, and ``repaired`` were seen to be right
     since. ``waiting`` objects changed faster than the index followed. ``unindexed`` objects cannot be indexed; their
-    index status gives the reason. ``differences`` names the first ones.
+    index status gives the reason. ``differences`` holds the first ``MOST_NAMED`` differences.
     """
 
     began: Instant
@@ -125,7 +125,7 @@ class Course(msgspec.Struct):
 class Checker:
     """Compares one repository with its index, a step at a time. A step reads one range, or asks about some objects.
 
-    Each step opens the database for reading once or twice, and closes it as soon as it has read what it needs.
+    A step reads the database in short transactions, each of which ends as soon as it has read what is needed.
     """
 
     def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:
@@ -134,10 +134,10 @@ class Checker:
         self._asked_at: Position | None = None
 
     def step(self, now: Instant) -> bool:
-        """Do the next piece of work. Return whether the check came further. If not, it waits until the index has
-        followed the change log.
+        """Do the next piece of work, and return whether the check came further.
 
-        Raises IndexUnavailable. Raises IndexBehind if lines that the index has not seen are gone from the log.
+        If it did not, the check waits until the index has followed the change log. Raises IndexUnavailable. Raises
+        IndexBehind if lines that the index has not seen are gone from the log.
         """
         course = self.course
         if course.suspects:
@@ -150,7 +150,7 @@ class Checker:
         return True
 
     def give_up(self) -> None:
-        """Wait no longer for the index: report what is open as it is."""
+        """Stop waiting for the index. Objects that are still open are reported as they were last seen."""
         course = self.course
         self._count(waiting=len(course.changed))
         for difference in course.noted.values():
@@ -180,7 +180,7 @@ class Checker:
         self._count(ranges=1, objects=count, documents=len(actual), unindexed=unindexed)
 
     def _ask_again(self, now: Instant) -> bool:
-        """Ask about the open objects, if the index has moved; say whether fewer of them are open now."""
+        """Compare the open objects again if the index has moved, and say whether fewer of them are open now."""
         course = self.course
         position = self._index.snapshot().position
         if position == self._asked_at:
@@ -199,7 +199,7 @@ class Checker:
         return len(course.changed) + len(course.noted) < former_count
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
-        """Compare these objects one by one, and note those that are wrong to be indexed again, if that is wanted."""
+        """Compare these objects one by one. If repairs are wanted, note the wrong ones, to be indexed again."""
         course = self.course
         reported_ids = {*course.noted, *(difference.object_id for difference in course.report.differences)}
         repairs: list[Difference] = []
@@ -221,9 +221,9 @@ class Checker:
             self._asked_at = None
 
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
-        """Compare each object with what a new snapshot holds of it: None if that is right, or the difference.
+        """Yield each object's id with the difference between the database and a new snapshot; None if there is none.
 
-        ``changed``: nobody can say, because the snapshot has not seen the object's last change.
+        It is ``changed`` if nobody can say, because the snapshot has not seen the object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
@@ -268,8 +268,9 @@ def check(
 ) -> Report:
     """Compare a repository with its index, and return what differs.
 
-    With ``repairs``, what differs is noted to be indexed again. Objects that wait for the agent are asked about again
-    until none of them has become right for ``patience`` seconds. Raises IndexBehind, IndexUnavailable.
+    With ``repairs``, objects that differ are noted, to be indexed again. Objects that wait for the agent are compared
+    again, until the check has not come further for ``patience`` seconds; then it gives up. Raises IndexBehind,
+    IndexUnavailable.
     """
     checker = Checker(database, repository, index, Course(Report(clock()), repairs))
     moved_at = time.monotonic()
@@ -285,9 +286,10 @@ def check(
 
 
 def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDigest]) -> set[str]:
-    """Name the objects of a range whose digests differ; both sequences must be in order.
+    """Return the ids of the objects whose digests differ; both sequences must be in order.
 
-    A range whose digest is the same is not looked into. Any other one is split until it has one counter only.
+    A range that has the same digest on both sides is not looked into. Any other range is split until it has one
+    counter.
     """
     if _range_digest(expected) == _range_digest(actual):
         return set()
@@ -315,7 +317,7 @@ def _difference(
     *,
     lacks: bool,
 ) -> Difference | None:
-    """Compare what a snapshot holds of one object with its document. ``lacks``: the snapshot may hold none."""
+    """Compare what a snapshot holds of one object with the expected document; with ``lacks`` it may hold nothing."""
     digests = list(actual.get(object_id, ()))
     if expected is None:
         return Difference(object_id, "extra") if digests else None
@@ -327,7 +329,7 @@ def _difference(
         return Difference(object_id, "stale", (SEARCH_FIELDS,))
     if digests[0] == snapshot.digest(expected):
         return None
-    # An earlier release may have written an equal document otherwise.
+    # The digest may also differ because an earlier release has written an equal document in another form.
     parts = _parts(expected, next(snapshot.documents([object_id])))
     return Difference(object_id, "stale", parts) if parts else None
 

@@ -92,7 +92,10 @@ def every(database: Database, repository: Repository) -> Iterator[Batch]:
 
 
 def page(cx: Connection, repository: Repository, after_seq: int, most: int | None = None) -> tuple[Batch, int | None]:
-    """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
+    """Make the next batch of objects with counters above ``after_seq``.
+
+    Return it with the counter of its last object, or an empty batch with None if there are no more objects.
+    """
     rows = {stored.id: stored for stored in inventory.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
     batch, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
@@ -114,7 +117,7 @@ def commit(
     try:
         if batch.refusals:
             _record(database, repository, batch.refusals, now)
-        # Before the commit: a process that is killed between the two repeats the batch, and then this does nothing.
+        # This comes before the index's commit. A process that is killed in between repeats both, which does no harm.
         readmit(database, batch.ids_not_indexed - batch.refusals.keys())
         writer.apply(batch.documents, [*batch.keys_to_remove, *batch.refusals], position)
     except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
@@ -127,7 +130,7 @@ def commit(
 
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
-    """Delete the reasons why these objects could not be indexed, because now they can be."""
+    """Delete the recorded reasons why these objects could not be indexed. Call it when they can be indexed again."""
     if object_ids:
         with database.begin() as cx:
             cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(object_ids)))
@@ -136,7 +139,7 @@ def readmit(database: Database, object_ids: Collection[str]) -> None:
 def leave_out(
     database: Database, repository: Repository, writer: IndexWriter, line: Change, reason: str, now: Instant
 ) -> None:
-    """Move the index past a change without a document of its object, and record the reason."""
+    """Remove a change's object from the index, move the index past the change, and record the reason."""
     writer.apply((), [line.object_id], line.position)
     log.error("object cannot be indexed", object_id=line.object_id, reason=reason)
     _record(database, repository, {line.object_id: reason}, now)
@@ -204,7 +207,7 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 def _refused_by_engine(
     writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
 ) -> dict[str, str]:
-    """Apply each document alone, and return those that the engine refuses, by key, with the reason.
+    """Apply each document in a commit of its own, and return by key why the engine refused some of them.
 
     Raises ``error`` if the writer refuses even a commit without a document.
     """

@@ -1,4 +1,4 @@
-"""Note the objects that must be indexed again because a property became searchable, or ceased to be.
+"""Note in the change log which objects must be indexed again, because a property became searchable or ceased to be.
 
 Source: docs/decisions/0076.
 """
@@ -24,19 +24,21 @@ IndexPosition = Callable[[int], Position | None]
 
 
 class Reindexer:
-    """Takes steps of the reindexing that is under way, some objects at a time. Agents of several machines may each have
-    one."""
+    """Does the reindexing that is under way in steps, some objects at a time.
+
+    Agents of several machines may each have a reindexer.
+    """
 
     def __init__(self, database: Database, reached: IndexPosition) -> None:
         self._database, self._reached = database, reached
         self._look_at = 0.0
 
     def advance(self, now: Instant) -> bool:
-        """Note some objects, or finish the properties whose objects the index has reached. Say whether anything was
-        done.
+        """Take a step, and say whether anything was done.
 
-        Call it whenever the index has followed the change log: so it never runs ahead of the index. Raises Busy,
-        DBAPIError.
+        A step finishes the properties whose objects are all indexed, and notes the next objects of one property. Call
+        it only when the index has followed the change log, so that the notes never run far ahead of the index. Raises
+        Busy, DBAPIError.
         """
         if time.monotonic() < self._look_at:
             return False
@@ -58,5 +60,6 @@ class Reindexer:
 
     def _has_reached(self, cx: Connection, each: reindexing.Reindexing) -> bool:
         position = self._reached(each.repository_id)
-        # After a restore the lines of the log have other transactions. Then the index must have reached all of them.
+        # After a restore, lines have other transactions, so the noted position may lie beyond the log. Then the index
+        # must have reached the end of the log.
         return position is not None and position >= min(each.position, changes.latest(cx, each.repository_id))

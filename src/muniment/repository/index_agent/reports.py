@@ -1,4 +1,4 @@
-"""What did the last check of an index say, how far is the one under way, and which check is wanted?
+"""What did the last check of an index say, how far has the current check come, and which check is wanted?
 
 Each index agent keeps one row for each repository of its indexes. Whoever wants a check writes one row, which every
 agent of the repository reads.
@@ -36,7 +36,7 @@ index_reports = sa.Table(
 
 
 class WantedCheck(msgspec.Struct, frozen=True):
-    """A check that somebody wants, since when, and whether it shall repair what it finds."""
+    """A check that somebody has asked for: when they asked, and whether it shall repair what it finds."""
 
     wanted: Instant
     repairs: bool
@@ -90,7 +90,7 @@ def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
 
 
 def forget(cx: Connection) -> None:
-    """Delete all. This is needed after a restore, when the indexes that were checked do not exist."""
+    """Delete all reports and wanted checks, as after a restore, when the indexes that were checked do not exist."""
     for table in (index_checks, index_reports):
         cx.execute(table.delete())
 

@@ -1,7 +1,7 @@
-"""The embedder: it follows the change logs, and keeps the embedding of every object true.
+"""The embedder: it follows the change logs, and keeps the embedding of every object up to date.
 
-It first looks at all objects of a repository, and then at those that change. What it has stored already it does not
-embed again, so an embedder that is killed repeats little.
+It first looks at all objects of a repository, and then at those that change. It does not embed again what it has stored
+already, so an embedder that is killed repeats little.
 """
 
 import threading
@@ -41,7 +41,7 @@ _PASSAGES = 16
 """How many passages the confined process gets at one time, unless one object has more."""
 
 _TRIES = 3
-"""How often a text is tried whose embedding fails; then it is left out, and found by its words alone."""
+"""How often the embedder tries a text. If every try fails, the text gets no vectors, and is found only by its words."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS, _LOOK_SECONDS, _AFTER_AN_ERROR_SECONDS = 0.05, 0.2, 1.0, 2.0
 _LEASE_SECONDS = 60
@@ -71,7 +71,7 @@ class Embedder:
     def advance(self) -> bool:
         """Take a step for each repository, and say whether there was anything to do.
 
-        Another machine may be the one that embeds: then this one does nothing. Raises Busy, DBAPIError, NotEmbedded.
+        If another machine holds the lease, this one does nothing. Raises Busy, DBAPIError, NotEmbedded.
         """
         if not self._holds_lease():
             return False
@@ -80,7 +80,7 @@ class Embedder:
         return sum(self._step(repository) for repository in every) > 0
 
     def release(self) -> None:
-        """Let another machine go on."""
+        """Give the lease back, so that another machine can go on. Raises Busy, DBAPIError."""
         if self._renewed_at is not None:
             self._renewed_at = None
             with self._database.begin() as cx:
@@ -132,7 +132,7 @@ class Embedder:
         return True
 
     def _stale(self, cx: Connection, some: Sequence[StoredObject]) -> "list[_Stale]":
-        """Return those of these objects whose embedding is missing, or was made from something else."""
+        """Return those of these objects whose embedding is missing, or was made from another heading or text."""
         texts = queue.text_of(cx, [stored.id for stored in some])
         present = embeddings.of_objects(cx, [stored.id for stored in some])
         stale = []
@@ -186,7 +186,7 @@ class Embedder:
 
 
 def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
-    """Divide objects into groups of so few passages that they are embedded soon."""
+    """Divide objects into groups of at most ``_PASSAGES`` passages. An object with more is a group of its own."""
     group: list[_Stale] = []
     for each in stale:
         if group and sum(len(one.passages) for one in group) + len(each.passages) > _PASSAGES:
@@ -206,7 +206,7 @@ class _Pass:
 
 
 class _Stale:
-    """An object to embed, by its passages."""
+    """An object whose passages must be embedded."""
 
     def __init__(self, object_id: str, digest: bytes, passages: list[str]) -> None:
         self.object_id, self.digest, self.passages = object_id, digest, passages

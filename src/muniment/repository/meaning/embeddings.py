@@ -1,7 +1,7 @@
 """The embeddings of objects: for each object, a vector for each of its passages. A row never changes.
 
-An object whose heading or text changes gets a row of another id. So an index that names a row names the very text that
-the row was made from. The database deletes the row with its object.
+An object whose heading or text changes gets a row with another id. So an index that names a row names the very text
+that the row was made from. The database deletes the row with its object.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from muniment.db import BigId, repository_tables
 from muniment.repository.change_log import changes
 
 DIMENSIONS = 384
-"""How many numbers a vector has. Each is a signed byte: directions count, lengths do not."""
+"""How many numbers a vector has. Each number is a signed byte. Only a vector's direction counts, not its length."""
 
 embeddings = sa.Table(
     "embeddings",
@@ -75,9 +75,9 @@ def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
 
 
 def keep(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
-    """Store the embeddings of these objects, except those that are gone, and note that the index needs them.
+    """Store the embeddings of these objects, and note in the change log that the index must take them in.
 
-    Returns how many were stored.
+    Objects that are gone are left out. Returns how many embeddings were stored.
     """
     former = embeddings.c.object_id.in_([each.object_id for each in new])
     cx.execute(embeddings.delete().where(former))

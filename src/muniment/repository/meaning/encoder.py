@@ -1,4 +1,4 @@
-"""The encoder: it turns texts into vectors by the model. Similar texts have vectors of similar direction."""
+"""The encoder: it turns texts into vectors with the model. Similar texts have vectors of similar direction."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +42,6 @@ class Encoder:
 
 
 def as_bytes(vectors: NDArray[np.float32]) -> bytes:
-    """Write vectors as signed bytes: the largest number of each vector becomes 127."""
+    """Return vectors as signed bytes. The largest number of each vector, by magnitude, becomes 127 or -127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     return bytes(np.rint(vectors * (127 / largest)).astype(np.int8).tobytes())

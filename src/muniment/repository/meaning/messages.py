@@ -6,13 +6,13 @@ import struct
 import msgspec
 
 MOST_BYTES = 4_000_000
-"""The length of the longest message."""
+"""The length of the longest message, in bytes."""
 
 _LENGTH = struct.Struct(">I")
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The process has loaded the model. ``fenced``: it can reach neither the network nor any file."""
+    """The process has loaded the model. ``fenced`` says whether it is kept off the network."""
 
     fenced: bool
 

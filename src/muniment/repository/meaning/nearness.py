@@ -26,7 +26,7 @@ MOST_NEAR = 500
 """How many objects get a score for their nearness."""
 
 ADDED = 50
-"""How many of them are hits although they hold none of the words."""
+"""How many of these objects may be hits although they hold none of the words."""
 
 _BY_WORDS = 50
 """How many hits by words the feedback chooses among."""
@@ -74,9 +74,10 @@ class Meaning:
         return cls(load, most_vectors)
 
     def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
-        """Return what is near a question.
+        """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
 
-        ``by_words`` is its search, ``anything`` the same search without its words. Raises as ``Snapshot.search``.
+        ``by_words`` is the question's search, ``anything`` the same search without words. Returns nothing if there are
+        more objects or vectors than are compared. Raises as ``Snapshot.search``.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:
@@ -120,7 +121,7 @@ def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: flo
 
 
 def _towards(question: Vector, vectors: Vectors, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Vector:
-    """Move a question towards these vectors."""
+    """Return a question's vector, moved towards the vectors of these rows, with length 1."""
     mean = vectors.vectors(rows).mean(axis=0)
     moved: Vector = question + _FEEDBACK_WEIGHT * mean / np.linalg.norm(mean)
     return moved / np.linalg.norm(moved)

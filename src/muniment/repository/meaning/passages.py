@@ -9,7 +9,7 @@ import re
 from muniment.repository.objects.table import StoredObject
 
 MOST = 16
-"""How many passages of one object are embedded, the first ones."""
+"""How many passages of an object are embedded at most. They are its first ones."""
 
 MODEL = "all-MiniLM-L6-v2"
 """The model that the embeddings come from."""
@@ -24,8 +24,8 @@ _word = re.compile(r"\S+")
 def passages(heading: str, text: str) -> list[str]:
     """Cut an object's heading and the beginning of its text into passages; there are none if both are empty.
 
-    The last one also holds words of the one before, so that it is as long as the others: the vector of a few words
-    would be too near to too many questions.
+    The last passage also holds words of the passage before it, so that it is as long as the others: the vector of a few
+    words would be too near to too many questions.
     """
     words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
     starts = [0]

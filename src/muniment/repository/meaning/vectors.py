@@ -14,7 +14,7 @@ Vector = NDArray[np.float32]
 """One vector, or several as rows."""
 
 _AT_A_TIME = 20_000
-"""How many vectors are compared at one time: as floating-point numbers they take four times the room."""
+"""How many vectors are compared at one time: as floating-point numbers they take four times the memory."""
 
 
 class Vectors:
@@ -39,7 +39,7 @@ class Vectors:
         return best, nearest
 
     def vectors(self, rows: NDArray[np.int64]) -> Vector:
-        """Return these rows, each of length 1."""
+        """Return the vectors of these rows, each scaled to length 1."""
         found = self._matrix[rows].astype(np.float32)
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         return found

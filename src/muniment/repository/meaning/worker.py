@@ -1,7 +1,8 @@
 """The confined process: it loads the model, shuts itself in, and then turns texts into vectors.
 
 `process.EmbeddingProcess` starts it, with ``<socket> <parent> <limits> <folder>`` as its arguments.
-Texts come from strangers, and the libraries that read them are not ours. So the process can only compute and answer.
+Texts come from strangers, and the libraries that read them are not ours. So the process
+can only compute and answer (without seccomp, it can at least reach no network).
 """
 
 import os

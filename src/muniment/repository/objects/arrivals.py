@@ -22,7 +22,7 @@ _objects = table.objects
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object that is to be kept and has no counter yet, and its contents beside the main one."""
+    """An object to be kept, which has no counter yet; ``further`` are its contents beside the main one."""
 
     stored: StoredObject
     further: tuple[ObjectContent, ...] = ()
@@ -31,11 +31,11 @@ class Arrival(msgspec.Struct, frozen=True):
 def keep(
     cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
 ) -> list[StoredContent]:
-    """Keep objects in this order, and return the contents that they name now.
+    """Keep objects in this order. Return the stored contents that their rows name now, in the order of ``arrivals``.
 
-    ``shared`` are the keys of those contents that rows name already; the bytes of all others are in the store. The
-    folders of each object are there already, or come before it in ``arrivals``. Raises UnknownType; VersionConflict if
-    something that an object refers to is gone.
+    ``shared`` holds the keys of the contents that rows name already. The other contents are new: the store has their
+    bytes, but no row names them yet. The folders of each object are in the repository already, or come before it in
+    ``arrivals``. Raises UnknownType, and VersionConflict if something that an object refers to is gone.
     """
     contents = [each for arrival in arrivals for each in _contents(arrival)]
     kept = [each for each in stored_contents.keep_or_share(cx, contents, shared) if each is not None]
@@ -61,24 +61,27 @@ def keep(
 
 
 def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
-    """Let an object that has just been kept lie in these folders. Neither its date nor its revision changes."""
+    """Put an object that has just been kept into exactly these folders, and note the change.
+
+    Neither its modification date nor its revision changes. Raises IntegrityError if a folder is missing.
+    """
     columns = filing.write(cx, stored, folder_ids)
     cx.execute(_objects.update().where(_objects.c.seq == stored.seq).values(**columns))
     changes.note(cx, stored.repository_id, stored.id, "properties", now)
 
 
 def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str]:
-    """Return those of at most a few thousand ids that objects of the repository have."""
+    """Return those of the given ids, at most a few thousand, that belong to objects of the repository."""
     return {row[0] for row in _rows(cx, ids) if row[1] == repository_id}
 
 
 def taken(cx: Connection, ids: Collection[str]) -> list[str]:
-    """Return those of the ids that objects of any repository have, sorted."""
+    """Return the given ids that objects have already, in whichever repository, sorted."""
     return sorted(row[0] for row in _rows(cx, ids))
 
 
 def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> set[str]:
-    """Return those chronicle ids that name an object or a tree of versions of another repository."""
+    """Return the given chronicle ids that belong to an object, or a tree of versions, of another repository."""
     foreign = {row[0] for row in _rows(cx, chronicle_ids) if row[1] != repository_id}
     for portion in _portions(chronicle_ids):
         query = sa.select(_objects.c.chronicle_id).where(
@@ -89,7 +92,7 @@ def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[
 
 
 def broken_tree(cx: Connection, repository_id: int) -> str | None:
-    """Return the chronicle id of a tree of versions that has no current version, or several; None if all are whole."""
+    """Return the chronicle id of a tree of versions that has no current version, or several; None if no tree is so."""
     current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
     trees = sa.select(_objects.c.chronicle_id).where(
         _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)

@@ -1,6 +1,6 @@
-"""Put an ACL or entries on an object, and choose the ACL of new objects in a folder.
+"""Put an ACL or ACL entries on an object, and choose the ACL of new objects in a folder.
 
-Source: docs/interface.md, ours 4. Only the owner of the object or folder and administrators may do so.
+Only the owner of the object or folder, or an administrator, may do so. Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Mapping
@@ -38,9 +38,11 @@ def permit(
     entries: Mapping[str, Permission],
     now: Instant,
 ) -> StoredObject:
-    """Put these entries on an object, without making a named ACL; the very next request obeys them. If the object's ACL
-    has exactly these entries, the object keeps it. Raises UnknownObject, NotPermitted, UnknownAccessor, WrongValue,
-    VersionConflict."""
+    """Put these ACL entries on an object, without making a named ACL; the very next request obeys them.
+
+    If the object's ACL has exactly these entries already, the object keeps that ACL. Raises UnknownObject,
+    NotPermitted, UnknownAccessor, WrongValue, VersionConflict.
+    """
     stored = _lock_of_owner(cx, repository, principals, object_id)
     acl_id = _acl_of_entries(cx, repository, principals, stored.acl_id, entries, now)
     return objects.update(cx, stored, principals, ["acl"], now, acl_id=acl_id)

@@ -1,7 +1,7 @@
 """Which values may a property have, and which does a form offer for it?
 
-A list is *closed* when no other value may be written, and *open* when it only suggests values. A value may have a
-condition: it is then allowed only while another property of the object has one of certain values. Source:
+A list of values is *closed* when no other value may be written, and *open* when it only suggests values. A value may
+have a condition. Then it is allowed only while another property of the object has one of certain values. Source:
 docs/interface.md, ours 19.
 """
 
@@ -16,8 +16,8 @@ Single = str | int | float | bool
 class AllowedValue(msgspec.Struct, frozen=True):
     """A value that a property may have, with its label.
 
-    It is allowed if the property on which the list depends has one of the values ``when``. If ``when`` is empty, it is
-    always allowed.
+    The value is allowed if the property on which the list depends has one of the values ``when``. If ``when`` is empty,
+    the value is always allowed.
     """
 
     value: Single
@@ -26,7 +26,7 @@ class AllowedValue(msgspec.Struct, frozen=True):
 
 
 class Assistance(msgspec.Struct, frozen=True):
-    """The list of values of one property. If ``is_open``, the list only suggests, and the property may have any value.
+    """The list of allowed values of one property. If ``is_open``, the property may have other values, too.
 
     ``depends_on`` names the property on which the values depend; it is empty if they depend on none.
     """
@@ -41,7 +41,10 @@ class Assistance(msgspec.Struct, frozen=True):
         return [each for each in self.values if not each.when or any(value in each.when for value in others)]
 
     def list_forbidden(self, new_values: Collection[Single], of_object: Mapping[str, Sequence[Single]]) -> list[Single]:
-        """List those of the new values that such an object may not have. An open list forbids none."""
+        """List the new values of the property that are forbidden for an object with these values of its properties.
+
+        An open list forbids no value, and neither does an empty one.
+        """
         if self.is_open or not self.values or not new_values:
             return []
         allowed = {each.value for each in self.list_values(of_object)}

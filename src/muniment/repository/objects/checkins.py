@@ -1,7 +1,7 @@
 """Check an object in: as the next minor or major version, or as the first version of a branch.
 
-Each version is a new object, with an id of its own, and keeps the owner, the ACL and the folder of the version from
-which it is made. Source: docs/interface.md, ours 17.
+Each version is a new object, with an id of its own. It lies in the folders of the version from which it is made. It
+also has the owner and the ACL of that version, unless the caller gives others. Source: docs/interface.md, ours 17.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,10 +44,10 @@ class CheckIn(msgspec.Struct, frozen=True):
     """The plan of a check-in.
 
     ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
-    version shares all contents of the present one. ``text`` is the text of the content, if it is known. ``media_type``
-    is that of a new content. ``labels`` are symbolic labels, which the new version takes from other versions of its
-    tree. With ``make_current``, the new version becomes the current one; with ``retain_lock``, the caller has it
-    checked out at once.
+    version shares all contents of the present one. ``text`` is the text of ``content``, if it is known, and
+    ``media_type`` its media type. The new version gets the symbolic ``labels``, and other versions of its tree lose
+    them. With ``make_current``, the new version becomes the current one. With ``retain_lock``, the caller has the new
+    version checked out at once. ``expected`` is the revision that the caller has seen.
     """
 
     policy: Policy
@@ -87,10 +87,10 @@ def check_in(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make the next version of an object that the caller has checked out; its check-out ends.
+    """Make the next version of an object that the caller has checked out, end the check-out, and return the version.
 
-    ``quota`` limits what the owner may have, but not for an administrator. Raises what ``check`` raises,
-    and UnknownObject, UnknownProperty, UnknownAcl, WrongValue, NotWritable, NameTaken, QuotaExceeded.
+    ``quota`` limits what the owner may have. It is not checked if the caller is an administrator. Raises what ``check``
+    raises, and UnknownObject, UnknownProperty, UnknownAcl, NotWritable, NameTaken, QuotaExceeded.
     """
     principals = view.principals
     _serialize(cx, view, object_id)
@@ -140,14 +140,17 @@ def check_in(
 
 
 def _serialize(cx: Connection, view: RepositoryView, object_id: str) -> None:
-    """Let nobody else change the tree of this object. Read the object again afterwards."""
+    """Keep other transactions from changing the tree of this object until this transaction ends.
+
+    The caller reads the object afterwards, because others may have changed it before. Raises UnknownObject.
+    """
     if cx.dialect.name == "postgresql":
         seen, _ = objects.read(cx, view.repository, object_id, view.principals)
         version_tree.serialize(cx, seen.chronicle_id)
 
 
 def _tree(cx: Connection, stored: StoredObject) -> list[Member]:
-    """Return all versions of an object's tree. Raises QuotaExceeded if there can be no more."""
+    """Return all versions of an object's tree. Raises QuotaExceeded if it has ``MOST_VERSIONS`` already."""
     if stored.version.chronicle_id is None:
         alone = stored.version
         return [Member(stored.id, stored.seq, stored.id, None, alone.labels, alone.former)]
@@ -160,7 +163,10 @@ def _tree(cx: Connection, stored: StoredObject) -> list[Member]:
 def _columns(
     cx: Connection, view: RepositoryView, stored: StoredObject, what: CheckIn, now: Instant
 ) -> dict[str, object]:
-    """Return the fields of the new version to which the caller gives new values."""
+    """Return the fields of the new version that depend on the properties and the media type that the caller gives.
+
+    Raises UnknownProperty, UnknownAcl, WrongValue, NotWritable.
+    """
     media_type = {"media_type": what.media_type} if what.media_type else {}
     if not what.properties:
         return {"properties": stored.properties, **media_type}

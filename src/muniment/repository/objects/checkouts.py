@@ -25,7 +25,7 @@ def check_out(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Check an object out for the caller. If they have it checked out already, the check-out stays with its date.
+    """Check an object out for the caller. If they have it checked out already, nothing changes.
 
     ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (without Version),
     VersionConflict, WrongValue (a folder), CheckedOut.
@@ -71,7 +71,7 @@ def lock_row(
 ) -> StoredObject:
     """Read an object of which the caller may make versions, and lock its row.
 
-    Raises as ``check_out`` does, except CheckedOut.
+    ``action`` says in a refusal what the caller may not do. Raises as ``check_out`` does, except CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, action)

@@ -1,9 +1,9 @@
-"""Which packs hold mostly content that no object names any more? Move the other contents, and drop these packs.
+"""Which packs hold mostly contents that no row names any more? Move their other contents away, and drop these packs.
 
-Only the counts of uses say which contents of a pack are still named (decisions 0040, 0073). A pack is dropped if no row
+Only the counts of uses say which contents of a pack rows still name (decisions 0040, 0073). A pack is dropped if no row
 names a content of it. A pack whose contents are moved now is dropped at the next compaction, so that a process that has
-read a row before can still read the content. A kill at any point leaves copies that no row names, or a pack that is
-dropped later.
+read a row before can still read the content. If the process is killed, it leaves copies that no row names, or a pack
+that a later compaction drops.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ _AT_A_TIME = 200
 
 
 def steps(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Move the living contents of packs that are more than half dead, and drop packs without any.
+    """Move the used contents out of packs of which they fill less than half, and drop packs without used contents.
 
-    It takes only packs that nobody has written to since ``before``. Each step moves a few contents in a transaction
-    of its own, and yields their number; a pack that is only looked at or dropped counts as 0. The caller may stop
-    iterating after any step. Raises NotStored, Busy, OSError.
+    A content is used if a row names it. It looks only at packs to which nobody has written since ``before``. Each step
+    moves at most a few hundred contents, and yields their number. After each pack it yields 0, also if it moved
+    nothing. The caller may stop iterating after any step. Raises NotStored, Busy, OSError.
     """
     for pack in store.packs(before):
         with database.read() as cx:
@@ -53,7 +53,8 @@ def _move(database: Database, store: ContentStore, pack: Pack) -> Iterator[int]:
                 log.warning("a content stays in its pack", key=content.key, reason=damaged.sentence)
             else:
                 intact.append(content)
-        # If the commit fails, the rows may name the copies or not. So the copies stay, and count as dead.
+        # If the commit fails, nobody knows whether rows name the copies. So the copies stay. Those that no row names
+        # are dropped with their pack.
         pairs = list(zip(intact, store.put_all(contents), strict=True)) if intact else []
         while pairs:
             with database.begin() as cx:

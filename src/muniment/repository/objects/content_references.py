@@ -1,7 +1,7 @@
-"""Which tables name contents? Change rows from one content to another with the same bytes.
+"""Which tables name contents? Let rows name another content with the same bytes.
 
-A table that names contents has the columns ``content_key``, with an index, and ``id``; it is listed here, and its
-module counts each use in ``stored_contents``. A test compares this list with all tables.
+A table that names contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It stands in
+``TABLES``, and its module counts each use in ``stored_contents``. A test compares ``TABLES`` with all tables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +19,15 @@ from muniment.repository.objects.table import discarded_contents, objects, waste
 log = structlog.get_logger("muniment.content")
 
 TABLES = (objects, repository_tables.tables[further_contents.TABLE], wastebasket, discarded_contents)
-"""The tables that name contents. Each row is one use."""
+"""The tables that name contents. Each of their rows with a content is one use of it."""
 
 _AT_A_TIME = 500
 
 
 def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) -> int:
-    """Change some of the rows that name ``original`` to ``copy``, which has the same bytes. Return how many.
+    """Let some of the rows that name ``original`` name ``copy``, which has the same bytes. Return how many rows.
 
-    The caller repeats this in further transactions until no row is left, so that no transaction gets long.
+    The caller repeats this in further transactions until it returns 0, so that no transaction gets long.
     """
     count = 0
     for table in TABLES:
@@ -45,9 +45,9 @@ def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) ->
 
 
 def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]:
-    """Yield the contents of a repository's objects in the order of their digests, equal bytes once.
+    """Yield the contents of a repository's objects in the order of their digests. Equal bytes are yielded once.
 
-    What is in the wastebasket is left out. The rows are read some at a time, while the caller goes on.
+    Contents of objects in the wastebasket are left out. The rows are fetched some at a time while the caller iterates.
     """
     further = repository_tables.tables[further_contents.TABLE]
     columns = ("content_sha256", "content_size", "content_key")
@@ -65,7 +65,7 @@ def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]
 
 
 def object_ids(cx: Connection, key: str) -> list[str]:
-    """Return the ids of the objects that have this content, sorted."""
+    """Return the ids of the objects that have this content, sorted. Objects in the wastebasket are included."""
     ids: set[str] = set()
     for table in TABLES:
         ids.update(cx.scalars(sa.select(table.c.get("object_id", table.c.id)).where(table.c.content_key == key)))
@@ -73,7 +73,7 @@ def object_ids(cx: Connection, key: str) -> list[str]:
 
 
 def count(cx: Connection) -> dict[str, int]:
-    """Count the rows that name each content. The counts in ``stored_contents`` must equal these."""
+    """Return by key how many rows name each content. The counts in ``stored_contents`` must equal these."""
     counts: dict[str, int] = {}
     for column in (table.c.content_key for table in TABLES):
         query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
@@ -85,9 +85,12 @@ def count(cx: Connection) -> dict[str, int]:
 def drop_spares(
     database: Database, store: ContentStore, uploaded: Sequence[StoredContent], named: Sequence[StoredContent | None]
 ) -> None:
-    """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit. If
-    the kept content is damaged, all its rows are changed to the uploaded one, and the damaged one is removed. So no
-    upload inherits damage. Raises Busy, NotStored, OSError; then the sweep removes the rest later."""
+    """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit.
+
+    ``named`` are the contents that the rows of the upload name now. If one of these is damaged, all rows that name it
+    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. Raises Busy,
+    NotStored, OSError; then the sweep later removes the contents that are left.
+    """
     kept = {content.sha256: content for content in named if content is not None}
     whole, keys = set[str](), {content.key for content in kept.values()}
     for content in uploaded:
@@ -106,8 +109,10 @@ def drop_spares(
 
 
 def replace(database: Database, original: StoredContent, copy: StoredContent) -> bool:
-    """Change every row that names ``original`` to ``copy``, some rows in each transaction. Raises Busy. Returns True if
-    nothing uses the original any more."""
+    """Let every row that names ``original`` name ``copy``, some rows in each transaction.
+
+    Return whether no row uses the original any more. Raises Busy.
+    """
     while True:
         with database.begin() as cx:
             count = rename_some(cx, original, copy)

@@ -25,9 +25,12 @@ MOST = 400
 
 
 class WantedContent(msgspec.Struct, frozen=True):
-    """Which content of an object a request means. It has this page and, if these are not empty, this format (a media
-    type) and this modifier. ``primary`` is True for a page of the primary content, False for a rendition, None for
-    either."""
+    """Which content of an object a request means.
+
+    ``primary`` is True for a page of the primary content, False for a rendition, None for either. A rendition must have
+    this media type (its parameters do not count) and this modifier; an empty ``modifier`` means a rendition without
+    one. A page of the primary content has no modifier. It may have any media type if ``media_type`` is empty.
+    """
 
     media_type: str = ""
     page: int = 0
@@ -62,7 +65,7 @@ def every(cx: Connection, stored: StoredObject) -> list[ObjectContent]:
 def find(cx: Connection, stored: StoredObject, wanted: WantedContent) -> ObjectContent:
     """Return the wanted content: a page of the primary content if one fits, else a rendition.
 
-    It takes no statement if the main content is wanted without a further condition. Raises NoContent.
+    If it returns the main content, it sends no statement to the database. Raises NoContent.
     """
     if not wanted.modifier and wanted.primary is not False:
         place = ContentPlace(True, wanted.page)
@@ -77,7 +80,7 @@ def find(cx: Connection, stored: StoredObject, wanted: WantedContent) -> ObjectC
 
 
 def place_of(wanted: WantedContent) -> ContentPlace:
-    """Return the place of a new content. It is a page of the primary content unless the caller says otherwise.
+    """Return the place of a new content: of a rendition if ``primary`` is False, else of a page of the primary content.
 
     Raises WrongValue for a page of the primary content with a modifier.
     """
@@ -103,8 +106,11 @@ def put(
     text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> ContentChange:
-    """Give the object a content at a place. With ``overwrite`` it replaces a content that is there. ``text`` is the
-    text of the main content, as in ``objects.replace_content``. Raises as that function, and ContentExists."""
+    """Give the object a content at a place. With ``overwrite``, it replaces a content that is there already.
+
+    ``text`` is the text of a new main content. This and ``quota`` are as in ``objects.replace_content``, and so is what
+    the caller removes after the commit. Raises as that function, ContentExists, and WrongValue for too many contents.
+    """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     objects.check_may_have_content(stored, principals)
     present = main(stored) if place.is_main else further_contents.find(cx, stored.id, place)
@@ -140,7 +146,7 @@ def remove(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Take a content from an object. The caller removes the ``freed`` contents after the commit.
+    """Remove a content from an object, and return the object. The caller removes ``freed`` contents after the commit.
 
     Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent.
     """
@@ -167,9 +173,12 @@ def add_to_new(
     *,
     shared: bool = False,
 ) -> list[StoredContent]:
-    """Give a new object its further contents, each with its place and media type. Returns the contents that the
-    object names now. With ``shared``, the contents are those of another object, whose row the caller has locked. Raises
-    WrongValue (a folder, too many contents, two at one place), VersionConflict, QuotaExceeded."""
+    """Give a new object its further contents, each with its place and media type.
+
+    Returns the stored contents that its rows name now, in the same order. With ``shared``, the contents belong to
+    another object, whose row the caller has locked. Raises WrongValue (a folder, too many contents, two at one place),
+    VersionConflict, QuotaExceeded.
+    """
     objects.check_holds_content(stored.id)
     _check_number(len(some))
     if len({place for place, _, _ in some}) < len(some):

@@ -27,11 +27,11 @@ _AT_A_TIME = 500
 
 
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
-    """Read the objects to copy: one and, if it is a folder, everything below it that the caller may browse.
+    """Read the objects to copy: an object and, if it is a folder, everything below it that the caller may browse.
 
-    Until the end of the transaction, nobody can replace their contents. The object itself comes first. At most ``most``
-    objects may lie below it. Raises UnknownObject, NotPermitted (without Read on one of them), WrongValue (there are
-    more).
+    Until the end of the transaction, nobody can replace the contents of these objects. The object itself comes first.
+    At most ``most`` objects may lie below it; if there are more, it raises WrongValue. Raises UnknownObject, and
+    NotPermitted if the caller may not read one of the objects.
     """
     root = objects.readable(cx, view.repository, object_id, view.principals, lock=True)
     every, edge = {root.id: root}, [root]
@@ -57,10 +57,10 @@ def copy(
     now: Instant,
     quota: StorageQuota,
 ) -> StoredObject:
-    """Make copies of what ``lock_originals`` returned, with the same contents. The caller owns them.
+    """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
-    Returns the copy of the first, which lies in the folder. Another copy lies in the copies of those folders in which
-    its original lies. Raises as ``creation.create`` does.
+    Returns the copy of the first object, which lies in the folder ``folder_id``. Every other object lies in folders
+    among ``sources``, and its copy lies in the copies of these. Raises as ``creation.create`` does.
     """
     root = sources[0]
     further = further_contents.by_object(cx, [each.id for each in sources])
@@ -109,12 +109,15 @@ def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], l
 def _places(
     original: StoredObject, parents: Mapping[str, Sequence[str]], copies: Mapping[str, StoredObject]
 ) -> list[str]:
-    """Return those copied folders in which the copy of an object lies. A folder that is not copied yet is left out."""
+    """Return the ids of the new folders in which the copy of an object lies, as far as they have been made already."""
     return [copies[folder_id].id for folder_id in parents[original.id] if folder_id in copies]
 
 
 def _writable(source: StoredObject, catalogue: Catalogue) -> dict[str, Given]:
-    """Return the properties that a caller may write, as callers send them. A copy gets no defaults."""
+    """Return the values of the properties that a caller may write, as callers send them.
+
+    A property that has a default, but no value, is None. So the copy does not get the default.
+    """
     values_to_copy: dict[str, Given] = {each.name: None for each in catalogue.ruled(source.type)}
     for name, values in inventory.values(source, catalogue, "").items():
         definition = catalogue.properties_of(source.type)[name]

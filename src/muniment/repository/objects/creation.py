@@ -1,4 +1,4 @@
-"""May this caller make new objects there, and which properties do they get?
+"""May a caller make new objects in a folder, and which properties do these objects get?
 
 Making many objects takes as few statements as making one. An import makes a hundred at a time.
 """
@@ -48,11 +48,12 @@ def create(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make an object that the caller owns. In a folder, it gets the default ACL of the folder, or if there is none
-    the ACL of the folder. In no folder, it gets the ACL ``private``.
+    """Make an object that the caller owns, unless ``properties`` name another owner.
 
-    The property ``a_content_type`` is the media type of the content. ``quota`` limits what the owner may have, but not
-    for an administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
+    Unless ``properties`` name an ACL, an object in a folder gets the default ACL of the folder, or the folder's own ACL
+    if there is no default. An object in no folder gets the ACL ``private``. The property ``a_content_type`` is the
+    media type of the content. ``quota`` limits what the owner may have. It is not checked if the caller is an
+    administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
     WrongValue, NotWritable, NameTaken, VersionConflict, QuotaExceeded.
     """
     return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
@@ -65,7 +66,10 @@ def create_all(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Make objects as ``create`` does, with as few statements as for one object. If it raises, it has made none."""
+    """Make objects as ``create`` does, with as few statements as for one object.
+
+    If it raises for one of them, the caller rolls back the transaction, so that none is made.
+    """
     repository, principals = view.repository, view.principals
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}
@@ -126,9 +130,10 @@ def create_all(
 
 
 def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: str | None) -> StoredObject | None:
-    """Check whether the caller may make an object of this type there, before its content is read.
+    """Check that the caller may make an object of this type in this folder, or in no folder if ``folder_id`` is None.
 
-    Returns the folder, or None for an unfiled object. Raises as ``create`` does.
+    Returns the folder, or None. It can be called before the content arrives. Raises UnknownType, UnknownObject,
+    NotPermitted, WrongValue.
     """
     view.catalogue.get(type_name)
     is_cabinet = view.catalogue.is_a(type_name, "cabinet")
@@ -144,5 +149,5 @@ def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: 
 
 
 def _is_listed(draft: StoredObject, view: RepositoryView) -> bool:
-    """Say whether the list of its folder, or that of the cabinets, shows the object."""
+    """Say whether the object will stand in the list of a folder, or in the list of the cabinets."""
     return draft.folder_id is not None or view.catalogue.is_a(draft.type, "cabinet")

@@ -1,5 +1,4 @@
-"""In which folders does an object lie, and which objects lie in a folder? Links are read and written whatever a
-caller's rights.
+"""In which folders does an object lie, and which objects lie in a folder? No right is checked here.
 
 An object's row holds all its folders (``table``). For each folder besides the first there is also a row in
 ``folder_links``. Whoever writes links has locked the object's row. Source: docs/interface.md, ours 2; decision 0074.
@@ -62,10 +61,10 @@ def from_below(stored_objects: Mapping[str, StoredObject]) -> list[StoredObject]
 
 
 def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> dict[str, object]:
-    """Write the links of an object to these folders, except the first one. Return the columns of its row that name all
-    folders.
+    """Write the rows of ``folder_links`` for an object that is to lie in exactly these folders.
 
-    Raises IntegrityError when a folder is gone.
+    The first folder gets no such row. Return the columns for the object's own row, which name all folders. Raises
+    IntegrityError when a folder is gone.
     """
     further = list(folder_ids[1:])
     if gone := set(stored.further_folders).difference(further):
@@ -78,7 +77,7 @@ def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> di
 
 
 def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Write the links of objects. Their own rows have just been written, and name all their folders.
+    """Write the rows of ``folder_links`` for objects whose own rows have just been written, and name all folders.
 
     Objects that lie in one folder at most cost no statement.
     """
@@ -100,7 +99,7 @@ def mark(cx: Connection, stored: StoredObject, *, former: bool) -> None:
 
 
 def drop(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Remove the rows of the links of objects that are about to be removed themselves."""
+    """Remove the rows of ``folder_links`` of objects that are about to be removed."""
     ids = [each.id for each in stored_objects if each.further_folders]
     for begin in range(0, len(ids), _AT_A_TIME):
         cx.execute(folder_links.delete().where(folder_links.c.object_id.in_(ids[begin : begin + _AT_A_TIME])))

@@ -28,10 +28,10 @@ def find(
     name: str | None = None,
     most: int | None = None,
 ) -> set[str]:
-    """Return the ids of folders that the caller may browse: of these ``ids``, or ``inside`` these folders.
+    """Return the ids of folders that the caller may browse: those with these ``ids``, or directly ``inside`` these.
 
-    Without ``ids`` and ``inside``, it looks at the folders that lie in no folder. With a ``name``, it returns only
-    folders of this name. If there are more than ``most``, it leaves some out.
+    Without ``ids`` and ``inside``, it returns those that lie in no folder. With a ``name``, it returns only folders of
+    this name. If there are more than ``most``, it may leave some out.
     """
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
@@ -58,10 +58,10 @@ def find(
 
 
 def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
-    """Return the folders with all folders below them that the caller may browse.
+    """Return the ids of the ``roots``, and of the folders below them that the caller may browse.
 
-    A folder below one that the caller may not browse is left out. It stops looking when it has more than ``most``
-    folders.
+    A folder is left out if it can be reached only through a folder that the caller may not browse. The search ends when
+    it has found more than ``most`` folders.
     """
     folder_ids = set(roots)
     edge = sorted(folder_ids)
@@ -77,7 +77,8 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
 def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
     """Find a user's home: the oldest cabinet that they own and that has their login name, or their id, as its name.
 
-    Raises UnknownObject, also if the caller may not browse it. Source: docs/interface.md, ours 9.
+    Cabinets that the caller may not browse are left out. Raises UnknownObject if no cabinet is left. Source:
+    docs/interface.md, ours 9.
     """
     folded = fold_name(user.id)
     owner_key = bearers.keys(cx, {folded: user.identity})[folded]

@@ -1,8 +1,8 @@
 """Which contents does an object have beside its main one? Further pages of its primary content, and renditions.
 
 The main content, page 0 of the primary content, stands in the object's own row. A *rendition* is the same content in
-another format. Its place is its format, its page and its modifier; the place of a primary page is the page alone.
-Source: docs/interface.md, ours 3.
+another format. Its place is its format, its page and its modifier. The place of a page of the primary content is only
+its page number. Source: docs/interface.md, ours 3.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -34,7 +34,10 @@ _AT_A_TIME = 500
 
 
 class ContentPlace(NamedTuple):
-    """Where a content stands among those of its object. The place of a primary page has neither format nor modifier."""
+    """Where a content stands among the contents of its object.
+
+    For a page of the primary content, ``format`` and ``modifier`` are empty.
+    """
 
     is_primary: bool
     page: int = 0
@@ -52,7 +55,7 @@ MAIN = ContentPlace(True)
 
 
 class ObjectContent(msgspec.Struct, frozen=True):
-    """A content of an object: its place, its media type, and when it was added. The main one has the ``id`` 0."""
+    """A content of an object: its place, its media type, and when it was added. The main content has the ``id`` 0."""
 
     id: int
     object_id: str
@@ -74,7 +77,7 @@ def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent |
 
 
 def of(cx: Connection, object_id: str) -> list[ObjectContent]:
-    """Return the further contents of an object: primary pages, then renditions in the order of their pages."""
+    """Return the further contents of an object: pages of the primary content, then renditions, each by page."""
     query = sa.select(further_contents).where(further_contents.c.object_id == object_id)
     order = (further_contents.c.is_primary.desc(), further_contents.c.page, further_contents.c.id)
     return [read_row(row) for row in cx.execute(query.order_by(*order))]
@@ -111,7 +114,7 @@ def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
 
 
 def sums() -> sa.Subquery:
-    """Return the bytes of further contents by object, as SQL: the columns ``object_id`` and ``bytes``."""
+    """Make a subquery for the size of each object's further contents: the columns ``object_id`` and ``bytes``."""
     columns = (further_contents.c.object_id, sa.func.sum(further_contents.c.content_size).label("bytes"))
     return sa.select(*columns).group_by(further_contents.c.object_id).subquery("further")
 
@@ -159,7 +162,7 @@ def _at(object_id: str, place: ContentPlace) -> sa.ColumnElement[bool]:
 
 
 def row_of(present: ObjectContent) -> dict[str, object]:
-    """Return the columns of a content, without its own id."""
+    """Return the columns for the row of a content, without the row's own id."""
     return _row(present.object_id, present.place, present.media_type, present.content, present.added)
 
 
@@ -184,7 +187,7 @@ def _row(
 
 
 def read_row(row: Sequence[Any]) -> ObjectContent:
-    """Read a row of all columns."""
+    """Return the content that a row describes, which has all columns in their order."""
     counter, object_id, is_primary, page, media_type, essence, modifier, added, key, size, sha256 = row
     place = ContentPlace(bool(is_primary), page, essence, modifier)
     return ObjectContent(counter, object_id, place, media_type, added, StoredContent(key, size, bytes(sha256)))

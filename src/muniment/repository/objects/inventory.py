@@ -72,13 +72,13 @@ def summaries_by_counter(cx: Connection, repository_id: int, counters: Sequence[
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[StoredObject]:
-    """Return the next objects in the order of ``seq``, whatever the caller's rights."""
+    """Return the next ``limit`` objects after ``after_seq`` in the order of ``seq``, whatever the caller's rights."""
     query = sa.select(objects).where(objects.c.repository_id == repository_id, objects.c.seq > after_seq)
     return [read_row(row) for row in cx.execute(query.order_by(objects.c.seq).limit(limit))]
 
 
 def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
-    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first of them."""
+    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first ``limit`` of them."""
     count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
     first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
     return count, [read_row(row) for row in cx.execute(first)]
@@ -87,9 +87,10 @@ def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredO
 def values(
     stored: StoredObject, catalogue: Catalogue, acl_name: str, lacking: Container[str] = ()
 ) -> dict[str, list[Value]]:
-    """Return the values of every property but those ``lacking``, by neutral name; dates are cut to milliseconds.
+    """Return the values of an object's properties by neutral name, except the ``lacking`` properties.
 
-    A property without a value is left out, and so is the index status.
+    ``acl_name`` is the value of the property of that name; if it is empty, the property has no value. Dates are cut to
+    milliseconds. A property without a value is left out, and so are those of ``object_types.SHOWN_ONLY``.
     """
     every_value: dict[str, list[Value]] = {
         **stored.properties,
@@ -113,7 +114,10 @@ def values(
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count what each owner has, object by object, wastebasket included. The counts in ``usage`` must equal these."""
+    """Count, by owner's key, the objects of each owner and their bytes, the wastebasket included.
+
+    It reads all objects. The counts in ``usage`` must equal these.
+    """
     query = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
     rows = cx.execute(query.group_by(objects.c.owner_key).order_by(objects.c.owner_key))
     sums, further = further_contents.sums(), dict[str, int]()
@@ -127,9 +131,9 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
 
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
-    """Remove content that was written before the instant and that no row names, such as a crash leaves.
+    """Remove contents that were written before the instant and that no row names, as a crash may leave them.
 
-    Returns how many contents it removed.
+    Contents in packs stay (``compaction``). Returns how many contents it removed.
     """
     count, old_keys = 0, store.older_than(before)
     while keys := list(itertools.islice(old_keys, _AT_A_TIME)):

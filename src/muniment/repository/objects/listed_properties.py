@@ -1,4 +1,4 @@
-"""A page of the properties that the object types of a repository have, each once, with its kind."""
+"""List the properties of a repository's object types page by page, each property once, with its kind."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -35,10 +35,11 @@ def page(
     *,
     system_prefix: str = "r_",
 ) -> list[ListedAttribute]:
-    """List the properties of all types by name, but not the ``names_left_out``.
+    """List the properties of all types, ordered by name.
 
-    Custom properties that are not searchable are left out, too. ``system_prefix`` begins the shown names of the
-    built-in ``SYSTEM_PROPERTIES``. Raises UnknownProperty, WrongValue, BadSort.
+    ``names_left_out`` are neutral names of built-in properties that are left out. Custom properties that queries cannot
+    use are left out, too. ``system_prefix`` begins the shown names of the built-in ``SYSTEM_PROPERTIES``. Raises
+    UnknownProperty, WrongValue, BadSort.
     """
     members, properties, order = _definitions(repository_id, names_left_out, system_prefix)
     rows = pages.fetch(cx, members, properties, order, stretch, selection)

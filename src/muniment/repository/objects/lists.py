@@ -1,6 +1,6 @@
 """Which objects does a caller see in a folder, which of them does a filter leave, and in which order?
 
-The database leaves out what the caller may not browse, before anything else is looked at. Source: docs/filters.md.
+The queries themselves leave out what the caller may not browse. Source: docs/filters.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ class ListedParent(NamedTuple):
 
 
 class ContentDigest(NamedTuple):
-    """The SHA-256 digest of an object's content, with what decides who may read it."""
+    """The SHA-256 digest of an object's content, with the ACL and the owner's key that decide who may read it."""
 
     counter: int
     object_id: str
@@ -55,8 +55,11 @@ class ContentDigest(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A list for one caller: the objects of a type and its sub-types in a folder, or unfiled objects. Of each tree of
-    versions it has the current one, or with ``all_versions`` every one."""
+    """A list for one caller: the objects of a type and its sub-types that lie in a folder.
+
+    If ``folder_id`` is None, it has the objects that lie in no folder. Former versions are left out unless
+    ``all_versions`` are wanted.
+    """
 
     view: RepositoryView
     folder_id: str | None
@@ -67,7 +70,7 @@ class Folder(NamedTuple):
 def page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List the objects that the caller may browse and the selection wants, in its order, or else by name.
+    """List the objects that the caller may browse and the selection wants, in the order of its sort or else by name.
 
     In the order by name, former versions come last. ``type_prefix`` begins the shown names of the built-in types; the
     selection compares the shown names. Raises UnknownProperty, WrongValue, BadSort.
@@ -79,7 +82,7 @@ def page(
 
 
 def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
-    """Read the rows of a page that begin with all columns of the table of objects."""
+    """Return the objects of a page's rows, each of which begins with all columns of the table of objects."""
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
@@ -91,9 +94,10 @@ def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, 
 
 
 class Extent(NamedTuple):
-    """All objects of a type and its sub-types; only those with these ``counters``, unless they are None.
+    """All objects of a type and its sub-types that one caller may browse, from all folders.
 
-    Former versions are left out unless ``all_versions`` are wanted.
+    If ``counters`` is not None, it has only objects with these counters. Former versions are left out unless
+    ``all_versions`` are wanted.
     """
 
     view: RepositoryView
@@ -105,9 +109,9 @@ class Extent(NamedTuple):
 def page_of_extent(
     cx: Connection, extent: Extent, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List the objects that the caller may browse and the selection wants, from all folders.
+    """List the objects of an extent that the selection wants.
 
-    They come in the order of the selection, or in that of their counters if it has none. Raises as ``page``.
+    They come in the order of the selection's sort, or if it has none, by counter. Raises as ``page``.
     """
     properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
     return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
@@ -132,7 +136,7 @@ def _of_extent(extent: Extent) -> sa.Select[Any]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
-    """Return the order of a sort; equal objects come by counter. ``type_prefix`` is as in ``page``.
+    """Return the order for these sort keys, and then by counter. ``type_prefix`` is as in ``page``.
 
     Raises UnknownProperty, BadSort.
     """
@@ -142,9 +146,9 @@ def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey],
 def sort(
     cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
 ) -> list[int]:
-    """Sort the counters of these objects, and leave out objects that do not exist.
+    """Sort the objects with these counters, skip ``offset`` of them, and return the counters of the next ``limit``.
 
-    It checks no right. It takes one statement, however many objects there are.
+    Objects that do not exist are left out. It checks no right. It takes one statement, however many objects there are.
     """
     numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
@@ -175,9 +179,9 @@ def places(
     *,
     type_prefix: str = "",
 ) -> dict[str, Place]:
-    """Return, by id, the places of some objects in the order of a sort. Each place ends with the counter.
+    """Return each object's place in the order of a sort, by object id. Each place ends with the counter.
 
-    There are at most as many objects as a page has. It checks no right. Raises as ``order_of``.
+    ``object_ids`` holds at most as many ids as a page has objects. It checks no right. Raises as ``order_of``.
     """
     members = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
@@ -189,7 +193,7 @@ def places(
 
 
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
-    """List those of these objects that exist and that the caller may browse, in this order.
+    """List the objects with these ids, in this order, except those that do not exist or that the caller may not browse.
 
     ``object_ids`` is a JSON list of ids, each at most once.
     """
@@ -209,7 +213,7 @@ def parents(
 ) -> list[ListedParent]:
     """List the folders in which an object lies, the first one first. It checks no right.
 
-    The list has the properties ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
+    The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
     """
     ids, properties = _parents(cx, stored)
     order = Order((OrderKey(ids.c.key, kind="integer"),))
@@ -239,7 +243,7 @@ def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias,
 
 
 def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:
-    """Make a table of the ids in a JSON list, with their places as ``key``."""
+    """Make a table of the ids in a JSON list: ``value`` is the id, and ``key`` grows from each id to the next."""
     ids_text = sa.literal(ids, sa.Text())
     if cx.dialect.name == "postgresql":
         elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
@@ -267,7 +271,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Return the objects for which this folder is a further one; None for a list of unfiled objects."""
+    """Make the branch of the objects of which this is a further folder; None for a list of objects in no folder."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)
@@ -285,7 +289,7 @@ def _list_conditions(folder: Folder) -> list[sa.ColumnElement[bool]]:
 
 
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
-    """Make the condition that the caller may browse an object."""
+    """Make the condition that the caller may browse the object of a row."""
     if view.principals.administrator:
         return sa.true()
     acl_ids = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
@@ -293,7 +297,10 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
 
 
 def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
-    """Make the function that finds the properties of objects, as lists filter and sort by them."""
+    """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists.
+
+    ``type_prefix`` begins the shown names of the built-in types.
+    """
 
     def find(name: str) -> ListedProperty:
         definition = view.catalogue.property(name)
@@ -328,7 +335,7 @@ def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, i
 
 
 def _stored_property(definition: PropertyDefinition) -> ListedProperty:
-    """Make the property of values that are stored as JSON, for comparisons in the database."""
+    """Make the SQL expressions for a property whose values are stored in the JSON column ``properties``."""
     name = sa.literal(definition.name, sa.Text())
     is_text = definition.kind == "string"
     if definition.repeating:

@@ -1,4 +1,4 @@
-"""Put an object into a further folder, move it from one to another, or take it out of one.
+"""Put an object into a further folder, move it from one folder to another, or take it out of a folder.
 
 Source: docs/interface.md, ours 2 (parent links and child links).
 """
@@ -24,11 +24,11 @@ def link(
     folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Put an object into a folder, besides those in which it lies; its ACL stays.
+    """Put an object into a folder in addition to those in which it lies; its ACL stays.
 
-    It takes Write on the object and on the folder. Raises UnknownObject, NotPermitted, CheckedOut, NameTaken,
-    VersionConflict, WrongValue (a cabinet, a folder into itself, a folder in which the object lies, more than
-    ``filing.MOST_FOLDERS``).
+    The caller needs the permission Write on the object and on the folder. Raises UnknownObject, NotPermitted,
+    CheckedOut, NameTaken, VersionConflict, WrongValue (a cabinet, a folder into itself, a folder in which the object
+    lies, more than ``filing.MOST_FOLDERS``).
     """
     _lock_folders(cx, view.repository, object_id)
     stored = objects.lock_to_change(cx, view.repository, view.principals, object_id)
@@ -56,10 +56,10 @@ def move(
 def unlink(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str, now: Instant
 ) -> StoredObject:
-    """Take an object out of a folder; its other links stay. The caller needs Write on both.
+    """Take an object out of a folder; its other links stay. The caller needs Write on the object and on the folder.
 
-    Raises UnknownObject (also if the object is not in that folder), NotPermitted, CheckedOut, WrongValue (for a folder,
-    which must lie in another).
+    Raises UnknownObject (also if the object is not in that folder), NotPermitted, CheckedOut, VersionConflict, and
+    WrongValue if the object is a folder and would lie in no folder.
     """
     stored = _lock_in_folder(cx, repository, principals, object_id, folder_id)
     folder_ids = [each for each in stored.folder_ids if each != folder_id.lower()]

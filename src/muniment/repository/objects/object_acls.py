@@ -1,8 +1,8 @@
 """Which ACL does an object carry, and which text names it for a caller?
 
-Such a text is either one of ``acl_look_up``, or the id of an object. It must be an object of the caller, unless the
-caller is an administrator. The id means the ACL that this object carries. So callers can name an unnamed ACL, and
-do not learn which other objects share it.
+Such a text is either one that ``acl_look_up`` knows, or the id of an object. The id means the ACL that this object
+carries. Callers can use only the ids of their own objects, but administrators those of all objects. So callers can name
+an unnamed ACL, and do not learn which other objects carry it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> 
 
 
 def shown_names(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, str]:
-    """Return for each of these objects, by id, what ``shown_name`` returns."""
+    """Return what ``shown_name`` returns for each of these objects, by the object's id."""
     names = acl_look_up.shown_names(cx, {stored.acl_id for stored in several}, principals)
     return {stored.id: names[stored.acl_id] or stored.id for stored in several}
 
@@ -41,7 +41,10 @@ def find_assignable(cx: Connection, repository_id: int, text: str, principals: P
 
 
 def remove_unused(cx: Connection) -> int:
-    """Remove some unnamed ACLs that no object carries, not even one in the wastebasket. Return how many."""
+    """Remove some unnamed ACLs that no object carries and that are no folder's default ACL. Return how many.
+
+    Objects and folders in the wastebasket count, too.
+    """
 
     def is_used(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         columns = [table.c[name] for table in (objects, wastebasket) for name in ("acl_id", "default_acl_id")]

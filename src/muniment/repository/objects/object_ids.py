@@ -1,8 +1,8 @@
 """Which id does a new object get, and of which kind is the object that has an id?
 
-An id has 16 hexadecimal digits. Two stand for the kind, and 14 for the object's counter (``keys.scramble``), so ids
-reveal neither a count nor an order. Ids of earlier releases consist of the repository's number and the counter itself.
-They stay valid, and no new id equals one of them. Source: docs/interface.md, ours 2.
+An id has 16 hexadecimal digits. The first two stand for the kind, and the others for the object's counter, scrambled
+(``keys.scramble``). So ids reveal neither a count nor an order. Ids of earlier releases consist of the repository's
+number and the counter itself. They stay valid, and no new id equals one of them. Source: docs/interface.md, ours 2.
 """
 
 import re
@@ -20,7 +20,7 @@ _DIGITS_OF_KIND = {
     "cabinet": ("0c",),
     "object": ("08", "09", "0b", "0c"),
 }
-"""The digits of each kind, including those of the kinds below it."""
+"""The first two digits of the ids of each kind, including those of its sub-kinds."""
 
 
 def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> str:

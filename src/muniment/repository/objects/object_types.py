@@ -1,4 +1,4 @@
-"""The tree of object types, with the properties that each adds to its parent's.
+"""The tree of object types, with the properties that each type adds to those of its parent.
 
 The four built-in types are part of the program. Only custom types are stored, under our neutral names.
 """
@@ -93,7 +93,9 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 """Built-in properties that an object shows. No search and no list looks at them."""
 
 STANDARD = 1
-"""The category of every type here, as another system numbers it: 2 is a shareable type, 4 a lightweight one."""
+"""The number of the category of every type here, as the interface of the field has it.
+
+There, 2 is the category of shareable types, and 4 that of lightweight ones."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
@@ -140,7 +142,7 @@ _rules_decoder = msgspec.json.Decoder(Rules)
 
 
 def encode_rules(definition: PropertyDefinition) -> str:
-    """Write the rules of a property as JSON for its row."""
+    """Write the rules of a property as JSON for its row; empty if it has none."""
     rules = Rules(definition.default, definition.assistance)
     return "" if rules == Rules() else msgspec.json.encode(rules).decode()
 
@@ -194,13 +196,16 @@ class Catalogue:
         return frozenset(name for name, lineage in self._lineages.items() if not roots.isdisjoint(lineage))
 
     def property(self, name: str) -> PropertyDefinition:
-        """Find a property of any type: within a repository a name has one kind. Raises UnknownProperty."""
+        """Find a property by its name, whichever type has it. Raises UnknownProperty.
+
+        Properties of one name have the same kind in all types of a repository.
+        """
         if name not in self._properties:
             raise UnknownProperty(f"No object type here has a property {name[:100]!r}.")
         return self._properties[name]
 
     def searchable(self, name: str) -> PropertyDefinition:
-        """Find a property of any type that queries may use. Raises UnknownProperty, NotSearchable."""
+        """Find a property by its name, and check that queries may use it. Raises UnknownProperty, NotSearchable."""
         definition = self.property(name)
         if name in self.awaiting_index:
             raise NotSearchable(f"The property {name!r} is being indexed again just now: try again in a while.")
@@ -235,7 +240,7 @@ class Catalogue:
 
 
 BUILT_IN_TYPES = Catalogue()
-"""The types that every repository has, without any other."""
+"""A catalogue of only the built-in types."""
 
 
 _CATALOGUES = 32
@@ -249,7 +254,7 @@ def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     if remembered is not None:
         return remembered
     present = Catalogue(_custom_types([_Row(*row) for row in _ROWS.all(cx, repository=repository_id)]))
-    # A transaction that is no snapshot may read the mark before another's commit, and the rows after it.
+    # In a transaction that is no snapshot, types may be changed between the reads of the mark and of the rows.
     return _catalogues.keep((repository_id, mark), present) if marks.read(cx).types == mark else present
 
 
@@ -316,7 +321,7 @@ def _checked_part(kind: ObjectType) -> ObjectType:
 
 
 def select_types(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
-    """Make a query for the ids of these custom types, in an order in which they can be locked."""
+    """Make a query for the ids of these custom types, in the order in which every transaction must lock them."""
     return (
         sa.select(object_types.c.id)
         .where(object_types.c.repository_id == repository_id, object_types.c.name.in_(names))

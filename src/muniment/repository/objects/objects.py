@@ -1,4 +1,4 @@
-"""The objects of a repository: keep, read, change and delete them. Each change is noted in the same transaction.
+"""Keep, read, change and delete the objects of a repository. The same transaction notes each change in the change log.
 
 For an object that the caller may not browse, the answer is exactly that for an object that does not exist. Source:
 docs/interface.md, ours 2.
@@ -75,7 +75,7 @@ whether the row is locked."""
 
 _AT_A_TIME = 500
 _KINDS: Mapping[str, Kind] = {"owner": "owner", "acl_id": "acl"}
-"""For each of these columns: which kind of change a new value of it is."""
+"""The kind of change that is noted when one of these columns gets a new value."""
 
 NOT_EMPTY = "The folder is not empty."
 """Why a folder is not deleted. The sentence says nothing about objects that the caller may not see."""
@@ -99,7 +99,7 @@ def keep_new(
     *,
     shared: Collection[str] = (),
 ) -> list[StoredObject]:
-    """Keep new objects. Each gets the next counter and the id that stands for it, and its creation is noted.
+    """Keep new objects, and return them. Each gets the next counter and an id, and its creation is noted.
 
     ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
     must still be read. ``shared`` are the keys of those contents that belong to other objects and are not new. If equal
@@ -135,10 +135,10 @@ def keep_new(
 def put_back(
     cx: Connection, view: RepositoryView, stored_objects: Sequence[StoredObject], now: Instant
 ) -> list[StoredObject]:
-    """Store objects again that had been deleted, with the ids that they had. Their owners' counts stay as they are.
+    """Store objects that have ids already, such as restored ones. Their owners' counts stay as they are.
 
-    Each object comes after the folders in which it lies. The texts of their contents are read again. Raises
-    UnknownType, and VersionConflict when an object refers to something that is gone.
+    In ``stored_objects``, each object comes after the folders in which it lies. The texts of their contents are read
+    again. Raises UnknownType, and VersionConflict when an object refers to something that is gone.
     """
     object_types.hold(cx, view.repository.id, view.catalogue, [each.type for each in stored_objects])
     with _broken_references_refused():
@@ -236,9 +236,9 @@ def change(
 
 
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:
-    """Return the columns of those properties that have columns of their own.
+    """Return the new values of the columns, for those of the ``new`` properties that have columns of their own.
 
-    Raises WrongValue (no name), UnknownAcl.
+    Raises WrongValue (no name, or too long), UnknownAcl.
     """
     columns: dict[str, object] = {}
     if "object_name" in new:
@@ -289,11 +289,11 @@ def replace_content(
     text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Give the object other content. If equal bytes are kept already, the object names these. After the commit, the
-    caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of the
-    new content, or None if it must still be read. ``quota`` limits what the owner may have, but not for an
-    administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut,
-    Superseded, QuotaExceeded."""
+    """Replace the main content of an object. If equal bytes are kept already, the object names these. After the commit,
+    the caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of
+    the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not checked if
+    the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders),
+    CheckedOut, Superseded, QuotaExceeded."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)
@@ -341,7 +341,7 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> StoredObject:
-    """Delete an object, and return it as it was. The caller removes the ``freed`` contents after the commit.
+    """Delete an object, and return it as it was. After the commit, the caller removes its ``freed`` contents.
 
     With ``keep_days``, the object stays in the wastebasket for so many days, and nothing is freed.
 
@@ -356,7 +356,7 @@ def delete(
 def lock_to_delete(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str, expected: int | None
 ) -> StoredObject:
-    """Read an object that the caller may delete, and lock its row. Raises as ``delete`` does."""
+    """Read an object that the caller may delete, and lock its row. Raises as ``delete`` does, except InUse."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, kind, expected)
     require(permission, Permission.DELETE, "delete this object")
     refuse_others(stored, principals)
@@ -366,11 +366,11 @@ def lock_to_delete(
 def remove(
     cx: Connection, stored_objects: Sequence[StoredObject], by: Principals, now: Instant, keep_days: int = 0
 ) -> list[StoredObject]:
-    """Remove objects of one repository, and note the changes. Return the objects, each with its change's position. An
-    object comes before the folders in which it lies. The last one is the object that takes the others with it. The
-    trees of versions that lose members are mended. After the commit the caller has to remove the contents that are
-    ``freed``. With ``keep_days`` all goes into the wastebasket, and nothing is freed. Raises InUse for a folder in
-    which other objects lie."""
+    """Remove objects of one repository, and note the changes. Return the objects, each with its change's position. In
+    ``stored_objects``, an object comes before its folders, and last comes the object with which the others are deleted.
+    The trees of versions that lose members are mended. After the commit, the caller removes the ``freed`` contents.
+    With ``keep_days``, the objects stay in the wastebasket for so many days, and nothing is freed. Raises InUse for a
+    folder in which other objects lie."""
     ids = [each.id for each in stored_objects]
     further: dict[str, list[ObjectContent]] = {}
     filing.drop(cx, stored_objects)
@@ -443,7 +443,7 @@ def require(permission: Permission, least: Permission, action: str) -> None:
 
 
 def next_seqs(cx: Connection, count: int) -> Sequence[int]:
-    """Return the counters of so many new objects, which the caller is about to keep."""
+    """Return the counters for ``count`` new objects, which the caller is about to keep."""
     if cx.dialect.name == "postgresql":
         return cx.scalars(_NEXT_SEQS, {"count": count}).all()
     # SQLite has one writer at a time, and the insert moves the sequence on.
@@ -472,8 +472,8 @@ def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedTex
 def update(
     cx: Connection, stored: StoredObject, principals: Principals, kinds: Sequence[Kind], now: Instant, **columns: object
 ) -> StoredObject:
-    """Change columns of an object whose row is locked, and note the kinds of change. The object gets a new
-    revision. Raises VersionConflict if something that it refers to is gone."""
+    """Change columns of an object whose row is locked, note the kinds of change, and return the object. It gets a new
+    revision. Raises VersionConflict if something that the object refers to is gone."""
     texts: dict[str, Any] = {name: columns[name] for name in ("name", "owner", "media_type") if name in columns}
     if "properties" in columns:
         texts["properties"] = stored_values.decode(str(columns["properties"]))

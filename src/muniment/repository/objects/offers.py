@@ -12,7 +12,7 @@ from muniment.repository.refusals import WrongValue
 
 
 class Offer(NamedTuple):
-    """The values that are offered for one property; ``is_open`` says whether it may have others, too."""
+    """The values that are offered for one property; ``is_open`` says whether it may have other values, too."""
 
     definition: PropertyDefinition
     is_open: bool
@@ -20,10 +20,11 @@ class Offer(NamedTuple):
 
 
 def of_type(catalogue: Catalogue, type_name: str, names: Sequence[str], of_object: Mapping[str, Given]) -> list[Offer]:
-    """Return the values that a form offers for these properties; without names, for all that have a list of values.
+    """Return the values that a form offers for these properties of a type.
 
-    ``of_object`` holds values of an object as a caller sends them; a list may depend on them. Raises UnknownType,
-    UnknownProperty, WrongValue.
+    If ``names`` is empty, it returns them for all properties that have a list of values. ``of_object`` holds property
+    values of an object, as a caller sends them, because a list may depend on the value of another property. Raises
+    UnknownType, UnknownProperty, WrongValue.
     """
     if len(names) > MOST_PROPERTIES or len(of_object) > MOST_PROPERTIES:
         raise WrongValue(f"Name at most {MOST_PROPERTIES} properties.")

@@ -1,8 +1,8 @@
 """Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
 
-A path is written with a slash before each name. Within a name, a backslash is added before each slash. One is also
-added before a backslash that a slash or another backslash follows, or that ends the name. Source: docs/interface.md,
-ours 2 (paths).
+A path is written with a slash before each name. Within a name, a backslash is added before each slash. A backslash of
+the name also gets another one before it if a slash or a backslash follows it, or if it ends the name. Source:
+docs/interface.md, ours 2 (paths).
 """
 
 import re
@@ -32,13 +32,13 @@ MOST_CHARACTERS = 65_536
 """The most characters that the shown paths of a folder have together."""
 
 MOST_ABOVE = 1000
-"""The most folders above another that are shown."""
+"""The most folders that are shown of a folder and all folders above it."""
 
 MOST_STEPS = 500
 """The most names in a path that is looked up."""
 
 MOST_FOLDERS = 10_000
-"""The most folders that the beginning of a path may name."""
+"""The most folders to which a path without its last name may lead."""
 
 _MOST_READ = 10_000
 _AT_A_TIME = 500
@@ -48,7 +48,7 @@ _TO_ESCAPE = re.compile(r"/|\\(?=[/\\]|\Z)")
 
 
 class Ancestry(NamedTuple):
-    """The paths that lead to a folder, and the ids of the folder and of those above it."""
+    """The paths that lead to a folder, and the ids of the folder itself and of all folders above it."""
 
     paths: list[str]
     folder_ids: list[str]
@@ -74,7 +74,7 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
     """Return where each of these folders lies, by id, as far as the caller may browse the folders above them.
 
     It takes a statement for each level, however many folders there are. A path is left out unless the caller may browse
-    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` folders are returned.
+    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder.
     """
     if not several:
         return {}
@@ -105,8 +105,11 @@ def values(place: Ancestry) -> dict[str, list[Value]]:
 
 
 def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most: int) -> set[str]:
-    """Return the folders to which these names lead, from a cabinet on. There may be several, because names need not be
-    unique. The search ends as soon as it finds more than ``most``."""
+    """Return the ids of the folders to which these names lead, from a cabinet on.
+
+    There may be several, because names need not be unique. If one of the names leads to more than ``most`` folders, the
+    search ends there and returns more than ``most`` of these.
+    """
     folder_ids = folders.find(cx, view, name=names[0], most=most + 1)
     for name in names[1:]:
         if not folder_ids or len(folder_ids) > most:
@@ -126,7 +129,7 @@ def page(
 ) -> list[ListedObject]:
     """List the objects that a path names, in the order in which they were made unless the selection sorts them.
 
-    Raises WrongValue for a path that is too long or ambiguous, UnknownProperty, BadSort.
+    Raises WrongValue (also for a path that is too long or leads through too many folders), UnknownProperty, BadSort.
     """
     branches = _query_of(cx, view, path)
     if branches is None:

@@ -18,7 +18,7 @@ from muniment.repository.refusals import WrongValue
 PropertyKind = Literal["string", "integer", "double", "boolean", "date", "id"]
 
 Value: TypeAlias = str | int | float | bool
-"""One value of a property. A date is an Instant, a whole number of milliseconds."""
+"""One value of a property. A date is an Instant, cut to whole milliseconds."""
 
 Given: TypeAlias = Value | Sequence["Given"] | None
 """The JSON that a caller may send for a property: one value, a list of values, or null."""
@@ -44,11 +44,11 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. Callers who may change an object may set its ``writable`` properties.
+    """One property of a type. A caller who may change an object may set those of its properties that are ``writable``.
 
     ``length`` is the longest text, in characters. People read its ``label``, or its name if that is empty. A new object
     gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property unless it is
-    ``awaiting_index``: then the objects that have a value are still being indexed again.
+    ``awaiting_index``. This means that the objects that have a value of it are still being indexed again.
     """
 
     name: str
@@ -81,10 +81,10 @@ def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value
 
 
 def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
-    """Return one value of the property. A text is read by the property's kind. Raises WrongValue."""
+    """Return one value of the property. A text is converted to the property's kind. Raises WrongValue."""
     if isinstance(json_value, str):
         _check_text(definition, json_value)
-    # str.strip knows more kinds of blanks than int and float do.
+    # Blanks around a text that stands for another kind of value are allowed. Texts of the kind "string" keep them.
     bare = json_value.strip() if isinstance(json_value, str) and definition.kind != "string" else json_value
     value = _read(definition.kind, bare)
     if value is None:
@@ -111,7 +111,7 @@ def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Val
 
 
 def shown_length(definition: PropertyDefinition) -> int:
-    """Return the longest text of a property, in characters; 0 for a kind that is no text."""
+    """Return how many characters a text of the property has at most; 0 if its values are no texts."""
     return {"string": definition.length, "id": 16}.get(definition.kind, 0)
 
 

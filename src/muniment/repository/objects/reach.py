@@ -1,4 +1,4 @@
-"""May the caller reach the object that a row of another table names? The query for the rows asks this, too."""
+"""May the caller reach the object that a row of another table names? A query of such rows asks by this condition."""
 
 import sqlalchemy as sa
 
@@ -8,7 +8,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 
 
 def permits(object_id: sa.ColumnElement[str], principals: Principals, least: Permission) -> sa.ColumnElement[bool]:
-    """Make the condition that the object of this id exists and gives the caller at least this permission.
+    """Make the condition that the object with this id exists and that the caller has at least this permission on it.
 
     The owner of an object always has the permission Read.
     """

@@ -1,7 +1,7 @@
 """Which objects must be indexed again because a property became searchable, or ceased to be? Only objects that have a
 value are noted, some at a time, in the order of their counters. The transaction that notes them also writes how far it
-has come into the row of the property. So the work goes on after a kill, any number of processes may do it, and
-everybody knows what the document of an object holds now. Meanwhile queries that use the property are refused
+has come into the row of the property. So the work goes on after a kill, any number of processes may do it, and each
+process knows which properties the document of an object holds now. Meanwhile queries that use the property are refused
 (docs/decisions/0076)."""
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ reindexings = sa.Table(
     sa.Column("property", sa.String(64), nullable=False),
     # The counter of the last object that was looked at; null if all were.
     sa.Column("after", sa.BigInteger, nullable=True),
-    # The position of the last object that was noted.
+    # The position in the change log at which the last object was noted.
     sa.Column("transaction", sa.BigInteger, nullable=False),
     sa.Column("sequence", sa.BigInteger, nullable=False),
     sa.Column("begun", sa.BigInteger, nullable=False),
@@ -67,7 +67,7 @@ def under_way(cx: Connection) -> list[Reindexing]:
 
 def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | None:
     """Note the next objects, and return how far the work has come; None if another process has finished it. The row is
-    locked, so others wait and go on after these objects."""
+    locked until the commit, so other processes wait and then go on after these objects."""
     row = cx.execute(sa.select(reindexings).where(reindexings.c.id == reindexing_id).with_for_update()).first()
     if row is None:
         return None
@@ -99,7 +99,10 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
 
 
 def finish(cx: Connection, done: Reindexing) -> None:
-    """Let queries use the property, if it is searchable now. Call it when the index has reached ``done.position``."""
+    """End a reindexing: queries may use the property if it is searchable now.
+
+    The caller has seen that the index has reached ``done.position``.
+    """
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == done.repository_id)
     rows = sa.and_(type_properties.c.name == done.property, type_properties.c.type_id.in_(of_repository))
     cx.execute(type_properties.update().where(rows).values(awaiting_index=False))
@@ -114,7 +117,7 @@ class IndexedProperties:
 
     @classmethod
     def read(cls, cx: Connection, repository_id: int, catalogue: Catalogue) -> "IndexedProperties":
-        """Ask the database, but only if a property is being reindexed."""
+        """Read how far each reindexing has come. It sends no statement if no property is being reindexed."""
         reached: dict[str, int | None] = {}
         if catalogue.awaiting_index:
             query = sa.select(reindexings.c.property, reindexings.c.after)
@@ -128,7 +131,7 @@ class IndexedProperties:
             return self._unsearchable
         lacking = set(self._unsearchable)
         for name, after in self._reached.items():
-            if after is not None and stored.seq > after:  # its document still has the former definition
+            if after is not None and stored.seq > after:  # its document was made before the change
                 lacking ^= {name}
         return lacking
 

@@ -30,11 +30,14 @@ from muniment.repository.refusals import NotPermitted, UnknownObject, WrongValue
 
 
 def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str, now: Instant) -> StoredObject:
-    """Restore an object with everything that lay below it, and return it. It keeps its id. It goes into the named
-    folder. Without one, it goes into those of its folders that still exist and in which the caller may write. The
-    caller must own each of the objects, or have the permission Delete on it. An ACL that is gone is replaced by that of
-    the folder. Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (its folder is
-    gone)."""
+    """Restore an object with everything that lay below it, and return it. All these objects keep their ids.
+
+    The object goes into the folder ``folder_id``. If that is empty, it goes into those of its former folders that still
+    exist and in which the caller may write. The caller must own each of the restored objects, or have the permission
+    Delete on it. If the ACL of an object is gone, it gets the ACL of the folder, or ``private`` if there is no folder.
+    Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if there is no folder
+    for it).
+    """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
     _check_rights(cx, discards, view.principals)
@@ -85,9 +88,12 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
 
 
 def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -> tuple[str, ...]:
-    """Remove an object with everything that lay below it from the wastebasket for good. Returns the keys of contents
-    that no row uses any more. The caller removes these after the commit. The caller must own each of the objects, or
-    have the permission Delete on it. Raises UnknownObject, NotPermitted."""
+    """Remove an object with everything that lay below it from the wastebasket for good.
+
+    Returns the keys of contents that no row uses any more. The calling code removes these contents after the commit.
+    The caller of the request must own each of the objects, or have the permission Delete on it. Raises UnknownObject,
+    NotPermitted.
+    """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
     _check_rights(cx, discards, view.principals)
@@ -95,10 +101,10 @@ def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -
 
 
 def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove for good what was deleted up to ``until``: about ``limit`` objects, whole deletions, oldest first.
+    """Remove for good about ``limit`` of the objects that were deleted up to ``until``, the oldest deletions first.
 
-    Returns how many it removed, and the freed keys as ``remove`` does. Raises NotPermitted unless the caller is an
-    administrator.
+    Objects that were deleted together are removed together. Returns how many objects it removed, and the keys as
+    ``remove`` does. Raises NotPermitted unless the caller is an administrator.
     """
     if not view.principals.administrator:
         raise NotPermitted("You may not do this: only administrators remove what others deleted.")
@@ -108,9 +114,9 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
     """Return the versions that the objects become again, by id. An object that is left out begins a tree of its own.
 
-    A tree comes back only if none of its versions is left. Then nobody has its versions checked out, and one of them is
-    current. The first version of a tree of which others are left becomes a former version of it, because its id is the
-    chronicle id of that tree.
+    A tree is restored only if the repository has none of its versions any more. Then nobody has its versions checked
+    out, and one of them is current. If the repository still has versions of a tree, only its first version returns to
+    it, as a former version, because the id of the first version is the chronicle id of the tree.
     """
     trees: dict[str, list[StoredObject]] = {}
     for each in sorted(discards, key=lambda one: one.seq):

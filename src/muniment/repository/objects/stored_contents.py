@@ -1,9 +1,10 @@
 """Which contents does the store keep, and how many rows name each of them? Equal bytes are kept once (decision 0073).
 
 Each row that names a content is a *use* of it. The transaction that writes or removes such a row also counts here, so
-the counts are right even after a kill. This table alone says which contents are still used: the sweep, the compaction
-and backups ask no other. A key is never used again. So bytes whose last use is gone may be removed at any time after
-the commit, whatever others upload meanwhile.
+the counts are right even after a kill. Only this table says which contents are still used, and the sweep, the
+compaction and backups read no other table for this. A key is never used again. So when the last use of a content is
+gone, its bytes may be removed at any time after the commit, whatever other processes upload meanwhile. Among contents
+with equal bytes, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -41,10 +42,12 @@ _ROW = (stored_contents.c.key, stored_contents.c.size, stored_contents.c.sha256)
 
 
 def keep(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredContent]:
-    """Count one use of each of these new contents. Return for each the content that the row has to name. If equal bytes
-    are kept already, this is the kept content. Then the caller removes the new one after the commit
+    """Count one use for each of these new contents. Return for each the content that its row has to name.
+
+    If equal bytes are kept already, this is the kept content, and the caller removes the new one after the commit
     (``content_references.drop_spares``). Locks are taken in the order of digests, so that no two transactions wait for
-    each other."""
+    each other.
+    """
     counts = Counter(content.sha256 for content in contents)
     firsts = {content.sha256: content for content in reversed(contents)}
     rows = [
@@ -63,8 +66,10 @@ def keep(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredConten
 
 
 def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
-    """Count one more use of each of these contents. The caller has read and locked a row that names each. Raises
-    VersionConflict if one of them is gone."""
+    """Count one more use of each of these contents. Raises VersionConflict if one of them is gone.
+
+    For each content, the caller has read and locked a row that names it.
+    """
     counts = Counter(content.key for content in contents)
     for content in sorted({content.key: content for content in contents}.values(), key=_in_order):
         more = stored_contents.c.uses + counts[content.key]
@@ -76,7 +81,10 @@ def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
 def keep_or_share(
     cx: Connection, contents: Sequence[StoredContent | None], shared: Collection[str]
 ) -> list[StoredContent | None]:
-    """Do ``share`` for the contents with these keys, and ``keep`` for all others. None stays None."""
+    """Do ``share`` for contents with a key in ``shared``, and ``keep`` for all others. Return as ``keep`` does.
+
+    None stays None.
+    """
     share(cx, [content for content in contents if content is not None and content.key in shared])
     new = [content for content in contents if content is not None and content.key not in shared]
     kept = iter(keep(cx, new) if new else ())
@@ -84,7 +92,7 @@ def keep_or_share(
 
 
 def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Remove the keys of these contents from a set, and return those that were in it."""
+    """Remove the keys of these contents from the set ``keys``, and return the keys that it removed."""
     own = tuple(dict.fromkeys(content.key for content in contents if content.key in keys))
     keys.difference_update(own)
     return own
@@ -129,7 +137,7 @@ def used_keys(cx: Connection, keys: Collection[str]) -> set[str]:
 
 
 def is_used(cx: Connection, key: str) -> bool:
-    """Say whether some row names a content. It waits for transactions that are about to name it."""
+    """Say whether some row names a content. First wait for transactions that are changing the count of its uses."""
     query = sa.select(stored_contents.c.uses).where(stored_contents.c.key == key).with_for_update()
     return cx.execute(query).first() is not None
 
@@ -148,12 +156,12 @@ def amount_in(cx: Connection, pack: Pack) -> Amount:
 
 
 def portion_of(cx: Connection, pack: Pack, after_key: str, limit: int) -> list[StoredContent]:
-    """Return the next contents of a pack that some row names, in the order of their keys."""
+    """Return the next ``limit`` contents of a pack that some row names, in the order of their keys."""
     return _portion(cx, limit, sa.and_(_in(pack), stored_contents.c.key > after_key))
 
 
 def every(cx: Connection) -> Iterator[StoredContent]:
-    """Yield every content that is kept, in the order of their keys, a portion with each statement."""
+    """Yield every content that is kept, in the order of their keys. Each statement reads at most 500."""
     last_key: str | None = ""
     while last_key is not None:
         portion = page(cx, last_key, _AT_A_TIME)
@@ -162,7 +170,7 @@ def every(cx: Connection) -> Iterator[StoredContent]:
 
 
 def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
-    """Return the next contents that are kept, in the order of their keys."""
+    """Return the next ``limit`` contents that are kept, in the order of their keys."""
     return _portion(cx, limit, stored_contents.c.key > after_key)
 
 
@@ -173,8 +181,11 @@ def uses(cx: Connection) -> dict[str, int]:
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
-    """Move ``count`` uses from ``original`` to ``copy``. The caller has just changed as many rows. New uploads
-    of equal bytes then use the copy. When the original has no use left, its row is removed."""
+    """Move ``count`` uses from ``original`` to ``copy``. The caller has just let as many rows name the copy.
+
+    If new uploads of equal bytes used the original, they use the copy from now on. If the original has no use left, its
+    row is removed.
+    """
     offered = cx.execute(
         sa.select(stored_contents.c.offered).where(stored_contents.c.key == original.key).with_for_update()
     ).scalar_one_or_none()

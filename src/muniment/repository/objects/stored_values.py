@@ -11,7 +11,7 @@ _decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 
 
 def encode(values: Mapping[str, list[Value]]) -> str:
-    """Return, as JSON, the properties with a value that have no column of their own."""
+    """Write the values of properties as JSON. Those that have a column of their own, or no value, are left out."""
     without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
     return msgspec.json.encode(without_column).decode()
 

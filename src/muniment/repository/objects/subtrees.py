@@ -1,7 +1,7 @@
-"""Delete a folder with everything in it, all or nothing.
+"""Delete a folder with everything in it, or refuse and delete nothing.
 
-An object in it that also lies in a folder outside stays, and loses only its links to the deleted folders. Source:
-docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
+An object in the folder that also lies in a folder outside stays. It loses only its links to the deleted folders.
+Source: docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
 """
 
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ def delete(
     """Delete an object and, if it is a folder, everything in it. Returns the removed objects, the folder last.
 
     An object that also lies in a folder outside stays there, unless ``all_links`` is given. The caller must have the
-    permission Delete on each object that goes, and Write on each that loses a link, also on those that they cannot see.
-    If they lack it, or if there are more than ``most`` objects in the folder, the refusal says only that the folder is
-    not empty: it tells nothing of hidden objects. The caller removes the ``freed`` contents after the commit. With
-    ``keep_days`` all goes into the wastebasket, and nothing is freed. Raises UnknownObject, NotPermitted,
-    VersionConflict, CheckedOut, InUse.
+    permission Delete on each object that is deleted, and Write on each that loses a link, even on objects that they
+    cannot see. If they lack one of these, or if there are more than ``most`` objects in the folder, the refusal says
+    only that the folder is not empty, so it tells nothing of hidden objects. After the commit, the calling code removes
+    the ``freed`` contents of the returned objects. With ``keep_days``, all objects stay in the wastebasket for so many
+    days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse.
     """
     root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
     going, staying = _members(cx, root, most, all_links=all_links)
@@ -57,8 +57,10 @@ def delete(
 def _members(
     cx: Connection, root: StoredObject, most: int, *, all_links: bool
 ) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
-    """Return the objects that go with a folder, itself included, and those that only lose links, by id. All rows are
-    locked."""
+    """Return the objects to delete with a folder, itself included, and those that only lose links, by id.
+
+    The rows of all these objects are locked. Raises InUse if there are more than ``most`` besides the folder.
+    """
     going, staying, edge = {root.id: root}, dict[str, StoredObject](), [root]
     while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:
         for each in filing.lock_children(cx, folders, most + 1):

@@ -3,8 +3,9 @@
 ``properties`` and ``folded`` are each a JSON object of lists. ``folded`` holds, by property, the folded forms of texts
 that a database cannot fold itself (``folding.is_plain``). It is null for most objects.
 
-``folder_id`` is the first folder in which an object lies. ``further_folders`` is a JSON list of all others, null for
-most objects. For each of these there is also a row in ``folder_links``, by which the object is found from the folder.
+``folder_id`` is the first folder in which an object lies. ``further_folders`` is a JSON list of the ids of its other
+folders, and null for most objects. For each of these folders there is also a row in ``folder_links``, by which the
+object is found from the folder.
 """
 
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ objects = sa.Table(
     sa.Index("ix_objects_default_acl", "default_acl_id", **_WHERE_DEFAULT),
     sa.Index("ix_objects_repository", "repository_id", "seq"),
     sa.Index("ix_objects_folder", "folder_id", "former", "name", "seq"),
-    # Few objects have versions, and few are checked out: the others are in neither index.
+    # Few objects are in these two indexes: those that have a chronicle id, and those that are checked out.
     sa.Index(
         "ix_objects_chronicle",
         "chronicle_id",
@@ -92,8 +93,8 @@ folder_links = sa.Table(
     sa.Column("former", sa.SmallInteger, nullable=False),
     sa.Index("ix_folder_links_folder", "folder_id", "former", "name", "seq"),
 )
-"""The links of objects to folders besides the first. ``name``, ``seq`` and ``former`` repeat those of the object,
-because folders list by them."""
+"""The links of objects to their further folders. ``name``, ``seq`` and ``former`` repeat the columns of the object's
+own row, so that the list of a folder can be read in the order of an index."""
 
 
 wastebasket = sa.Table(
@@ -119,13 +120,13 @@ wastebasket = sa.Table(
     sa.Column("content_sha256", sa.LargeBinary, nullable=True),
     sa.Index("ix_wastebasket_repository", "repository_id", "deleted", "seq"),
 )
-"""Deleted objects that can still be restored. ``object`` is the StoredObject as JSON, ``root`` the object with which it
-was deleted, ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is gone: deleted objects do not
-keep a named ACL from being removed."""
+"""Deleted objects that can still be restored. ``object`` is the StoredObject as JSON, ``root`` the id of the object
+with which it was deleted (perhaps its own), ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is
+gone: deleted objects do not keep a named ACL from being removed."""
 
 
 def further_columns() -> Sequence[sa.Column[Any]]:
-    """Make the columns of a content beside the main one: its place, its format and its bytes."""
+    """Make the columns of a table of further contents: the place, the media type and the content."""
     return (
         sa.Column("is_primary", sa.Boolean, nullable=False),
         sa.Column("page", sa.Integer, nullable=False),
@@ -185,10 +186,11 @@ class StoredObject(msgspec.Struct, frozen=True):
     """One object as it is stored, in our neutral names.
 
     ``owner`` is the owner as callers see them, ``owner_key`` the key under which their objects are stored.
-    ``properties`` holds the title, subject, keywords, authors and the custom properties; a date is an Instant. The file
-    name of the content is the object's name. Functions that write return the ``position`` of the change in the log, and
-    in ``freed`` the keys of contents that no row names any more: the caller removes their bytes after the commit. New
-    objects in a folder get the ACL ``default_acl_id``; if it is None, that of the folder.
+    ``properties`` holds the properties without a field here, such as the title and the custom ones; a date is an
+    Instant. The file name of the content is the object's name. Functions that write return the ``position`` of the
+    change in the log, and in ``freed`` the keys of contents that no row names any more: the caller removes their bytes
+    after the commit. If the object is a folder, new objects in it get the ACL ``default_acl_id``, or if this is None,
+    the folder's own ACL.
     """
 
     seq: int
@@ -231,7 +233,7 @@ class StoredObject(msgspec.Struct, frozen=True):
 
 
 class ObjectSummary(msgspec.Struct, frozen=True):
-    """The part of an object that a page of a search shows, and that decides who may see it."""
+    """The fields of an object that a page of hits shows, and those that decide who may see the object."""
 
     seq: int
     id: str
@@ -254,7 +256,7 @@ _SAME_NAME = [
     for column in objects.columns
     if column.name in StoredObject.__struct_fields__ and column.name not in ("default_acl_id", "further_folders")
 ]
-"""The columns that have a field of the same name, in the order of the fields."""
+"""The names of the columns that ``read_row`` reads into fields of the same name, in the order of the fields."""
 
 _ids = msgspec.json.Decoder(tuple[str, ...])
 
@@ -263,7 +265,10 @@ _OWN_COLUMNS = len(objects.c) - len(version.columns(FIRST))
 
 
 def read_row(row: Sequence[Any]) -> StoredObject:
-    """Read a row of all columns by their numbers: for a page of hits, this takes half the time of reading by names."""
+    """Return the object of a row that has all columns in their order.
+
+    It reads columns by number, because for a page of hits this takes half the time of reading them by name.
+    """
     *same_name, encoded, media_type, key, size, digest, _folded, default_acl_id, further = row[:_OWN_COLUMNS]
     content = None if key is None else StoredContent(key, size, bytes(digest))
     of_version = version.read(row[_OWN_COLUMNS:])
@@ -272,7 +277,7 @@ def read_row(row: Sequence[Any]) -> StoredObject:
 
 
 def row_of(stored: StoredObject) -> dict[str, object]:
-    """Return the columns of a new row."""
+    """Return all columns for the row of a new object."""
     columns = {name: getattr(stored, name) for name in _SAME_NAME}
     texts = {
         "properties": stored_values.encode(stored.properties),
@@ -284,17 +289,17 @@ def row_of(stored: StoredObject) -> dict[str, object]:
 
 
 def read_ids(text: str | None) -> tuple[str, ...]:
-    """Read the ids of further folders."""
+    """Read the ids of further folders from the column ``further_folders``."""
     return () if text is None else _ids.decode(text)
 
 
 def encode_ids(ids: Sequence[str]) -> str | None:
-    """Write the ids of further folders; None without any."""
+    """Write the ids of further folders for the column ``further_folders``; None if there are none."""
     return msgspec.json.encode(list(ids)).decode() if ids else None
 
 
 def fold_texts(stored: StoredObject) -> str | None:
-    """Write the folded forms of the texts that a database cannot fold itself; None without any."""
+    """Write as JSON the folded forms of those texts that a database cannot fold itself; None if there are none."""
     forms = folded_forms(
         {
             **stored.properties,

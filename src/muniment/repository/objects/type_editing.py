@@ -23,7 +23,7 @@ MOST_TYPES = 1000
 """The most custom types of one repository."""
 
 MOST_LEVELS = 32
-"""The most types from the root of the tree to a type."""
+"""The most types on the way from the root of the tree to a type, both included."""
 
 MOST_DEFINITIONS = 10_000
 """The most properties of all custom types of one repository."""
@@ -61,10 +61,10 @@ def add_property(
 def add_properties(
     cx: Connection, repository_id: int, type_name: str, definitions: Sequence[PropertyDefinition], now: Instant
 ) -> None:
-    """Add properties to a custom type. Objects of it have no value for them, so nothing is indexed again.
+    """Add properties to a custom type. No object has a value of them yet, so nothing is indexed again.
 
-    Raises UnknownType (also for a built-in one), NameTaken, VersionConflict, WrongValue (the name has another kind
-    elsewhere).
+    Raises UnknownType (also for a built-in type), NameTaken, VersionConflict, WrongValue (also if a property of the
+    same name, in another type, has another kind).
     """
     if not definitions:
         return
@@ -102,7 +102,10 @@ def add_properties(
 
 
 def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
-    """Make a type with the properties of the form. Raises NameTaken, UnknownType (the parent), WrongValue."""
+    """Make a type with the properties of the form, and return it.
+
+    Raises NameTaken, UnknownType (the parent), WrongValue, VersionConflict.
+    """
     label = "" if form.label is msgspec.UNSET else form.label
     add_type(cx, repository_id, ObjectType(form.name, form.parent or "document", label=label), now)
     apply(cx, repository_id, form, now)
@@ -112,8 +115,8 @@ def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
     """Change a type: its label, and the properties that it adds itself. A property that it lacks is added.
 
-    Raises UnknownType, NameTaken, InUse (a property is being reindexed), WrongValue (also for a built-in type, and for
-    another parent).
+    Raises UnknownType, NameTaken, InUse (a property is being reindexed), VersionConflict, WrongValue (also for a
+    built-in type, and for another parent).
     """
     present = object_types.lock(cx, repository_id, form.name)
     if form.parent not in ("", present.get(form.name).parent):
@@ -155,14 +158,14 @@ def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> l
 
 
 def remove_type(cx: Connection, repository_id: int, name: str) -> None:
-    """Remove a custom type with its properties; ``removal`` decides whether it may go."""
+    """Remove a custom type with its properties. ``removal.remove_type`` has checked that it may be removed."""
     of_type = select_types(repository_id, [name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type))
     cx.execute(_types.delete().where(_types.c.repository_id == repository_id, _types.c.name == name))
 
 
 def remove_property(cx: Connection, repository_id: int, type_name: str, name: str) -> None:
-    """Remove a property from a custom type; ``removal`` decides whether it may go."""
+    """Remove a property from a custom type. ``removal.remove_property`` has checked that it may be removed."""
     of_type = select_types(repository_id, [type_name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type, type_properties.c.name == name))
 
@@ -205,7 +208,7 @@ def _set_label(cx: Connection, repository_id: int, kind: ObjectType, label: str)
 def _change_property(
     cx: Connection, repository_id: int, present: Catalogue, kind: ObjectType, form: PropertyForm, now: Instant
 ) -> bool:
-    """Change a property that the type adds itself; say whether anything changed."""
+    """Change a property that the type adds itself, and return whether anything changed. Raises InUse, WrongValue."""
     former = present.property_of(kind.name, form.name)
     siblings = {**object_types.catalogue(cx, repository_id).properties_of(kind.name)}
     new = type_forms.change_definition(former, form, siblings)
@@ -224,5 +227,5 @@ def _change_property(
 
 
 def _changeable(definition: PropertyDefinition) -> dict[str, object]:
-    """Return the columns of a property that other types need not share."""
+    """Return the columns that may differ between properties of one name in several types."""
     return {"length": definition.length, "label": definition.label, "rules": encode_rules(definition)}

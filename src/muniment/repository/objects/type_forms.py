@@ -18,10 +18,10 @@ from muniment.repository.objects.properties import (
 from muniment.repository.refusals import WrongValue
 
 RESERVED = ("r_", "i_", "a_", "dm_")
-"""Prefixes that no custom type or property may have: ours, and those of the interface in the field."""
+"""Prefixes that no custom type or property may have, because names in the interface of the field begin with them."""
 
 MOST_PROPERTIES = 1000
-"""The most properties of one type, inherited ones included, and in one request."""
+"""The most properties of one type, inherited ones included, and the most that one request may name."""
 
 MOST_ALLOWED = 1000
 """The most values in a list of allowed values, and the most values on which one allowed value depends."""
@@ -37,7 +37,10 @@ Several = Value | list[Value] | None
 
 
 class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value for the list of a property. ``when`` has values of the property on which the list depends."""
+    """A value that a form asks for in the list of a property, with its label and its condition.
+
+    ``when`` holds values of the property on which the list depends.
+    """
 
     value: Value
     label: str = ""
@@ -45,8 +48,10 @@ class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PropertyForm(msgspec.Struct, frozen=True):
-    """The wanted definition of a property. A field that is unset stays as it is; a new property gets the default of
-    ``PropertyDefinition`` for it."""
+    """The wanted definition of a property.
+
+    A field that is unset keeps its present value. In a new property, it gets the default of ``PropertyDefinition``.
+    """
 
     name: str
     kind: PropertyKind | msgspec.UnsetType = msgspec.UNSET
@@ -63,7 +68,7 @@ class PropertyForm(msgspec.Struct, frozen=True):
 class TypeForm(msgspec.Struct, frozen=True):
     """The wanted definition of a type. A label that is unset stays as it is. The properties are added or changed.
 
-    Without a parent a new type is made below the document, and any other type keeps the one that it has.
+    If ``parent`` is empty, a new type gets the parent ``document``, and an existing type keeps its parent.
     """
 
     name: str
@@ -99,7 +104,7 @@ def new_definition(form: PropertyForm, siblings: Mapping[str, PropertyDefinition
 
 
 def bare_definition(form: PropertyForm) -> PropertyDefinition:
-    """Make the definition of a property from its kind and its number of values alone."""
+    """Make a definition from only the form's name, kind and ``repeating``. Without a kind, it is ``string``."""
     kind = "string" if form.kind is msgspec.UNSET else form.kind
     return PropertyDefinition(form.name, kind, repeating=form.repeating is True)
 
@@ -107,9 +112,10 @@ def bare_definition(form: PropertyForm) -> PropertyDefinition:
 def change_definition(
     former: PropertyDefinition, form: PropertyForm, siblings: Mapping[str, PropertyDefinition]
 ) -> PropertyDefinition:
-    """Return a definition with the fields that the form sets.
+    """Return the definition ``former`` with the changes that the form asks for.
 
-    Raises WrongValue, also for another kind or number of values than before.
+    ``siblings`` are the properties of its type, by name. Raises WrongValue, also if the form would change the kind or
+    ``repeating``.
     """
     name = former.name
     if form.kind not in (msgspec.UNSET, former.kind) or form.repeating not in (msgspec.UNSET, former.repeating):
@@ -193,7 +199,7 @@ def _when(definition: PropertyDefinition, when: Several, other: PropertyDefiniti
 
 
 def _check_default(definition: PropertyDefinition) -> None:
-    """Check that the property may have its default whatever the values of the object's other properties are."""
+    """Check that a default is allowed whatever values other properties of an object have. Raises WrongValue."""
     if any(isinstance(value, str) and len(value) > definition.length for value in definition.default):
         raise WrongValue(f"The default of {definition.name!r} is longer than its length.")
     if forbidden := definition.assistance.list_forbidden(definition.default, {}):

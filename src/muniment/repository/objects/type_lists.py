@@ -18,7 +18,7 @@ from muniment.repository.refusals import UnknownProperty, UnknownType
 
 
 def custom_properties(repository_id: int) -> sa.Select[Any]:
-    """Make a query for the names and kinds of the searchable properties that custom types add."""
+    """Make a query for the names and kinds of those properties of custom types that queries may use."""
     kind = sa.cast(type_properties.c.kind, sa.String(64)).label("kind")
     every = sa.select(type_properties.c.name, kind).join_from(type_properties, object_types)
     is_searchable = sa.and_(type_properties.c.searchable, sa.not_(type_properties.c.awaiting_index))
@@ -42,10 +42,12 @@ def page(
     *,
     type_prefix: str = "",
 ) -> list[ListedType]:
-    """List a stretch of the types from ``root`` down, or of all types: the built-in ones first, then the others by
-    name. Only types that meet the selection's filter are listed. A sort of the selection comes before this order.
-    ``type_prefix`` begins the shown names of the built-in types; the selection compares the shown names. Raises
-    UnknownType, UnknownProperty, WrongValue, BadSort."""
+    """List a stretch of the types: ``root`` and those below it, or all types if ``root`` is None.
+
+    Only types that meet the selection's filter are listed. They come in the order of the selection's sort. If it has
+    none, the built-in types come first, then the others by name. ``type_prefix`` begins the shown names of the built-in
+    types; the selection compares the shown names. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    """
     _check_known(cx, repository_id, root)
     members, properties, order = _list_query(repository_id, root, type_prefix)
     page_rows = pages.fetch(cx, members, properties, order, stretch, selection)
@@ -55,13 +57,13 @@ def page(
 def count(
     cx: Connection, repository_id: int, root: str | None, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> int:
-    """Count all types that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    """Count what ``page`` lists in all; 0 if there is no type ``root``. Raises UnknownProperty, WrongValue."""
     members, properties, _ = _list_query(repository_id, root, type_prefix)
     return pages.count(cx, members, properties, selection)
 
 
 def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Select[Any], PropertiesOf, Order]:
-    """Make a query for the types, with the properties that they are filtered by and their order."""
+    """Make a query for the types. Return it with the properties for filters and sorts, and with the order by name."""
     text = sa.String(64)
     subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
     built_in = [
@@ -104,7 +106,7 @@ def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.S
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
-    """Make a query for the custom types: all, or those that are this type or lie below it."""
+    """Make a query for custom types: ``root`` and those below it, or all if ``root`` is None."""
     of_repository = sa.select(object_types.c.name, object_types.c.parent, object_types.c.label).where(
         object_types.c.repository_id == repository_id
     )

@@ -1,4 +1,4 @@
-"""Which types and properties does a types file define? The repository gets those that it lacks, and changes the others.
+"""Give a repository the types and properties that a types file defines: what it lacks is added, the rest is changed.
 
 Source: docs/interface.md, ours 19.
 """
@@ -42,9 +42,11 @@ class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
-    """Give the repository the types and properties of a types file; return one line for each that is new or changed.
+    """Give a repository the types and properties of a types file.
 
-    ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``: ``name = "KIND"`` or
+    Return one line of text for each type and each property that was added or changed.
+
+    ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true, ... }``. What the file leaves out stays as it is, so loading a file
     again changes nothing.
 
@@ -82,7 +84,7 @@ def _relabel(present: Catalogue, name: str, file_type: _FileType) -> list[str]:
 
 
 def _not_inherited(present: Catalogue, name: str, forms: list[PropertyForm]) -> list[PropertyForm]:
-    """Leave out inherited properties, after checking that they have the kind that the file says."""
+    """Return the forms without those of inherited properties. Raises WrongValue if one of these has another kind."""
     if name not in present:
         return forms
     inherited = present.properties_of(name).keys() - {each.name for each in present.get(name).properties}

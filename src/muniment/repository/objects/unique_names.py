@@ -21,9 +21,9 @@ _AT_A_TIME = 500
 
 
 def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Sequence[str], besides: str = "") -> None:
-    """Check that these names are free in a folder, or among the cabinets, if names are to be unique.
+    """Check that these names are free in a folder, or among the cabinets if ``folder_id`` is None. Raises NameTaken.
 
-    The object ``besides`` may have one of them. Raises NameTaken.
+    If names need not be unique, it checks nothing. The object with the id ``besides`` may have one of the names.
     """
     if not view.unique_names or not names:
         return
@@ -50,7 +50,7 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
 
 
 def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:
-    """Make the query that finds one of several names that is taken."""
+    """Make a query for one of the ``names`` that is taken by an object other than ``besides``."""
     named = table.c.name.in_(sa.bindparam("names", expanding=True))
     current = table.c.former == sa.literal_column("0")
     return sa.select(table.c.name).where(named, current, key != besides).limit(1)

@@ -1,8 +1,8 @@
 """How many objects and bytes of content does each owner have, over all repositories, and how many may they have?
 
 The transaction that makes, changes, deletes or gives objects also updates the counts, so they are right even after a
-kill. A quota is checked when an amount grows, on the count that the same transaction has just written. An owner who
-exceeds a quota keeps what they have.
+kill. A quota is checked when an amount grows, on the count that the same transaction has just written. An owner who has
+more than the quota, because it was lowered, keeps what they have.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,10 @@ def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
 
 
 def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:
-    """Return how many bytes an owner may still add after ``addition``. Raises QuotaExceeded."""
+    """Return how many bytes an owner may still add after ``addition``.
+
+    Raises QuotaExceeded if ``addition`` itself exceeds the quota.
+    """
     current = of(cx, owner_key)
     _check(Amount(current.objects + addition.objects, current.bytes + addition.bytes), addition, quota)
     return max(0, quota.bytes - current.bytes - addition.bytes)

@@ -65,7 +65,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 FIRST = Version()
-"""The version of an object that was never checked in or out. Its row holds nothing about it."""
+"""The version of an object that was never checked in and is not checked out. Its row has null or 0 for it."""
 
 
 def columns(version: Version) -> dict[str, object]:
@@ -125,7 +125,7 @@ def decode(labels: str | None) -> tuple[str, ...]:
 
 
 def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
-    """Return the number of the version that follows one; ``taken`` are all numbers of the tree.
+    """Return the number of the next version after the one with ``number``; ``taken`` are all numbers of the tree.
 
     A branch of 1.1 begins with 1.1.1.0, and the next one with 1.1.2.0. Raises WrongValue if branches would be nested
     too deep.
@@ -141,7 +141,7 @@ def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
 
 
 def is_on_branch_of(number: str, antecedent: str) -> bool:
-    """Say whether a version that was made from another lies on the same branch, and did not begin a new one."""
+    """Say whether a version lies on the branch of its antecedent. If not, it began a new branch."""
     return len(_parts(number)) == len(_parts(antecedent))
 
 

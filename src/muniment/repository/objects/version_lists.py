@@ -42,9 +42,11 @@ class History(NamedTuple):
 
 
 class Checkouts(NamedTuple):
-    """A list for one caller: objects that are checked out, in the order of the keys of their users. ``name`` limits it
-    to the present and former bearers of a name; None means everybody. With ``mine``, it has only the caller's own
-    check-outs."""
+    """A list for one caller: objects that are checked out, ordered by the key of the user who has the check-out.
+
+    With a ``name``, it has only check-outs of the present and former bearers of that name. With ``mine``, it has only
+    the caller's own check-outs, and ``name`` does not matter.
+    """
 
     view: RepositoryView
     name: str | None = None
@@ -78,9 +80,10 @@ def page(
     *,
     type_prefix: str = "",
 ) -> list[ListedObject]:
-    """List the members that the caller may browse and the selection wants, in its order or in that of the list.
+    """List the members that the caller may browse and the selection wants.
 
-    ``type_prefix`` begins the shown names of the built-in types. Raises UnknownProperty, WrongValue, BadSort.
+    They come in the order of the selection's sort or, if it has none, in the order of the list. ``type_prefix`` begins
+    the shown names of the built-in types. Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = lists.properties_of(cx, listed.view, type_prefix)
     return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))

@@ -1,4 +1,4 @@
-"""Delete versions: one, those that nobody uses, or all of a tree.
+"""Delete versions of a tree: one version, the unused ones, or all.
 
 Source: docs/interface.md, ours 17 (`del-version`).
 """
@@ -32,11 +32,12 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> list[StoredObject]:
-    """Delete versions of an object's tree, and return them. The caller removes the ``freed`` contents after the commit.
+    """Delete versions of an object's tree, and return them. After the commit, the caller removes ``freed`` contents.
 
-    With ``keep_days``, the versions stay in the wastebasket for so many days. The caller needs the permission Delete on
-    each version that goes, also on hidden ones; the refusal names none. Raises UnknownObject, NotPermitted,
-    VersionConflict, CheckedOut, and InUse for a folder that is not empty, or for more than ``most`` versions.
+    With ``keep_days``, the versions stay in the wastebasket for so many days, and nothing is freed. The caller needs
+    the permission Delete on each version that is deleted, even on those that they cannot see; so a refusal names no
+    version. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, and InUse for a folder that is not empty,
+    or for more than ``most`` versions.
     """
     stored, _ = objects.read(cx, repository, object_id, principals, kind)
     if scope == "selected" or stored.version.chronicle_id is None:

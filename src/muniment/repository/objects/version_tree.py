@@ -1,6 +1,7 @@
 """Which versions does a tree have, and how is it mended when some of them go? One version of a tree is the current one.
-If versions go, those made from them are linked to a predecessor that is left. If the current one goes, its predecessor
-becomes current. Source: docs/interface.md, ours 17."""
+A version that was made from a removed one gets the nearest earlier version that is left as its antecedent. If the
+current version is removed, its nearest earlier version that is left becomes current, or else the newest version.
+Source: docs/interface.md, ours 17."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
@@ -61,8 +62,10 @@ def current_id(cx: Connection, stored: StoredObject) -> str:
 def put(
     cx: Connection, stored: StoredObject, new: Version, now: Instant, kind: Kind = "version", **columns: object
 ) -> StoredObject:
-    """Change the columns that make an object a version, and note the change. The object's modification date and
-    modifier stay."""
+    """Give an object whose row is locked the version ``new``, note the change, and return the object.
+
+    ``columns`` are other columns to change. The modification date and the modifier stay.
+    """
     changed = msgspec.structs.replace(stored, version=new, revision=stored.revision + 1)
     texts = {"folded": fold_texts(changed), "revision": changed.revision}
     cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**version.columns(new), **texts, **columns))
@@ -74,21 +77,23 @@ def put(
 def take_labels(
     cx: Connection, tree: Collection[Member], labels: Collection[str], apart_from: Collection[str], now: Instant
 ) -> None:
-    """Take labels from the versions of a tree that have them, except from the objects ``apart_from``. A version without
-    the label ``CURRENT`` is a former one."""
+    """Take labels from the versions of a tree that have them, except from those with the ids ``apart_from``.
+
+    A version that loses the label ``CURRENT`` becomes a former version.
+    """
     bearing = [each.id for each in tree if not set(labels).isdisjoint(each.labels[1:]) and each.id not in apart_from]
     for stored in _rows(cx, bearing):
         put(cx, stored, without(stored.version, labels), now)
 
 
 def without(of: Version, labels: Collection[str]) -> Version:
-    """Return the version without these labels."""
+    """Return a version without these labels. It is a former version if the label ``CURRENT`` is not left."""
     left = (of.number, *(label for label in of.labels[1:] if label not in labels))
     return msgspec.structs.replace(of, labels=left, former=CURRENT not in left)
 
 
 def mend(cx: Connection, removed: Sequence[StoredObject], now: Instant) -> None:
-    """Mend the trees that have lost these versions. Objects without versions cost no statement."""
+    """Mend the trees from which these objects were just removed. Objects that were never checked in cost nothing."""
     gone = {stored.id: stored for stored in removed if stored.version.chronicle_id is not None}
     trees = sorted({stored.chronicle_id for stored in gone.values()})
     for chronicle_id in trees:
@@ -110,7 +115,11 @@ def _mend(
     lost_current: Sequence[str],
     now: Instant,
 ) -> None:
-    """Link the versions of a tree that are left. ``antecedents`` maps each removed version to its own antecedent."""
+    """Link the versions of a tree that are left. If the current version was removed, make another one current.
+
+    ``antecedents`` maps the id of each removed version to that of its own antecedent. ``lost_current`` holds the id of
+    the removed current version, if any.
+    """
     by_id = {each.id: each for each in tree}
 
     def climb(object_id: str | None) -> str | None:

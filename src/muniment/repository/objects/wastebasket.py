@@ -39,8 +39,10 @@ _decoder = msgspec.json.Decoder(StoredObject)
 
 
 class Discard(NamedTuple):
-    """A deleted object as it was; who deleted it, and when; and until when it stays. ``root`` is the object that took
-    it along."""
+    """A deleted object as it was, who deleted it, when, and when it expires.
+
+    ``root`` is the id of the object with which it was deleted; this may be its own id.
+    """
 
     stored: StoredObject
     root: str
@@ -64,8 +66,11 @@ def keep(
     now: Instant,
     days: int,
 ) -> None:
-    """Keep objects that are deleted together for so many days, with their ``further`` contents by id. The last object
-    is the one that takes the others along. The counts of uses of their contents stay."""
+    """Put objects that are deleted together into the wastebasket, where they stay for so many days.
+
+    ``further`` holds their further contents by object id. The last object is the one with which the others are deleted.
+    The counts of uses of their contents stay.
+    """
     rows = [
         {
             "seq": each.seq,
@@ -101,9 +106,12 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedDiscard]:
-    """List what the caller deleted and may browse, and what they owned when others deleted it, the last deletion first.
-    An object that went with another one is only in the list of its owner, and only if somebody else deleted it. An
-    administrator sees every deletion. Raises UnknownProperty, WrongValue, BadSort."""
+    """List deleted objects that the caller owns, and those that they deleted and may browse, the last deletion first.
+
+    An object that was deleted with another one is only in the list of its owner, and only if somebody else deleted it.
+    An administrator sees every deletion, but not the objects that were deleted with another one. Raises
+    UnknownProperty, WrongValue, BadSort.
+    """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]
 
@@ -125,10 +133,10 @@ def find(cx: Connection, repository: Repository, principals: Principals, object_
 
 
 def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
-    """Return a deleted object and those that went with it, itself first, and lock their rows.
+    """Return a deleted object and the objects to restore or remove with it, itself first, and lock their rows.
 
-    All other objects of a deletion went with its root. Those that lay below any other object went with that object.
-    Raises UnknownObject.
+    With the root of a deletion, these are all other objects of the deletion. With any other object, these are the
+    objects of the deletion that lay below it. Raises UnknownObject.
     """
     query = sa.select(wastebasket).where(wastebasket.c.root == discard.root).order_by(wastebasket.c.seq)
     left = {row.id: _read(row).stored for row in cx.execute(query.with_for_update())}
@@ -189,9 +197,10 @@ def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...
 
 
 def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove from a repository what was deleted up to ``until``, as ``purge`` does, but each deletion whole.
+    """Remove objects of a repository that were deleted up to ``until``, the oldest first. Returns as ``purge`` does.
 
-    It may remove more than ``limit`` objects to end a deletion, so that a restoration never finds a part of one.
+    Objects that were deleted together are removed together, so that a restoration never finds only some of them. So it
+    may remove more than ``limit`` objects.
     """
     table = wastebasket.c
     oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)
@@ -205,7 +214,7 @@ def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tupl
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count by owner what the wastebasket holds, object by object."""
+    """Count, by owner's key, the objects in the wastebasket and the bytes of their contents."""
     query = sa.select(wastebasket.c.owner_key, sa.func.count(), sa.func.sum(wastebasket.c.bytes))
     return {key: Amount(number, int(size)) for key, number, size in cx.execute(query.group_by(wastebasket.c.owner_key))}
 
@@ -238,7 +247,7 @@ def _members(repository: Repository, principals: Principals, now: Instant) -> sa
 
 
 def _read(row: sa.Row[tuple[object]]) -> Discard:
-    """Read a row. Owner and content may have changed since the deletion, so their columns count, and not the JSON."""
+    """Read a row. Owner and content may have changed since the deletion, so their columns count, not the JSON."""
     content = None
     if row.content_key is not None:
         content = StoredContent(row.content_key, row.content_size, bytes(row.content_sha256))

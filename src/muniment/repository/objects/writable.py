@@ -1,4 +1,4 @@
-"""Which properties may a caller write, and which values do they send? Each value is read by its property's kind.
+"""Which properties may a caller write, and which values do they send? Each value is converted to its property's kind.
 
 A property that the caller may not write is refused, unless its values are the present ones. Source: docs/interface.md,
 ours 2.
@@ -55,8 +55,10 @@ def read(
 def _check_rules(
     ruled: Sequence[PropertyDefinition], values: Mapping[str, list[Value]], current: Mapping[str, list[Value]]
 ) -> None:
-    """Check new values against closed lists, and also the values that depend on them. A value that does not change may
-    stay."""
+    """Check values against closed lists. Raises WrongValue.
+
+    A property is checked only if its value changes, or the value of the property on which its list depends.
+    """
     changed = {name for name, of_name in values.items() if of_name != current.get(name, [])}
     of_object = {**current, **values}
     for definition in ruled:
@@ -73,7 +75,7 @@ def _check_rules(
 
 
 def object_name(values: Mapping[str, list[Value]]) -> str:
-    """Return the object's name. Raises WrongValue when there is none."""
+    """Return the object's name. Raises WrongValue if it has none, or one that is too long."""
     name = text_of(values, "object_name")
     if not name.strip():
         raise WrongValue("An object needs a name: give the property 'object_name'.")

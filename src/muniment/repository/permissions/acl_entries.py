@@ -1,4 +1,4 @@
-"""Which accessor has which permission? The entries of ACLs."""
+"""Which accessor has which permission? The entries of an ACL say so."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping

@@ -57,8 +57,10 @@ def count(cx: Connection, repository_id: int, principals: Principals, selection:
 def entries(
     cx: Connection, listed_acls: Sequence[ListedAcl], principals: Principals
 ) -> dict[int, dict[str, Permission]]:
-    """Return the entries that the caller may see in each ACL. The outer key is the key of the ACL's row. The inner key
-    is the accessor's name, and the value is its permission."""
+    """Return the entries that the caller may see in each ACL.
+
+    The outer key is the key of the ACL's row. The inner key is the accessor's name, and the value is its permission.
+    """
     own_entries = acl_entries.of(cx, [each.acl.id for each in listed_acls if each.owned])
     foreign = acl_entries.of(
         cx, [each.acl.id for each in listed_acls if not each.owned], principals.accessors | {OWNER}

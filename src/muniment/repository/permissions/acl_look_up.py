@@ -31,8 +31,10 @@ _NAMED = acls.c.owner_key != UNNAMED
 
 
 class _Namesake(NamedTuple):
-    """An ACL that may be meant by the name of an ACL that an object carries. ``carried_id``, ``carried`` and
-    ``carried_key`` are the id, the public id and the owner's key of the carried ACL."""
+    """An ACL that may be meant by the name of an ACL that an object carries.
+
+    ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the carried ACL.
+    """
 
     carried_id: int
     carried: str

@@ -45,7 +45,7 @@ def read(text: str) -> AclName | None:
 
 
 def write(owner: str, name: str) -> str:
-    """Write the text that names an ACL by its owner and its name."""
+    """Return the text that names an ACL by its owner and its name."""
     return f"{owner}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Rows of ACLs, whatever a caller's rights: new ones, those of an export, and all of a repository."""
+"""How are rows of ACLs written, imported, listed and removed? No rights are checked here."""
 
 from collections.abc import Collection, Mapping
 
@@ -29,7 +29,7 @@ def insert(
 ) -> Row | None:
     """Store a new ACL without its entries. Return None if the name is taken.
 
-    It is taken if the owner has an ACL of this name, or if both this ACL and another one of the name are common.
+    The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has it.
     ``owner`` is the owner's name and key.
     """
     key = _next_key(cx)
@@ -66,8 +66,8 @@ def put_back(
 ) -> int:
     """Keep an ACL without its entries, with the id that it has already, and return the key of its row.
 
-    ``dates`` are those of its making and of its last change. Raises IntegrityError if another ACL has
-    the id, or if the name is taken as in ``insert``.
+    ``dates`` are the instants when it was made and last changed. Raises IntegrityError if another ACL has the id, or if
+    the name is taken as in ``insert``.
     """
     key = _next_key(cx)
     cx.execute(
@@ -89,7 +89,7 @@ def put_back(
 
 
 def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[Row]:
-    """Return the next ACLs of a repository in the order in which they were made, the unnamed ones among them."""
+    """Return the next ACLs of a repository, including the unnamed ones, in the order in which they were made."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
 
@@ -117,7 +117,7 @@ def has_own(cx: Connection, repository_id: int) -> bool:
 
 
 def remove_every(cx: Connection, repository_id: int) -> None:
-    """Remove all ACLs of a repository in which nothing carries one."""
+    """Remove all ACLs of a repository. No object may carry an ACL when this is called."""
     while rows := page(cx, repository_id, 0, _AT_A_TIME):
         for row in rows:
             acl_entries.drop(cx, row.id)

@@ -218,7 +218,7 @@ def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
-    """Count the ACLs that the owners with these keys have in each repository, by its id."""
+    """Count the ACLs that the owners with these keys have in each repository, by the repository's id."""
     rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
     return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
 
@@ -249,8 +249,10 @@ def forget(cx: Connection, key: str) -> int:
 def permissions_by_acl(
     cx: Connection, repository_id: int, principals: Principals, at_least: Permission
 ) -> dict[int, Permission]:
-    """Return, by ACL, the caller's permission on objects of other owners if it is at least ``at_least``, in one
-    statement."""
+    """Return, by ACL, the caller's permission on objects of other owners, in one statement.
+
+    ACLs that give the caller less than ``at_least`` are left out.
+    """
     rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 

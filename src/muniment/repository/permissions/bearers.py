@@ -192,7 +192,7 @@ def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
     """Bind the identity of a former bearer to a key, and return the key. The present bearer does not get it."""
     insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
     key = key_of(former.identity)
-    # They come before every bearer that is known here, and the name itself waits for its present one.
+    # This low ``bound`` orders them before every bearer that is known here. The name itself waits for its present one.
     row = {"key": key, "name": former.name, "identity": former.identity, "bound": former.former}
     cx.execute(insert.values(**row).on_conflict_do_nothing())
     if not cx.execute(sa.select(bearers.c.key).where(bearers.c.name == former.name, bearers.c.key != key)).first():

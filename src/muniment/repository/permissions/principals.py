@@ -80,10 +80,10 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return keyed
 
     def bound(self, memory: KeyMemory) -> "Principals | None":
-        """Return the caller with the keys of their identities; None if an identity was not sent or the memory lacks its
-        key.
+        """Return the caller with the keys of their identities.
 
-        A binding never changes, so the same memory is asked only once.
+        Returns None if an identity was not sent, or if the memory lacks its key. A binding never changes, so the result
+        is remembered for this memory.
         """
         remembered: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
         if remembered is not None and remembered[0] is memory:

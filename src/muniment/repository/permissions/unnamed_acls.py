@@ -48,7 +48,7 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permi
 
 
 def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
-    """Let no further object share those of these ACLs that are unnamed: their entries have changed."""
+    """Mark the unnamed ones of these ACLs, whose entries have changed, so that no further object shares them."""
     own_name = sa.literal(_CHANGED) + acls.c.shown_id
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids), acls.c.owner_key == UNNAMED).values(name=own_name))
 

@@ -91,7 +91,7 @@ def add(
     now: Instant,
     most: int,
 ) -> Comment:
-    """Keep a comment on an object. ``most`` is how many comments one user may have written.
+    """Make a comment of the caller on an object. ``most`` is how many comments one user may have written.
 
     Raises UnknownObject, NotPermitted, WrongValue, QuotaExceeded, VersionConflict (the object is gone).
     """
@@ -107,7 +107,7 @@ def reply(
     now: Instant,
     most: int,
 ) -> Comment:
-    """Keep a reply to a comment. Raises UnknownComment, and what ``add`` raises."""
+    """Make a reply of the caller to a comment. Raises UnknownComment, and what ``add`` raises."""
     above = find(cx, repository, comment_id, principals)
     if above.depth >= DEEPEST:
         raise WrongValue(f"A reply has at most {DEEPEST} comments above it.")
@@ -137,7 +137,7 @@ def change(
 ) -> Comment:
     """Give a comment another text. ``expected`` is the revision that the caller has seen.
 
-    Raises UnknownComment, UnknownObject (it is gone meanwhile), NotPermitted, VersionConflict, WrongValue.
+    Raises UnknownComment, UnknownObject (the object is gone), NotPermitted, VersionConflict, WrongValue.
     """
     comment, permission = _lock_own(cx, repository, comment_id, principals, expected)
     objects.require(permission, Permission.RELATE, "comment on this object")
@@ -201,7 +201,7 @@ def by_ids(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str
 def put_back(cx: Connection, repository_id: int, some: Sequence[Comment]) -> None:
     """Keep comments with the ids that they have already. The caller has checked what they refer to.
 
-    Raises WrongValue (a text), IntegrityError if an id is taken.
+    Raises WrongValue for a text that a comment may not have, IntegrityError if an id is taken.
     """
     rows = [
         {**msgspec.structs.asdict(each), "repository_id": repository_id, "author_name": fold_name(each.author)}
@@ -248,8 +248,10 @@ def _add(
 def _lock_own(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, expected: int | None
 ) -> tuple[Comment, Permission]:
-    """Lock a comment that the caller may change. Return it with the caller's permission on its object, which is asked
-    once the wait for the lock is over."""
+    """Lock a comment that the caller may change. Return it with the caller's permission on its object.
+
+    The permission is looked up after the wait for the lock.
+    """
     comment = find(cx, repository, comment_id, principals, lock=True)
     _, permission = objects.read(cx, repository, comment.object_id, principals)
     objects.require(permission, Permission.READ, "read the comments on this object")

@@ -10,10 +10,10 @@ from muniment.repository.refusals import QuotaExceeded
 
 
 def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, most: int, what: str) -> None:
-    """Raise QuotaExceeded if the caller has made ``most`` rows already; ``maker_key`` is the column of their maker.
+    """Raise QuotaExceeded if the caller has made ``most`` rows already. ``maker_key`` is the column of a row's maker.
 
-    Until the commit, no other transaction can make another row for them. Administrators may make more. ``what`` names
-    the rows in the sentence.
+    Until the commit, no other transaction that calls this can add a row of the caller. Administrators may make more.
+    ``what`` names the rows in the refusal's sentence.
     """
     if principals.administrator:
         return

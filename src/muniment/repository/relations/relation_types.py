@@ -31,7 +31,7 @@ BUILT_IN: Mapping[str, str] = {
     "peer": "The two belong together, neither above the other.",
     "translation_of": "The child says in another language what the parent says.",
 }
-"""The types that every repository has, by neutral name, with what each means."""
+"""The types that every repository has: the meaning of each, by its neutral name."""
 
 MAX_TYPES = 100
 """The most types that can be added to one repository."""
@@ -88,7 +88,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
 
 
 def remove(cx: Connection, repository_id: int, name: str, principals: Principals) -> None:
-    """Remove a type that was added. The caller of this function has made sure that no relation has it.
+    """Remove a type that was added. The caller of this function makes sure that no relation has it.
 
     Raises NotPermitted, UnknownRelationType, InUse (built in).
     """

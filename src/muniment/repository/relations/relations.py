@@ -86,7 +86,7 @@ class ListedRelation(NamedTuple):
 def add(
     cx: Connection, repository: Repository, draft: RelationDraft, principals: Principals, now: Instant, most: int
 ) -> Relation:
-    """Keep a new relation. ``most`` is how many relations one user may have made.
+    """Make a relation of the caller. ``most`` is how many relations one user may have made.
 
     Raises UnknownRelationType, UnknownObject, NotPermitted, QuotaExceeded, VersionConflict (an end is gone).
     """
@@ -138,8 +138,8 @@ def page(
 ) -> list[ListedRelation]:
     """List the relations of ``which`` that the caller may see, the oldest first unless the selection sorts them.
 
-    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown. Raises
-    UnknownProperty, WrongValue, BadSort.
+    The shown names of the built-in types begin with ``type_prefix``. The selection compares names as they are shown.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     members, properties = _list_query(repository, principals, which), _properties(type_prefix)
     rows = pages.fetch(cx, members, properties, _OLDEST_FIRST, stretch, selection)
@@ -184,8 +184,7 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
-    """Return the next relations of a repository, each with its counter and its maker's key, whatever a caller's
-    rights."""
+    """Return the next relations of a repository, each with its counter and its maker's key. No rights are checked."""
     query = sa.select(relations.c.seq, relations.c.maker_key, *_COLUMNS)
     rows = query.where(relations.c.repository_id == repository_id, relations.c.seq > after_seq)
     return [(row.seq, _read(row), row.maker_key) for row in cx.execute(rows.order_by(relations.c.seq).limit(limit))]

@@ -1,7 +1,7 @@
 """Saved searches and search templates: keep, find, change, remove, give, list.
 
-Everybody who may enter the repository sees a public search; only its owner sees any other. Administrators see all. Only
-the owner and administrators change a search. To see it permits nothing more: whoever executes it does so with their own
+Everybody who may enter the repository sees a public search. Only the owner and administrators see a search that is not
+public. Only they may change a search. To see a search permits nothing more: whoever executes it does so with their own
 rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
 differ, so neither tells that another search exists. Source: docs/interface.md, ours 12.
 """
@@ -51,7 +51,7 @@ Spelling = Literal["json", "xml"]
 
 
 class WrittenNames(msgspec.Struct, frozen=True):
-    """Those names of the wire that a document can hold, as they were when it was received."""
+    """The names on the wire on which a document's meaning depends, as they were when the document was received."""
 
     vocab_namespace: str
     type_prefix: str
@@ -101,7 +101,7 @@ class SavedSearchQuota(msgspec.Struct, frozen=True):
 
 
 class SearchChange(msgspec.Struct, frozen=True):
-    """What is to be set; None leaves it as it is."""
+    """What to set in a saved search. A field that is None leaves its value as it is."""
 
     name: str | None = None
     description: str | None = None
@@ -216,9 +216,9 @@ def store_results(
     quota: SavedSearchQuota,
     now: Instant,
 ) -> None:
-    """Store the ids of this search's hits for the caller. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
+    """Store the ids of this search's hits for the caller, in place of those that the caller stored before.
 
-    Raises VersionConflict if the search was changed after the caller had executed it.
+    Raises UnknownSavedSearch, QuotaExceeded, and VersionConflict if the search has changed since ``search`` was read.
     """
     query = sa.select(saved_searches).with_for_update()
     row = _row(cx, query, repository_id, "search", search.id, principals)
@@ -263,7 +263,7 @@ def count(
 
 
 def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[SavedSearch]:
-    """Read the documents of these searches, those of one page, in one statement."""
+    """Return these searches, which must fit on one page, with their documents. It takes one statement."""
     ids = [each.id for each in summaries]
     query = sa.select(saved_searches.c.id, *_DOCUMENT_COLUMNS).where(saved_searches.c.id.in_(ids))
     by_id = {row.id: _document(row) for row in cx.execute(query)}
@@ -276,13 +276,13 @@ def may_change(search: SearchSummary, principals: Principals) -> bool:
 
 
 def count_by_owner(cx: Connection, owner_key: str) -> int:
-    """Count the saved searches and templates of one key, in all repositories."""
+    """Count the saved searches and templates of the owner with this key, in all repositories."""
     query = sa.select(sa.func.count()).select_from(saved_searches).where(saved_searches.c.owner_key == owner_key)
     return int(cx.execute(query).scalar_one())
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give the saved searches and templates of one key to another owner, and return how many.
+    """Give the saved searches and templates of the owner ``key`` to another owner, and return how many.
 
     The results that the former owner stored do not go with them: they were found with the former owner's rights.
     """
@@ -293,7 +293,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def every(cx: Connection, repository_id: int, after_id: str, limit: int) -> list[tuple[Kind, SavedSearch]]:
-    """Return the next saved searches and templates of a repository in the order of their ids, whoever sees them."""
+    """Return at most ``limit`` searches and templates with ids after ``after_id``, in order, whoever may see them."""
     query = sa.select(saved_searches).where(saved_searches.c.repository_id == repository_id)
     rows = cx.execute(query.where(saved_searches.c.id > after_id).order_by(saved_searches.c.id).limit(limit))
     return [("template" if row.is_template else "search", _to_search(row)) for row in rows]
@@ -367,7 +367,7 @@ def _own(
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
     """Raise QuotaExceeded if ``searches`` and ``size`` more would be too many searches or bytes for this owner.
 
-    Until the commit, no other transaction can add anything of theirs.
+    Until the commit, no other transaction can add anything that counts for this owner.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"saved searches {key}".encode()).digest()
@@ -438,7 +438,7 @@ _PROPERTIES: Mapping[str, ListedProperty] = {
     "r_modify_date": listed.single("date", saved_searches.c.modified),
 }
 _DESCRIPTION = {"search": "title", "template": "subject"}
-"""The name of the property that explains a saved search, or a template."""
+"""The property that holds the description of a saved search, and of a template."""
 
 
 def _property_of(kind: Kind) -> Any:

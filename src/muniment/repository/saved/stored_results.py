@@ -16,7 +16,7 @@ from muniment.repository.refusals import NoStoredResults
 from muniment.repository.saved.table import saved_results
 
 FORMAT = 1
-"""The format of the snapshots that this release writes and reads. One of another format counts as none."""
+"""The format of the snapshots that this release writes and reads. A snapshot of another format counts as none."""
 
 
 class StoredResults(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class StoredResults(msgspec.Struct, frozen=True):
 
 
 def write(object_ids: Sequence[str]) -> str:
-    """Write the ids as they are kept."""
+    """Write the ids of a snapshot as the JSON text that is kept."""
     return msgspec.json.encode(object_ids).decode()
 
 
@@ -49,7 +49,7 @@ def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
 
 
 def searches_with_results(cx: Connection, search_ids: Collection[str], caller: str) -> frozenset[str]:
-    """Return which of these searches have results that the caller stored."""
+    """Return those of the ``search_ids`` whose searches have results that the caller stored."""
     of_caller = sa.select(saved_results.c.search_id).where(
         saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
     )

@@ -45,7 +45,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     links: tuple["Link", ...] = ()
 
     def written_marks(self) -> Iterator[tuple[int, int]]:
-        """List the marks as places of the summary as it is written, without the characters that XML forbids."""
+        """Yield the marks as places of the written summary, which lacks the characters that XML forbids."""
         for mark in self.marks or ():
             start, end = (len(_clean(self.summary[:at])) for at in mark)
             yield start, end
@@ -62,9 +62,9 @@ class FeedFacetValue(msgspec.Struct, frozen=True):
 
 
 class FeedFacet(msgspec.Struct, frozen=True):
-    """A facet of a search. ``hits`` is how many hits it counts; None if it counts all.
+    """A facet of a search. ``hits`` is the number of hits that were counted, or None if all were.
 
-    ``partial``: it lacks values, or its counts may be too low.
+    ``partial`` says that it lacks values, or that its counts may be too low.
     """
 
     id: str
@@ -78,7 +78,7 @@ class Feed(msgspec.Struct, frozen=True):
     """A feed's header and entries. ``total`` is None unless the caller asks for it.
 
     ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without
-    facets. ``partial``: a repository that was searched did not answer.
+    facets. ``partial`` says that a repository that was searched did not answer.
     """
 
     id: str
@@ -244,7 +244,7 @@ def _score(score: float) -> str:
 
 
 def _clean(text: str) -> str:
-    # A printable text holds no forbidden character. This check takes a tenth of the time of the search for one.
+    # A printable text holds no forbidden character. This check takes a tenth of the time of the regular expression.
     return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 

@@ -53,9 +53,9 @@ class ConditionPart(msgspec.Struct, frozen=True):
     """A part of a condition: an expression of the query, or a part of its keywords.
 
     ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
-    ``phrase``. ``name`` is a property by its neutral name. ``values`` are those of the query; a long list is cut.
-    ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in`` names the
-    fields that were searched for it.
+    ``phrase``. ``name`` is the code's own (neutral) name of a property. ``values`` are those of the query; a long list
+    is cut. ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in``
+    names the fields that were searched for it.
     """
 
     kind: str
@@ -94,7 +94,7 @@ class ConditionPart(msgspec.Struct, frozen=True):
 
 
 class Examiner:
-    """Decides the parts of a condition for one object.
+    """Decides for one object which parts of a condition it meets.
 
     ``leaves`` are what the index says of the query's words and phrases, or None if the index does not hold the object
     as it is now. Without ``may_read``, matches in the text do not count.
@@ -116,7 +116,7 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression, of which ``bind`` made ``condition``. Words that match join the ``contributions``."""
+        """Decide an expression, from which ``bind`` made ``condition``. ``contributions`` gets the words that match."""
         condition_part, leaves = self._part(expression, condition)
         for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0
@@ -132,9 +132,9 @@ class Examiner:
         )
 
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
-        """List the words and phrases that match, with the places of the match and what they add to the score.
+        """List the words and phrases that match, with the fields where each matches and what it adds to the score.
 
-        Words behind a NOT are left out. A word adds 0 if it matches, but the rest of its part does not.
+        Words behind a NOT are left out. A word that matches adds 0 if the part that contains it is not met.
         """
         leaves = self._leaves or {}
         return [(leaves[leaf], self._found_in(leaves[leaf]), weight) for leaf, weight in self._weights.items()]
@@ -142,7 +142,7 @@ class Examiner:
     def _part(self, expression: Expression, condition: Condition) -> "_Decided":
         match expression:
             case ExpressionSet():
-                assert isinstance(condition, ConditionSet)  # noqa: S101 - bind makes one of the other
+                assert isinstance(condition, ConditionSet)  # noqa: S101 - what ``bind`` makes of an ExpressionSet
                 pairs = zip(expression.expressions, condition.conditions, strict=True)
                 inner = [self._part(one, bound) for one, bound in pairs]
                 return _join("expression-set", expression.operator, inner)
@@ -205,7 +205,7 @@ class Examiner:
 
 
 _Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
-"""A part, and the words and phrases by which it adds to the score, each as often as it adds."""
+"""A part, and the words and phrases that add to its score. One that adds several times is listed several times."""
 
 _KINDS = {
     Property: "property",

@@ -2,8 +2,8 @@
 
 Contents are the same if they are equal byte by byte. Only objects whose content the caller may read are copies or have
 copies, because a caller who may only browse an object learns nothing of its content. Only the first hits are compared
-with each other, and a page beyond them is refused. Total and facets count copies as well. Source: docs/aql.md,
-"Copies"; docs/decisions/0060.
+with each other (the setting ``walk_hits`` says how many), and a page beyond them is refused. Total and facets count
+copies as well. Source: docs/aql.md, "Copies"; docs/decisions/0060.
 """
 
 import itertools
@@ -28,7 +28,7 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Cursor, Walk
 
 _COPY = 1
-"""In a walk, the bit of a hit that says that it is a copy. The other bits are its counter."""
+"""In a walk, each hit is a number. This bit of it says that the hit is a copy; the bits above are the hit's counter."""
 
 
 class CollapsedSearch(msgspec.Struct, frozen=True):
@@ -48,14 +48,14 @@ class CollapsedSearch(msgspec.Struct, frozen=True):
 
 
 class _PageOfWalk(NamedTuple):
-    """A page of a walk, and where in the walk the next page starts; None if no page follows."""
+    """A page of a walk, and the place in the walk where the next page starts; None if no page follows."""
 
     page: HitPage
     following: int | None
 
 
 def page(asked: CollapsedSearch) -> HitPage:
-    """Return a page by its number, as it stands now. Raises as ``results.search``."""
+    """Return the page with the question's number, with its hits as of now. Raises what ``results.search`` raises."""
     if asked.question.words == "auto":
         return results.relaxed_if_few(
             lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question, asked.memory
@@ -79,9 +79,9 @@ def page(asked: CollapsedSearch) -> HitPage:
 
 
 def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
-    """Make the walk that follows a first page. It leaves out that page's hits, ``after``, and their copies.
+    """Make the walk that follows a first page. ``after`` are that page's hits: they and their copies are left out.
 
-    In the walk, copies come after their originals. So if an original is removed during the walk, a copy takes its
+    In the walk, each original is followed by its copies. So if an original is removed during the walk, a copy takes its
     place.
     """
     question, most = asked.question, asked.options.walk_hits
@@ -104,10 +104,10 @@ def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> W
 
 
 def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _PageOfWalk:
-    """Return the page of a walk that starts at this place. ``walk`` is all of what ``make_walk`` has made.
+    """Return the page that starts at the place ``start`` of a walk. ``walk`` is the whole walk that ``make_walk`` made.
 
-    It checks again which objects are hits, and which of them the caller may read. Copies whose content has changed are
-    shown one by one. Raises as ``results.page_of_counters``.
+    It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
+    shown as a hit of its own. Raises what ``results.page_of_counters`` raises.
     """
     size = asked.question.items_per_page
     search, count_search = results.searches_of_counters(
@@ -142,7 +142,7 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
 
 
 def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
-    """Return the search and the counters of its hits, copies included: one more than are compared, at most."""
+    """Return the search, and the counters of its hits with copies: at most one more than are compared."""
     options = asked.options
     search = results.prepare(
         *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
@@ -173,14 +173,14 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
 
 
 def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return the counters of those of these objects that are hits of the search."""
+    """Return the counters of the objects with these digests, without the objects that are no hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(asked.snapshot.counters(among, "made")) if ids else set()
 
 
 def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -> dict[int, int]:
-    """Return, for each hit in the same order, the first hit with its content: the hit itself unless it is a copy."""
+    """Return each hit's original, in the order of hits: the first hit with the same content, perhaps the hit itself."""
     first_of: dict[bytes, int] = {}
     return {
         counter: first_of.setdefault(contents[counter].sha256, counter) if counter in contents else counter
@@ -189,13 +189,13 @@ def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -
 
 
 def _count(original_of: Mapping[int, int]) -> dict[int, int]:
-    """Count the copies of each original; the originals are in order."""
+    """Return each original's number of copies. The originals keep their order."""
     return {original: hits - 1 for original, hits in Counter(original_of.values()).items()}
 
 
 def _with_copies(
     shown_page: HitPage, copies_of: Mapping[int, int], contents: Mapping[int, ContentDigest]
 ) -> tuple[results.Hit, ...]:
-    """Say of each hit of a page how many copies it has."""
+    """Return the hits of a page, each with its number of copies."""
     by_id = {contents[original].object_id: count for original, count in copies_of.items() if original in contents}
     return tuple(msgspec.structs.replace(hit, copies=by_id.get(hit.object_id, 0)) for hit in shown_page.hits)

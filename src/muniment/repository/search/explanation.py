@@ -1,12 +1,12 @@
 """Why is this object a hit of a search, or why not? The answer tells no more than the search itself.
 
-A caller who may not browse the object gets the answer of an unknown object. What the text says is told only to those
-who may read it. An administrator may ask for another user: then that user's rights decide, and the answer names the
-user.
+A caller who may not browse the object gets the same answer as for an unknown object. What the text says is told only to
+callers who may read it. An administrator may ask for another user: then that user's rights decide, and the answer names
+the user.
 
-The index decides whether the object is a hit, and which words and phrases match. Comparisons are decided by the values
-that the index holds of the object; if the index has missed a change of the object, by those of the database. Source:
-docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+The index decides whether the object is a hit, and which words and phrases match. Comparisons of properties use the
+values that the index holds of the object. If the index has missed a change of the object, they use the values of the
+database. Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,19 +41,19 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""The least that words together add. Anything less comes from rounding."""
+"""The least rest of a score that counts as what words together add. A smaller rest comes from rounding."""
 
 _UNITS = 10_000
-"""The precision in which a feed shows scores: ten-thousandths."""
+"""How many units make a score of 1. A feed shows scores with four decimals, so a unit is a ten-thousandth."""
 
 
 class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    If any word is enough, one match is ``together``: what objects gain because words stand in the form of the query or
-    near each other, and because all words match. One match may be ``by_meaning``: what nearness in meaning adds. The
-    weights add up to the score as it is shown. ``properties`` are the properties that hold the word; None if they were
-    not looked through.
+    If any word is enough, one match may be ``together``. Its weight is what the object gains because words stand in the
+    form of the query or near each other, and because all words match. One match may be ``by_meaning``. Its weight is
+    what nearness in meaning adds. The weights add up to the score as it is shown. ``properties`` are the properties
+    that hold the word; None if they were too long to look through.
     """
 
     term: str
@@ -73,7 +73,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class UserRight(msgspec.Struct, frozen=True):
-    """What the user may do with the object, and the entries of its ACL that allow it."""
+    """What the user may do with the object, and the entries of the object's ACL that apply to the user."""
 
     outcome: Outcome
     permission: Permission
@@ -94,9 +94,9 @@ class IndexState(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True):
     """Whether an object is a hit of a search for a user, and why.
 
-    ``condition``, ``in_location`` and ``in_facets`` are None if the search has no condition, location or facet
-    constraint. ``text`` is None for a user who may not read the object's text. ``type_name`` and ``types`` have neutral
-    names.
+    ``condition``, ``in_location`` and ``in_facets`` are None if the search has no condition, no location or no facet
+    constraint, respectively. ``text`` is None if the caller may not read the object's text. ``type_name`` and ``types``
+    are the code's own (neutral) names of types.
     """
 
     stored: StoredObject
@@ -135,8 +135,8 @@ def explain(
 
     ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
     only once it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
-    indexed. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, and what these
-    functions and ``results.search`` raise.
+    indexed, or None. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, and what
+    these functions and ``results.search`` raise.
     """
     if user is not None and not asker.administrator:
         raise NotPermitted("Only an administrator may ask what another user finds.")
@@ -157,7 +157,7 @@ def explain(
 
 
 class _Explainer:
-    """One question about one object. ``may_tell``: the caller may read the object's text."""
+    """One question about one object. ``may_tell`` says whether the caller may read the object's text."""
 
     def __init__(
         self,
@@ -342,7 +342,7 @@ class _Explainer:
 
 
 def shares(total: str, weights: Sequence[float]) -> list[str]:
-    """Round the weights to the digits of their total, so that they add up to it exactly."""
+    """Write the weights with four decimals, rounded so that they add up to ``total`` exactly."""
     units = round(float(total) * _UNITS)
     exact = [weight * _UNITS for weight in weights]
     parts = [int(weight) for weight in exact]

@@ -2,8 +2,8 @@
 
 If values are ordered by value, the first values of all repositories are among the first values of each. So each returns
 as many values as are shown. If values are ordered by frequency, a value that is rare in each repository may be frequent
-in all of them. So each returns as many values as there is room for. Source: docs/aql.md, "Several repositories";
-docs/decisions/0063.
+in all of them together. So each returns as many values as there is room for. Source: docs/aql.md, "Several
+repositories"; docs/decisions/0063.
 """
 
 import bisect
@@ -21,7 +21,7 @@ from muniment.repository.refusals import BadQuery, WrongValue
 
 _TIMES = 10
 _QUESTIONS_OF_PERIODS = 16
-"""How many questions a facet by periods may put to an engine."""
+"""How many questions a facet by periods may put to an index engine."""
 
 
 class _Group(NamedTuple):
@@ -47,7 +47,7 @@ def questions(
 ) -> tuple[FacetDefinition, ...]:
     """Return the facets that one repository must count, so that ``add_up`` can add up the results.
 
-    ``facets`` are the definitions, checked. Periods without a hit are left out.
+    ``facets`` are what ``FacetBinder.bind`` made of the definitions. The repository leaves out periods without a hit.
     """
     widths = _widths(facets, room)
     return tuple(map(_question, definitions, facets, widths))
@@ -75,7 +75,7 @@ def add_up(
     """Add up the results of these facets from all repositories.
 
     A facet is also ``partial`` if its counts may be too low because a repository had no room for all its values. Raises
-    BadQuery if periods without a hit are shown, and there are too many.
+    BadQuery if there are too many periods and those without a hit are to be shown, too.
     """
     return tuple(
         _sum(facet, width, told, lacking=False)
@@ -84,7 +84,7 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return, for each facet, how many values a repository returns at each level of nesting in the order of frequency.
+    """Return, for each facet, how many values a repository returns at each level that is ordered by frequency.
 
     The number is 0 if there is room only for the values that are shown.
     """
@@ -118,7 +118,7 @@ def _told(facet: BoundFacet, width: int) -> int:
 def _wanted(facet: BoundFacet, width: int) -> int:
     """Return how many values of a facet a repository must return: one more than needed, to show that there are more.
 
-    With a width of 0 there is no room for that one.
+    With a width of 0, there is no room for the additional value.
     """
     most = _told(facet, width) + (width > 0 < facet.limit)
     return min(most, len(facet.buckets) + facet.with_null) if facet.buckets else most
@@ -141,7 +141,7 @@ def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> Fac
 
 
 def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
-    """Add up one facet. ``lacking``: a repository that returned nothing for it may have hits, too."""
+    """Add up one facet. ``lacking`` says that a repository that returned no counts of it may have hits, too."""
     values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
     for number, counts in enumerate(several):
         for value in counts.values:

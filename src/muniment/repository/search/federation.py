@@ -18,7 +18,7 @@ from muniment.repository.search.results import Hit, HitPage
 
 
 class SortedHits(NamedTuple):
-    """Hits of one repository in their order there. With sorts, also each hit's place in the order of the sorts."""
+    """Hits of one repository in their order there. If the query has sorts, also each hit's place by object id."""
 
     hits: Sequence[Hit]
     places: Mapping[str, Place] = {}
@@ -40,7 +40,10 @@ def of_repository(query: Query, name: str) -> Query | None:
 
 
 def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequence[Kind]]) -> None:
-    """Check that all repositories order values of the same kinds by these sorts. Raises BadSort."""
+    """Check that each sort orders values of the same kind in all repositories. Raises BadSort.
+
+    ``kinds_of_each`` has the kinds of the sorts' values by the repository's name.
+    """
     for at, sort in enumerate(sorts):
         first_repository = ""
         for repository, kinds in kinds_of_each.items():
@@ -87,7 +90,10 @@ def fed(pages: Sequence[HitPage]) -> int | None:
 
 
 def _compare(one: Place, other: Place, descending: Sequence[bool]) -> int:
-    """Say which place comes first, as the database orders them. What has no value comes last in both directions."""
+    """Return -1 if ``one`` comes first in the database's order, 1 if ``other`` does, and 0 if they are equal.
+
+    A place without a value comes last in both directions.
+    """
     for mine, theirs, is_descending in zip(one, other, descending, strict=True):
         if mine == theirs:
             continue

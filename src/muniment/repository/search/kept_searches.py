@@ -1,11 +1,11 @@
-"""Searches that callers posted as a document, kept for the caller who follows the feed's `next`.
+"""Searches that callers posted as a document, kept for the caller who follows the feed's ``next``.
 
-The `next` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
-kept in our neutral names, so a link stays valid when an operator changes the names on the wire.
+The ``next`` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
+kept in the code's own (neutral) names, so a link stays valid when an operator changes the names on the wire.
 
-Each caller has a quota of queries and of bytes, in which their walks count as well. When a caller exceeds it, their
-oldest searches and walks are dropped, so that a search is always answered. Each row names the format of its query. A
-query of another format, or with damaged bytes, counts as expired: its caller sends the search again.
+Each caller has a quota of queries and of bytes, in which their walks count as well. When a new search exceeds it, the
+caller's oldest searches and walks are dropped, and the new search is not refused. Each row names the format of its
+query. A query of another format, or with damaged bytes, counts as expired: its caller must send the search again.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ links = sa.Table(
 
 
 class SearchQuota(msgspec.Struct, frozen=True):
-    """The most searches and walks that are kept for one caller, over all repositories, and their most bytes."""
+    """How many searches and walks are kept at most for one caller, over all repositories, and their most bytes."""
 
     queries: int
     bytes: int
@@ -58,7 +58,7 @@ _decoder = msgspec.json.Decoder(Query)
 
 
 def encode(query: Query) -> bytes:
-    """Write a query as the document under which it is kept."""
+    """Return a query as the bytes of the document that is kept."""
     return _encoder.encode(query)
 
 
@@ -121,8 +121,8 @@ def keep_walk(
 def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Instant) -> bytes:
     """Return the document behind a caller's link.
 
-    Raises UnknownLink if there is none: the link is unknown, expired, another caller's, or its query has another
-    format.
+    Raises UnknownLink if the link is unknown, has expired, or belongs to another caller or repository, or if its query
+    has another format.
     """
     try:
         digest = bytes.fromhex(link)
@@ -143,13 +143,16 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
 
 
 def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
-    """Drop at most ``limit`` searches and as many walks that have expired, and return how many."""
+    """Drop at most ``limit`` expired searches and at most ``limit`` expired walks. Return how many were dropped."""
     expired_digests = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
     return cx.execute(links.delete().where(links.c.digest.in_(expired_digests))).rowcount + walks.purge(cx, now, limit)
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
-    """Keep other transactions from adding a search of this caller before the commit: neither counts the other's."""
+    """On PostgreSQL, make other transactions wait for this one before they keep a search or walk of the caller.
+
+    Otherwise the quota could be exceeded, because two transactions do not see each other's rows.
+    """
     if cx.dialect.name == "postgresql":
         key = int.from_bytes(hashlib.sha256(f"links {caller}".encode()).digest()[:8], "big", signed=True)
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
@@ -178,7 +181,7 @@ _KEEP = sa.text(
 
 
 def _digest(repository_id: int, caller: str, document: bytes) -> bytes:
-    # The format is part of it, so that two releases that run side by side never write to the same row.
+    # The digest covers the format, so that two releases that run side by side never write to the same row.
     return hashlib.sha256(f"{FORMAT}\n{repository_id}\n{caller}\n".encode() + document).digest()
 
 

@@ -1,6 +1,7 @@
-"""Which folders does a query name? Only those that its caller may browse count, as if the others did not exist.
+"""Which folders does a query name? A folder that the caller may not browse counts as one that does not exist.
 
-Source: docs/aql.md, "Where hits lie". A path names every folder of that name, because names are not unique.
+Several folders may have the same path, because names are not unique. Such a path names them all. Source: docs/aql.md,
+"Where hits lie".
 """
 
 from collections.abc import Collection
@@ -22,16 +23,16 @@ MOST_LOCATIONS = 100
 """The most locations of one query."""
 
 MOST_STEPS = 500
-"""The most names of folders in the paths of one query together. Each name takes one statement."""
+"""The most folder names in all paths of one query together. Each name takes one statement of the database."""
 
 _FOLDER = "i_folder_id"
 
 
 def condition(cx: Connection, view: RepositoryView, locations: Collection[Location]) -> Condition | None:
-    """Return the condition that an object lies in one of these folders; None if they mean the whole repository.
+    """Return the condition that an object lies in one of these locations; None if they mean the whole repository.
 
-    Raises BadQuery for more or longer locations than a query may have, WrongValue for a folder that the caller cannot
-    see, and for too many folders.
+    Raises BadQuery for too many locations, or too many names in their paths. Raises WrongValue for a folder that does
+    not exist or that the caller may not see, and for too many folders.
     """
     _check(locations)
     folder_ids: set[str] = set()
@@ -54,7 +55,10 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
 
 
 def folder_ids(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the ids of the folders that one location names. Raises BadQuery, WrongValue, as ``condition`` does."""
+    """Return the ids of the folders that one location names, with descendants if the location includes them.
+
+    The location must name a folder, not the whole repository. Raises BadQuery, WrongValue, as ``condition`` does.
+    """
     _check([location])
     with naming_place(location.place):
         ids = _folders_of(cx, view, location)
@@ -77,7 +81,10 @@ def _check_number(folder_ids: Collection[str]) -> None:
 
 
 def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    """Return the folders that a location names. Raises WrongValue unless the caller sees every folder on the path."""
+    """Return the ids of the folders that a location names, without their descendants.
+
+    Raises WrongValue if there is no such folder. A path leads only through folders that the caller may browse.
+    """
     text = location.path or location.folder_id
     # A name that a database cannot store is the name of no folder.
     if not is_storable(text):

@@ -1,7 +1,8 @@
 """What does a process remember from one search to the next? Queries, types, and what ACLs grant.
 
-Answers of the database are remembered under the marks of the search's own snapshot (``marks``). So the very next search
-after a commit obeys it, in every process (docs/decisions/0039).
+An answer of the database is remembered with the mark that the search has read in its own snapshot (``marks``). A commit
+that changes the answer renews the mark. So the very next search in every process obeys the commit
+(docs/decisions/0039).
 """
 
 from collections.abc import Callable, Mapping
@@ -23,28 +24,28 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 
-if TYPE_CHECKING:  # Its libraries are an extra.
+if TYPE_CHECKING:  # The libraries of ``meaning`` are an optional extra.
     from muniment.repository.meaning.nearness import Meaning
 
 ReadsQuery: TypeAlias = Callable[[bytes, RepositoryNames, QueryLimits], Query]
-"""Reads the query of a document in one spelling."""
+"""A function that reads the query of a document in one spelling: XML or JSON."""
 
 _BYTES, _ACLS, _CATALOGUES = 8_000_000, 1_000_000, 100
 _encoder = msgspec.json.Encoder()
 
 
 class GrantedAcls(msgspec.Struct, frozen=True):
-    """The ids of the ACLs by which a caller may browse objects of other owners, and of those by which they may read."""
+    """The ids of the ACLs that let a caller browse other owners' objects, and of the ACLs that let them read these."""
 
     browse: frozenset[int]
     read: frozenset[int]
 
 
 class SearchMemory:
-    """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot.
+    """Remembers queries, types and ACLs for the searches of one process.
 
-    Queries that it binds also find the ``synonyms`` of their words. ``meaning`` finds objects near in meaning; None if
-    nothing is embedded.
+    In each method, ``cx`` must read one snapshot. Queries that it binds also find the ``synonyms`` of their words.
+    ``meaning`` finds objects near in meaning; None if nothing is embedded.
     """
 
     def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
@@ -56,7 +57,7 @@ class SearchMemory:
         self._granted_acls: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-        """Return the query of a document in one spelling. Names and limits must be those of the process."""
+        """Return the query of a document in one spelling. Names and limits must be the same in all calls."""
         return self._queries.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
 
     def bind(

@@ -33,21 +33,21 @@ from muniment.repository.search.memory import SearchMemory
 log = structlog.get_logger("muniment.repository.search.results")
 
 WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
-"""How many of the question's words an object needs: all of them, or any.
+"""How many of the question's words an object needs: all of them, or any one.
 
-``auto`` means any if fewer than a page of objects have all words. In a search with an order of its own, ``auto`` means
-all.
+``auto`` means ``any`` if the objects that have all words do not fill a page. In a search with sorts, ``auto`` means
+``all``.
 """
 
 
 class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
-    ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms. ``marks``: the hits say where their excerpts match. The first page begins behind the first ``start``
-    hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether what is near in
-    meaning is found, too; if it is None, this is so if any of the words is enough. ``locale`` names the language of the
-    keywords, if it is known.
+    ``narrowings`` are the values of the query's facets that hits must have. With ``bare``, hits have neither excerpts
+    nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
+    hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether objects near in
+    meaning are found, too. If it is None, they are found if any of the words is enough. ``locale`` names the language
+    of the keywords, if it is known.
     """
 
     query: Query
@@ -89,7 +89,7 @@ class HitPage(msgspec.Struct, frozen=True):
 
     ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
     count all. ``counters`` are those of the hits; there are none on a page of a walk, or if the index does not hold
-    counters. ``relaxed``: any of the words was enough.
+    counters. ``relaxed`` says that any of the words was enough.
     """
 
     hits: tuple[Hit, ...]
@@ -121,8 +121,8 @@ def search(
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how
     many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's own. ``max_sorted``
-    and ``type_prefix`` are those of ``sorting.counters``. Raises BadQuery, BadSort, UnknownType, UnknownProperty,
-    WrongValue, IndexBehind, IndexUnavailable.
+    and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``. Raises BadQuery, BadSort, UnknownType,
+    UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
@@ -196,7 +196,8 @@ def relaxed_if_few(
 def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
     """Say whether a search that finds too little can find more: by any of its words, or by its meaning.
 
-    A search with an order of its own cannot. ``meaning`` says whether what is near in meaning is wanted.
+    A search with sorts cannot. ``meaning`` says whether objects near in meaning are wanted; None counts as
+    yes.
     """
     if query.sorts:
         return False
@@ -210,7 +211,7 @@ def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
 
 
 def _relaxed_query(question: SearchQuestion) -> Query | None:
-    """Return the relaxed query of a question for which any word is enough; None for another question."""
+    """Return the relaxed query if any word of the question is enough; None if not, or if it cannot be relaxed."""
     return relaxation.relax(question.query) if question.words == "any" else None
 
 
@@ -247,7 +248,10 @@ def in_order(
     max_sorted: int,
     type_prefix: str,
 ) -> Sequence[int]:
-    """Return the counters of the hits of a question's prepared search, in their order."""
+    """Return the counters of the hits of ``index_search``, in the order that the question asks for.
+
+    ``index_search`` is what ``prepare`` made of the question, with its limit set.
+    """
     if not question.query.sorts:
         return snapshot.counters(index_search, "relevance")
     view = RepositoryView.read(cx, repository, principals)
@@ -265,11 +269,11 @@ def page_of_counters(
     max_pending: int = visibility.MAX_PENDING,
     memory: SearchMemory | None = None,
 ) -> HitPage:
-    """Return a page of those objects with these counters that are still hits, in this order.
+    """Return a page of the objects with these counters, in this order, without those that are no hits any more.
 
     Total and facets are those of the whole query at present. Whether the objects lie in the query's locations is not
     checked again, because the search that found them has checked it. If a location does not exist any more, total and
-    facets are left out. Raises as ``search``.
+    facets are left out. Raises what ``search`` raises.
     """
     searches = searches_of_counters(
         *(cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory())
@@ -311,7 +315,10 @@ def show(
     counters: Sequence[int],
     count_search: Search,
 ) -> HitPage:
-    """Show the hits of a search that have these counters, in this order. Another search gives total and facets."""
+    """Return a page of the hits of ``index_search`` that have these counters, in this order.
+
+    ``count_search`` gives the total and the facets.
+    """
     summaries = inventory.summaries_by_counter(cx, repository.id, counters) if counters else {}
     browsable = [
         summary
@@ -347,7 +354,11 @@ def prepare(
     max_pending: int,
     memory: SearchMemory,
 ) -> Search:
-    """Make the search of a question, for what the caller may see of the snapshot. Its limit is 0, to be replaced."""
+    """Make the search of a question, for what the caller may see of the snapshot.
+
+    The search's limit is 0: replace it before you run the search. Raises BadQuery, UnknownType, UnknownProperty,
+    WrongValue, IndexBehind, IndexUnavailable.
+    """
     query_to_bind = _relaxed_query(question) or question.query
     bound_query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     query = msgspec.structs.replace(bound_query, locale=question.locale)
@@ -419,7 +430,7 @@ def bind_query(
 ) -> BoundQuery:
     """Check a query against the repository's types, and return what an object must meet, locations included.
 
-    Raises UnknownType, UnknownProperty, WrongValue.
+    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
     """
     texts = bind.acl_texts(query.condition)
     acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}

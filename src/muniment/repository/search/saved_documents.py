@@ -1,6 +1,6 @@
-"""The documents of saved searches. They are kept as received, and shown in the spelling of the answer.
+"""The documents of saved searches. They are kept as received, and shown in the answer's spelling, XML or JSON.
 
-A document is read with the names of the wire with which it was written, so it keeps its meaning when an operator
+A document is read with the names on the wire with which it was written, so it keeps its meaning when an operator
 changes the names. Source: docs/interface.md, ours 12.
 """
 
@@ -28,13 +28,13 @@ def from_body(body: bytes, names: RepositoryNames) -> SavedDocument:
 
 def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> SavedDocument:
     """Take a document that was received as an element within other XML. Raises what ``documents.read`` raises."""
-    # A written element keeps only one namespace, so an element with others is refused before.
+    # ``as_xml.write`` writes only one namespace, so an element with others must be refused here.
     documents.read(element, names, limits)
     return SavedDocument("xml", _written_in(names), as_xml.write(element).encode())
 
 
 def elements(document: SavedDocument, limits: QueryLimits) -> Element:
-    """Read the elements of a document. Raises BadQuery, also for one that another release has kept."""
+    """Read the elements of a document. Raises BadQuery, also for a document in the format of another release."""
     if document.format != FORMAT:
         raise BadQuery(f"Another release has kept this search, in format {document.format}: save it again.")
     if document.spelling == "xml":
@@ -47,8 +47,8 @@ def check(
 ) -> None:
     """Check a document against the types, as far as that is possible before it is executed.
 
-    Whether its folders exist depends on the caller who executes it. The values in the variables of a template need not
-    fit. Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    Its folders are not checked, because whether they exist depends on the caller who executes it. The variables of a
+    template are checked, but their values are not. Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
     """
     root = elements(document, limits)
     plain_query = query(document, limits)
@@ -76,7 +76,7 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names of the wire with which the document was written."""
+    """Return the names on the wire with which the document was written."""
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 
 

@@ -30,7 +30,7 @@ _TEXTLESS = ("IS_NULL", "IS_NOT_NULL")
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A variable of a template: its id, its expression, and the values that stand there.
+    """A variable of a template: its id, its expression, and the values that the document gives it.
 
     ``property_name`` is as the document spells it, and empty for a full-text expression.
     """
@@ -62,7 +62,7 @@ def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> li
 
 
 def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
-    """Check the variables of a document: there is one at least, and each is of keywords or of a searchable property.
+    """Check that a document has a variable, and that each stands for keywords or for values of a searchable property.
 
     Raises BadQuery, UnknownProperty.
     """
@@ -79,7 +79,7 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
 
 
 def without_variables(query: Query, root: Element) -> Query:
-    """Return the query without the expressions that are variables. That part can be checked before it is executed."""
+    """Return the query without the expressions that are variables. The rest can be checked before values are known."""
     places = {element.place for element in _open(root)}
     return msgspec.structs.replace(query, condition=_without_open(query.condition, places))
 

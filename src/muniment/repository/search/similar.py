@@ -41,10 +41,11 @@ def find(
     include_total: bool = False,
     bare: bool = False,
 ) -> HitPage:
-    """Return at most ``limit`` documents like this one, without the object itself; ``bare`` as in a SearchQuestion.
+    """Return a page of at most ``limit`` documents like an object, the most similar first.
 
-    There are none for an object without text. ``cx`` must be a read that began after the snapshot was taken. Raises
-    UnknownObject, NotPermitted, IndexBehind, IndexUnavailable.
+    The object itself is left out. An object without text has no similar documents. ``bare`` means the same as in
+    SearchQuestion. ``cx`` must be a read that began after the snapshot was taken. Raises UnknownObject, NotPermitted,
+    IndexBehind, IndexUnavailable.
     """
     stored = objects.readable(cx, repository, object_id, principals)
     text, pending = queue.text_of(cx, [stored.id]).get(stored.id, "")[:_READ], options.max_pending_changes

@@ -1,7 +1,7 @@
 """Hits in the order of a query's sorts: by the index if it knows that order exactly, otherwise by the database.
 
-The index knows the order by values that it holds as the database does, as long as it has missed no change of them. For
-any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
+The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
+For any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
 database orders them as lists are ordered. Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
@@ -39,10 +39,10 @@ def answer(
     most: int = MOST_SORTED,
     type_prefix: str = "",
 ) -> Answer | None:
-    """Answer a search in the order of these sorts by the index alone; None if ``counters`` must be used instead.
+    """Answer a search from the index alone, in the order of these sorts; None if ``counters`` must be used instead.
 
-    The order is that of the database as the search has read it: ``search`` leaves out objects whose change the index
-    has missed. Raises NotSearchable, BadQuery.
+    The order is the same as the database's, because ``search`` leaves out the objects whose change the index has
+    missed. Raises NotSearchable, and BadQuery for more than ``most`` hits.
     """
     check(sorts, catalogue)
     sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
@@ -65,11 +65,11 @@ def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
         except NotSearchable as refusal:
             raise NotSearchable(f"{refusal.sentence.rstrip('.')} ({sort.place}).") from refusal
         except UnknownProperty:
-            pass  # lists refuse it, and name its place
+            pass  # ``lists`` refuses an unknown property, and names its place
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Return what the index orders by for a sort; None if it does not hold the values as lists compare them."""
+    """Return what the index orders by for a sort; None if it holds other values than ``lists`` compares."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:
@@ -94,10 +94,11 @@ def counters(
     most: int = MOST_SORTED,
     type_prefix: str = "",
 ) -> Sequence[int]:
-    """Return the counters of the hits of a search in the order of these sorts; equal hits by counter.
+    """Return a search's hits in the order of these sorts, each as its object's counter.
 
-    ``search`` says which part of the order is wanted. With ``most`` hits or fewer, any sort is possible.
-    ``type_prefix`` spells the names of the built-in types. Raises UnknownProperty, BadSort, BadQuery,
+    Equal hits are in the order of counters. The offset and the limit of ``search`` say which part of the order is
+    wanted. More than ``most`` hits can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery. The
+    shown names of the built-in types begin with ``type_prefix``. Raises UnknownProperty, BadSort, BadQuery,
     IndexUnavailable.
     """
     sort_keys = _sort_keys(sorts)
@@ -114,10 +115,10 @@ def counters(
 def places(
     cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], object_ids: Sequence[str], type_prefix: str
 ) -> dict[str, Place]:
-    """Return, by id, the places of some objects in the order of these sorts. Each place ends with the counter.
+    """Return the places of some objects in the order of these sorts, by object id.
 
-    There must be at most as many objects as a page has. A place has a value for each sort. Raises UnknownProperty,
-    BadSort.
+    A place holds the object's value for each sort, and then the object's counter. There must be at most as many objects
+    as a page has. Raises UnknownProperty, BadSort.
     """
     return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
 

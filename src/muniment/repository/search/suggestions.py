@@ -65,9 +65,10 @@ class Typist(msgspec.Struct, frozen=True):
 
 
 def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
-    """Complete and correct what has been typed, in plain words; keywords with operators get no suggestion.
+    """Suggest at most ``limit`` completions of what has been typed, or else a correction.
 
-    Raises BadQuery, IndexBehind, IndexUnavailable.
+    Keywords with operators, quotation marks or wildcards get no suggestions. After a blank nothing is completed. Raises
+    BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     if not words:
@@ -81,9 +82,10 @@ def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
 
 
 def correct(typist: Typist, text: str) -> Suggestion | None:
-    """Correct a question in plain words in which a word finds nothing; None if no correction helps.
+    """Correct those words of a question that find nothing; None if no correction finds a hit.
 
-    Raises BadQuery, IndexBehind, IndexUnavailable.
+    Keywords with operators, quotation marks or wildcards are not corrected. Raises BadQuery,
+    IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     return _correct(typist, words) if words else None

@@ -34,12 +34,13 @@ def visible(
     memory: SearchMemory | None = None,
     page_properties: Collection[str] = (),
 ) -> Visible:
-    """Return what the caller may see of an index as of ``position``, on a page with the values of ``page_properties``.
+    """Return what the caller may see of an index as of ``position``.
 
-    A change that the index has missed hides its object. There are two exceptions, in which the caller may see all
-    values and text that the index holds: if only the ACL changed, and the caller may see the object now; and if
-    properties changed, and the caller is the owner, who saw the old values. An administrator may see old values, too.
-    Raises IndexBehind.
+    ``page_properties`` are the properties whose values the page shows. An object with a change that the index has
+    missed is hidden, with two exceptions. If only the ACL changed, the object is shown to callers who may see it now,
+    unless the query or the page needs a property that changes with the ACL. If properties changed, it is shown to its
+    owner and to administrators, because they may see the old values. Raises IndexBehind if the index has missed more
+    than ``max_pending`` changes.
     """
     missed_changes = changes.hiding(cx, repository.id, position, max_pending)
     acl_matters = bool(missed_changes) and bool(

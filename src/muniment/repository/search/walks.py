@@ -1,9 +1,9 @@
 """A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
 
-The first page keeps nothing: its cursor says which hits it shows. When that cursor is followed, the counters of all
-further hits are kept, in the order that they have then, without those that were shown. Each later page reads its slice.
-So an object that does not change is shown once, whatever else is written. Rights are asked again for each page. Source:
-docs/aql.md, "Paging"; docs/decisions/0044.
+The cursor after the first page holds the counters of that page's hits; only those of a large page are kept in the
+database. When this cursor is followed, the counters of all other hits are kept, in the order that they have then. Each
+later page reads its slice of them. So an object that does not change is shown once, whatever else is written. Rights
+are asked again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.
@@ -28,10 +28,10 @@ FORMAT = 1
 """The format of the walks and cursors that this release writes and reads."""
 
 SHOWN_AT_MOST = 200
-"""The most counters that a cursor holds. Those of a larger page are kept as a walk of their own."""
+"""The most counters that a cursor holds. The counters of a larger page are kept as a walk of their own."""
 
 WHOLE = 1_000_000
-"""A number of hits that no walk reaches."""
+"""A limit larger than any walk, to fetch a whole walk."""
 
 _walks = sa.Table(
     "walks",
@@ -54,11 +54,11 @@ _walks = sa.Table(
 _PURPOSE = "walk"
 _WIDTHS = {2: "H", 4: "I", 8: "Q"}
 _ROW_BYTES = 200
-"""The bytes of a row beside its counters, as the quota counts them."""
+"""How many bytes the quota counts for a row in addition to its counters."""
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. A walk of ``copies`` holds more about each hit.
+    """A walk as it is kept: the counters of its hits in their order. ``copies`` adds a bit to each counter.
 
     ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
@@ -75,12 +75,12 @@ class Walk(msgspec.Struct, frozen=True):
         return cls(name, secrets.token_bytes(8), counters, cut)
 
     def part(self, offset: int, limit: int) -> "Slice":
-        """Return at most ``limit`` of its hits."""
+        """Return at most ``limit`` hits of the walk, after its first ``offset`` hits."""
         return Slice(self.counters[offset : offset + limit], self.edition, len(self.counters), self.cut)
 
 
 class Slice(NamedTuple):
-    """A part of a walk, with the walk's edition and its number of hits in all, and whether it was cut."""
+    """Hits of a walk, with the walk's edition, its number of hits ``in_all``, and whether the walk was ``cut``."""
 
     counters: Sequence[int]
     edition: bytes
@@ -89,7 +89,7 @@ class Slice(NamedTuple):
 
 
 class QuotaShare(NamedTuple):
-    """A row that counts against its caller's quota."""
+    """A kept search or walk that counts against its caller's quota."""
 
     kept: Instant
     size: int
@@ -97,11 +97,11 @@ class QuotaShare(NamedTuple):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk goes on. ``began`` is when its first page was made.
+    """Where a walk goes on. ``began`` is when the walk's first page was made.
 
-    After the first page ``edition`` is empty, and ``shown`` holds the packed counters of its hits. If ``shown`` is
-    empty, too, these are kept under ``shown_name``. After a later page ``offset`` says where in the walk the next page
-    begins.
+    In the cursor after the first page, ``edition`` is empty, and ``shown`` holds the packed counters of that page's
+    hits. If ``shown`` is empty, too, these counters are kept under ``shown_name``. In the cursor after a later page,
+    ``offset`` says where in the walk the next page begins.
     """
 
     name: bytes
@@ -112,17 +112,17 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def shown_name(self) -> bytes:
-        """The name under which the counters of a large first page are kept."""
+        """The name under which the hits of a large first page are kept, each as its object's counter."""
         return bytes(byte ^ 0xFF for byte in self.name)
 
     def after(self, part: Slice, size: int) -> Self | None:
-        """Return the cursor of the page after a slice of the walk; None if the walk ends with it."""
+        """Return the cursor to the page after this slice of ``size`` hits; None if the walk ends with the slice."""
         offset = self.offset + size
         return type(self)(self.name, self.began, offset, part.edition) if offset < part.in_all else None
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """What a cursor is bound to: the caller, the search, and the page with its number of hits.
+    """What a cursor is bound to: the caller, the search, and the page to which it leads, with the page size.
 
     ``selection`` stands for the search: its parameters as the caller wrote them, or the link of a kept search.
     """
@@ -140,7 +140,7 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
-    """Return the cursor after a first page that shows these objects, and for a large page what must be kept for it."""
+    """Return the cursor after a first page with these hits, and for a large page the walk that must be kept."""
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
         return cursor, Walk.of(cursor.shown_name, counters)
@@ -155,7 +155,7 @@ def write(cx: Connection, cursor: Cursor, binding: Binding) -> str:
 def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant) -> Cursor:
     """Read a cursor that a caller sends. Raises UnknownLink if it does not lead to this page, or the walk has expired.
 
-    A walk lasts this many seconds from its first page on.
+    A walk lasts so many ``seconds`` from its first page on.
     """
     try:
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
@@ -204,7 +204,7 @@ def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: I
 def fetch(
     cx: Connection, name: bytes, repository_id: int, caller: str, offset: int, limit: int, now: Instant
 ) -> Slice | None:
-    """Return at most ``limit`` counters of a caller's kept walk; None if it is not kept, or has expired."""
+    """Return at most ``limit`` counters of a kept walk, from ``offset`` on; None if it is not kept or has expired."""
     row = _SLICE.first(
         cx, name=name, repository=repository_id, caller=caller, now=now, format=FORMAT, offset=offset, limit=limit
     )
@@ -234,12 +234,12 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
 def make(
     cursor: Cursor, standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int, most: int
 ) -> Walk:
-    """Make the walk that follows a first page. It leaves out the hits ``after`` that the page shows.
+    """Make the walk that follows a first page. ``after`` are the hits that the page showed: they are left out.
 
-    ``standing`` are all hits in their present order, at most one more than the ``most`` that a walk may have. A walk
-    that is cut ends with a whole page. If the first page lay further down, the hits before it are left out, too. Their
-    number is taken from the present place of the page's middle hit, so that hits that have moved or are new do not
-    count.
+    ``standing`` are the search's hits in their present order. If there are more than ``most``, the caller gives one
+    more, and the walk is cut; a walk that is cut ends with a whole page. If ``first_page`` is not page 1, the hits
+    before that page are left out, too. Each hit of the page tells where the page would begin now, if the hit had kept
+    its place on the page. The median of these answers counts, so that single hits that have moved do not matter.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)
@@ -266,7 +266,10 @@ def unknown_link() -> UnknownLink:
 
 
 def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
-    """Pack whole numbers into the same few bytes each, so that a slice of the numbers is a slice of the bytes."""
+    """Pack whole numbers into bytes. Return how many bytes each number takes, and the bytes.
+
+    All numbers take the same number of bytes, so that a slice of the numbers is a slice of the bytes.
+    """
     width = next(width for width in _WIDTHS if max(counters, default=0) < 1 << 8 * width)
     return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
 

@@ -1,2 +1,4 @@
-"""The page to search from: people sign in, search, read objects, and save searches with a browser, even without
-JavaScript."""
+"""The search page: with a browser, people sign in, search, read objects, and save searches.
+
+The page also works without JavaScript.
+"""

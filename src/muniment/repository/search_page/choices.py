@@ -47,10 +47,10 @@ _FORMATS: Mapping[str, str] = {
 
 
 class Choice(NamedTuple):
-    """A property by whose values a search is narrowed: one of the chosen values is enough.
+    """A property by whose values a search is narrowed. A hit must have one of the chosen values.
 
     ``id`` is also the parameter of the address. ``value`` turns a counted value into a value of the address. ``label``
-    is how a person reads that value. ``check`` returns a value of the address, or raises Malformed if that is none.
+    turns this into what a person reads. ``check`` returns a value of the address, or raises Malformed if it is wrong.
     ``expression`` says in AQL what the chosen values mean.
     """
 
@@ -65,7 +65,7 @@ class Choice(NamedTuple):
 
 
 def format_label(media_type: str) -> str:
-    """Say what a person calls a media type."""
+    """Return the name of a media type that a person reads; the media type itself if it is not known."""
     bare, _, parameters = media_type.partition(";")
     known = _FORMATS.get(bare.strip().lower())
     charset = parameters.strip().lower().removeprefix("charset=")
@@ -188,6 +188,6 @@ CHOICES = (
         _sizes,
     ),
 )
-"""What a page offers, in its order."""
+"""The choices that a page offers, in the order in which it shows them."""
 
 BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}

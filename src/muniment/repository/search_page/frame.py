@@ -1,4 +1,4 @@
-"""What every page to search from needs: its templates, its cookies, the mark against forged forms, its refusals."""
+"""What every page of the search page needs: its templates, its cookies, the mark against forged forms, its refusals."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ from muniment.web.refusals import Forged
 from muniment.web.responses import ErrorCode
 
 PREFIX = "/search"
-"""The path with which all these pages begin."""
+"""The path with which the addresses of all these pages begin, below the base address."""
 
 COOKIE = "__Host-muniment-search"
-"""The cookie of a sign-in over TLS: a browser takes it from this host alone, at all addresses (RFC 6265bis 4.1.3.2)."""
+"""The cookie of a sign-in over TLS. Only this host can set it, for all its addresses (RFC 6265bis 4.1.3.2)."""
 
 _FORM = "search page form"
 _MOST_FORM_COOKIES = 20
@@ -56,7 +56,7 @@ def place(request: Request) -> str:
 def draw(
     request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
 ) -> Response:
-    """Draw a page. A page on which a password is typed needs no ``scripts``, so none may run."""
+    """Draw a page. Without ``scripts``, no script may run on it, as where a password is typed."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
@@ -70,8 +70,10 @@ def redirect(request: Request, path: str) -> Response:
 
 
 def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
-    """Write a refusal for a person to read. A person who is not signed in is led to the sign-in page, and back from
-    there."""
+    """Write a refusal for a person to read.
+
+    A person who is not signed in is led to the sign-in page, and after the sign-in back to the page they wanted.
+    """
     if error.code == "not_signed_in":
         return redirect(request, f"/sign-in?to={quote(requested_page(request), safe='')}")
     base = request.scope.get("muniment.base", "")
@@ -81,7 +83,10 @@ def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
 
 
 def requested_page(request: Request) -> str:
-    """Return the page that the browser asks for, below the prefix. A form says which page it stands on."""
+    """Return the path and query of the page that the browser asks for, below the prefix.
+
+    For a request that sends a form, it is the page to go back to, as the endpoint has set it; empty if it has not.
+    """
     if request.method != "GET":
         here: str = request.scope.get("muniment.search_page", "")
         return here
@@ -101,7 +106,7 @@ def session_cookie(request: Request) -> str:
 
 
 def set_session_cookie(response: Response, request: Request, value: str, *, gone: bool = False) -> None:
-    """Set the cookie of the sign-in until the browser closes, or take it away."""
+    """Set the cookie of the sign-in until the browser closes; with ``gone``, remove it."""
     _set_cookie(response, request, _cookie_name(request), value, gone=gone)
 
 
@@ -130,8 +135,10 @@ def _form_cookie_names(request: Request) -> list[str]:
 
 
 def _set_cookie(response: Response, request: Request, name: str, value: str, *, gone: bool = False) -> None:
-    """Set a cookie. It is Secure unless plain HTTP is permitted and was used: over plain HTTP, a browser would not keep
-    a Secure cookie."""
+    """Set a cookie until the browser closes; with ``gone``, remove it.
+
+    It is Secure unless the request came over plain HTTP, where a browser would not keep a Secure cookie.
+    """
     response.set_cookie(
         name,
         value,
@@ -149,12 +156,12 @@ def new_mark() -> str:
 
 
 def form_mark(seal: Seal, bound_to: str) -> str:
-    """Make the hidden field that proves that a form is ours. The form is bound to the cookie ``bound_to``."""
+    """Make the hidden field's value, which proves that a form is ours. ``bound_to`` is the form cookie's value."""
     return seal.seal(b"", _FORM, bound_to)
 
 
 def check_form(request: Request, seal: Seal, mark: str, cookies: Sequence[str]) -> None:
-    """Check that a form is ours, goes with one of these cookies, and was not sent by another site's page.
+    """Check that a form is ours, is bound to one of these cookies, and was not sent by another site's page.
 
     Raises Forged.
     """

@@ -24,7 +24,7 @@ _MOST_VALUES = 100
 
 
 class HitOrder(NamedTuple):
-    """An order of hits that the page offers: what a person reads, the property, and whether it ascends."""
+    """An order of hits that the page offers: its heading, the property that orders, and whether its values ascend."""
 
     heading: str
     property: str
@@ -37,16 +37,17 @@ ORDERS: Mapping[str, HitOrder] = {
     "name": HitOrder("Name", "object_name", ascending=True),
     "largest": HitOrder("Largest first", "r_full_content_size", ascending=False),
 }
-"""The orders beside that of the search itself."""
+"""The orders that a person may choose instead of the search's own order."""
 
 _NEEDED: Mapping[str, WordsNeeded] = {"all": "all", "any": "any"}
 
 
 class PageQuestion(msgspec.Struct, frozen=True):
-    """What an address asks. ``words`` is None if nobody has asked yet; ``chosen`` are values by the choice's id.
+    """What an address asks. ``words`` is None if the address has no parameter ``q``.
 
-    ``folder`` is the id of a folder, ``saved`` that of a saved search to which the rest is added. An empty ``sort`` is
-    the order of the search itself; ``needed`` is None if the server may relax the words.
+    ``chosen`` holds the chosen values by the id of their choice. ``folder`` is the id of a folder. ``saved`` is the id
+    of a saved search, to which the rest of the question is added. An empty ``sort`` means the search's own order.
+    ``needed`` is None if the server may relax the words.
     """
 
     repository: str = ""
@@ -64,8 +65,10 @@ class PageQuestion(msgspec.Struct, frozen=True):
         return self.words is not None or bool(self.chosen or self.folder or self.saved)
 
     def address(self, **changes: object) -> str:
-        """Write the query of the address with these changes. Unless the changes name a page, it leads to the first
-        page."""
+        """Write the question, with these changes, as the query of an address.
+
+        Unless the changes name a ``page``, the address leads to the first page.
+        """
         asked = msgspec.structs.replace(self, **{"page": 1, **changes})
         pairs = [("in", asked.repository), ("q", asked.words or "")]
         pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]
@@ -106,7 +109,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
-    """Read the parameters of an address; what is not known is left out. Raises Malformed."""
+    """Read the parameters of an address. Parameters that are not known are ignored. Raises Malformed."""
     single: dict[str, str] = {}
     chosen: dict[str, dict[str, None]] = {}
     for name, value in pairs:

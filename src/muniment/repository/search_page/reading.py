@@ -71,7 +71,7 @@ _STATES: Mapping[str, str] = {
 
 
 class ShownProperty(msgspec.Struct, frozen=True):
-    """A property as the page tells it."""
+    """A property as the page shows it."""
 
     heading: str
     values: list[str]
@@ -94,7 +94,7 @@ class SimilarDocument(msgspec.Struct, frozen=True):
 
 
 class ShownObject(msgspec.Struct, frozen=True):
-    """An object as its page tells it. ``text`` is None if there is none to show; ``why`` says why."""
+    """An object as its page shows it. ``text`` is None if no text can be shown; then ``why`` says why."""
 
     user_id: str
     id: str
@@ -240,7 +240,10 @@ def _why(status: IndexStatus) -> str:
 
 
 def _text(text: str, marker: Marker | None, part: int) -> TextPart:
-    """Cut a part out of a text; part 0 is the one with the first marked word, if that is near the beginning."""
+    """Return a part of a text with its marks. Raises Malformed if the text has no such part.
+
+    Part 0 means the first part with a marked word, or part 1 if the first ``_LOOKED_THROUGH`` parts have none.
+    """
     cuts = _cuts(text)
 
     def marks_of(number: int) -> Sequence[tuple[int, int]]:
@@ -257,7 +260,7 @@ def _text(text: str, marker: Marker | None, part: int) -> TextPart:
 
 
 def _cuts(text: str) -> list[int]:
-    """Return where parts begin, and where the last one ends. Only a very long word is cut in two."""
+    """Return where the parts of a text begin, and where the last part ends. Only a very long word is cut in two."""
     cuts = [0]
     while cuts[-1] < len(text):
         end = min(cuts[-1] + _PART, len(text))

@@ -1,4 +1,4 @@
-"""One table of every address of the page to search from (docs/interface.md, ours 15)."""
+"""One table of every address of the search page (docs/interface.md, ours 15)."""
 
 from starlette.routing import Route
 
@@ -75,8 +75,8 @@ _QUESTION = (
         for choice in choices.CHOICES
     ),
     Parameter("folder", "Id of a folder in which, or below which, hits lie."),
-    Parameter("saved", "Id of a saved search, to which the rest is added."),
-    Parameter("sort", "Order of the hits; without it, that of the search.", {"enum": list(ORDERS)}),
+    Parameter("saved", "Id of a saved search, to which the rest of the question is added."),
+    Parameter("sort", "Order of the hits; without it, the search's own order.", {"enum": list(ORDERS)}),
     Parameter("words", "`all` or `any`: how many of its words a hit needs.", {"enum": ["all", "any"]}),
     _PAGE_NUMBER,
 )
@@ -90,7 +90,7 @@ def _form(*names: str) -> Content:
 
 
 def table() -> AddressTable[RepositoryContext]:
-    """List every address of the page to search from."""
+    """List every address of the search page."""
     return AddressTable(
         "search page",
         frame.PREFIX,
@@ -214,5 +214,5 @@ def table() -> AddressTable[RepositoryContext]:
 
 
 def routes(context: RepositoryContext) -> list[Route]:
-    """List every route of the page to search from, or none if the page is not offered."""
+    """List every route of the search page, or none if the page is not offered."""
     return table().routes(context) if context.callers.page is not None else []

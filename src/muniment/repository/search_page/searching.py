@@ -57,7 +57,7 @@ DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
 
 
 class ShownHit(msgspec.Struct, frozen=True):
-    """A hit as the page tells it. ``folder`` is its folder, if the caller may see that: its id and its name."""
+    """A hit as the page shows it. ``folder`` is its folder's id and name; None unless the caller may see the folder."""
 
     id: str
     title: str
@@ -72,7 +72,7 @@ class ShownHit(msgspec.Struct, frozen=True):
 
 
 class ShownValue(msgspec.Struct, frozen=True):
-    """A value to narrow to. ``count`` is None if the value is chosen and no hit has it."""
+    """A value to narrow to. ``count`` is None if the value is chosen and was not counted."""
 
     value: str
     label: str
@@ -89,9 +89,9 @@ class ShownChoice(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A page of hits with what stands around it. ``may_relax``: the caller may ask for hits that have any one of the
-    words.
+    """A page of hits with what stands around it.
 
+    ``may_relax`` says whether the caller may ask for hits that have any one of the words.
     ``correction`` is what the caller may have meant, if no object has all of the words.
     """
 
@@ -201,7 +201,10 @@ def answer(
     principals: Principals,
     asked: PageQuestion,
 ) -> Results:
-    """Answer a page's question. Call it off the event loop. Raises what ``results.search`` raises."""
+    """Answer a page's question. Call it off the event loop.
+
+    Raises what ``question_query`` and ``results.search`` raise.
+    """
     options = context.options
     query, saved = question_query(cx, options, repository, principals, asked)
     offered = _offered(options)
@@ -213,7 +216,7 @@ def answer(
     counts = {counts.id: counts for counts in page.facets}
     for choice in offered:
         if choice.id in asked.chosen:
-            # What else could be chosen is counted as if nothing of this choice were.
+            # The values of this choice are counted as if none of them were chosen.
             others, _ = question_query(cx, options, repository, principals, asked.without(choice.id))
             others = msgspec.structs.replace(others, facets=(choice.definition,), sorts=())
             needed: WordsNeeded = "any" if page.relaxed else "all"
@@ -251,9 +254,9 @@ def _correction(
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
-    """Say whether to relax a search in an order of its own, because too few hits have all words.
+    """Say whether to relax a search with sorts, because too few hits have all words.
 
-    Such a search does not relax itself (``results.WordsNeeded``), so whoever chose an order on a page would lose hits.
+    ``results`` does not relax such a search (``results.WordsNeeded``), so a person who chose an order would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and search_requests.default_words(options) == "auto" and relaxation.relax(query) is not None
@@ -271,7 +274,7 @@ def hits(
     *,
     bare: bool = False,
 ) -> HitPage:
-    """Return a page of a query's hits, with their total. With ``bare``, return one hit, for the sake of the facets.
+    """Return a page of a query's hits with their total. With ``bare``, return one hit, the facets, and no total.
 
     Raises what ``results.search`` raises.
     """
@@ -333,7 +336,7 @@ def _question(
 def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch | None) -> Element | None:
     """Write a page's question as one query document.
 
-    Return None if its saved search was kept under other names of the wire, or cannot be read any more.
+    Return None if its saved search was stored under names on the wire other than today's, or can no longer be read.
     """
     names = options.names
     if saved is None:
@@ -360,7 +363,7 @@ def _start(cx: Connection, repository: Repository, principals: Principals) -> St
 
 
 def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
-    """Return what the page tells of each hit, from the same read of the database that vouched for the hits."""
+    """Return what the page shows of each hit. ``cx`` must be the read of the database in which the hits were found."""
     stored = inventory.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
     names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
     hits = []
@@ -386,7 +389,7 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
 
 
 def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[str, str]:
-    """Return, by id, the names of these folders, but only of those that the caller may browse."""
+    """Return the names of these folders by id, without folders that the caller may not browse."""
     if not ids:
         return {}
     caller, types = view.principals, view.catalogue.with_subtypes(["folder"])
@@ -458,7 +461,7 @@ def _as_aql(
 ) -> Mapping[str, str]:
     """Write the question in both spellings, and the command that finds the same."""
     parameters = {"include-total": "true", "items-per-page": str(HITS)}
-    # A search in an order of its own does not relax itself.
+    # A search with sorts is not relaxed by ``auto``.
     needed = "any" if found.page.relaxed else asked.needed or search_requests.default_words(options)
     parameters |= {"words": needed} if needed != "all" else {}
     parameters |= {"page": str(asked.page)} if asked.page > 1 else {}

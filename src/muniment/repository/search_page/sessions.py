@@ -23,13 +23,13 @@ from muniment.web.transport import caller_address
 
 _SESSION = "search page session"
 _REFUSED = 3
-"""After how many refusals by resources a name and a password are tried no further, if no resource accepted them."""
+"""When so many resources have refused a name and a password, and none has accepted them, no further one is tried."""
 
 _MOST_GUARDS = 12
-"""How many resources one sign-in covers: so many tokens fit into a cookie."""
+"""How many resources one sign-in covers at most. The cookie has room for so many tokens."""
 
 _MOST_LOOKED_AT = 30
-"""In how many resources somebody's role is looked up."""
+"""In how many resources somebody's role is looked up, at most."""
 
 
 class PageSession(msgspec.Struct, frozen=True):
@@ -45,11 +45,12 @@ _decoder = msgspec.json.Decoder(PageSession)
 async def sign_in(
     request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
 ) -> PageSession:
-    """Sign somebody in to every resource that guards a repository and admits them; the named repository's comes first.
+    """Sign somebody in to the resources that guard repositories and admit them, at most ``_MOST_GUARDS``.
 
-    Resources in which they have no role come last. They count as well, so that a wrong password is checked as often as
-    for everybody else. A password that three resources have refused, and none accepted, is not tried again. Raises
-    NotSignedIn, DirectoryUnavailable, Overloaded.
+    The resource of the repository ``repository_name`` is tried first. Resources in which the person has no role are
+    tried last, and only if no resource has accepted the password. So a wrong password is checked equally often,
+    whatever roles a person has. A password that three resources have refused, and none accepted, is not tried again.
+    Raises NotSignedIn, DirectoryUnavailable, Overloaded.
     """
     page = _page_of(context)
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
@@ -80,7 +81,7 @@ async def sign_in(
 
 
 async def seal(context: RepositoryContext, session: PageSession) -> str:
-    """Write a sign-in for its cookie."""
+    """Return a sign-in as the sealed text of its cookie."""
     seal = await context.transactions.read(keys.seal)
     return seal.seal(msgspec.json.encode(session), _SESSION)
 
@@ -105,7 +106,8 @@ async def names(context: RepositoryContext, session: PageSession) -> list[str]:
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
-    Raises NotSignedIn if the sign-in has ended, UnknownRepository if it does not open that one, DirectoryUnavailable.
+    Raises NotSignedIn if the sign-in has ended, UnknownRepository if it does not open the repository of this name, and
+    DirectoryUnavailable.
     """
     every = await _open(context, session)
     chosen = next((one for one in every if name in ("", one.name)), None)
@@ -138,8 +140,10 @@ async def _open(context: RepositoryContext, session: PageSession) -> list[Reposi
 
 
 async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
-    """Say whether the resource may admit somebody if the password is right. Without a role there, a password check is
-    not worth its cost."""
+    """Say whether the resource can admit somebody if the password is right: whether they have a role there.
+
+    Where no people can be looked up, the answer is always yes.
+    """
     if context.people is None:
         return True
     try:

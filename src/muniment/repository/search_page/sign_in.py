@@ -1,5 +1,7 @@
-"""Signing in to search, and out again. The server sends a form, and gets tokens of the directory with the name and
-password of this form."""
+"""Signing in to search, and out again.
+
+The server sends a form. With the name and the password of the form, it gets tokens of the directory.
+"""
 
 import re
 from collections.abc import Mapping
@@ -94,5 +96,5 @@ async def _shown(
 
 
 def _page_of_ours(path: str) -> str:
-    """Return the path if it is that of one of these pages, below the prefix; else the page to search from."""
+    """Return the path if it leads to one of these pages, below the prefix; empty otherwise, as for the first page."""
     return path if _OURS.fullmatch(path) else ""

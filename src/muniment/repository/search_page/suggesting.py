@@ -1,4 +1,4 @@
-"""While somebody types into the box: the same suggestions as ``search/suggestions``, for whoever is signed in."""
+"""Suggestions while somebody types into the box: those of ``search/suggestions``, for the person who is signed in."""
 
 import msgspec
 from sqlalchemy.engine import Connection

@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     """Add the columns, move the present counts into them, and make the key.
 
-    The first use of the key is in a sign-in's snapshot, which cannot write one.
+    The key is made here, because its first use is in a sign-in's snapshot, which cannot write.
     """
     for column in ("tries", "places"):
         op.add_column("entries", sa.Column(column, sa.Text, nullable=False, server_default="{}"))

@@ -18,8 +18,8 @@ _WAS_GOOD = {
     "grants": "OLD.revoked IS NULL AND OLD.refresh_expires > {now}",
     "access_tokens": "OLD.expires > {now}",
 }
-"""The conditions under which the deletion of a row may end a token. The purge deletes rows that ended an hour ago or
-earlier."""
+"""The conditions under which the deletion of a row may end a token. For a row of ``access_tokens``, ``_GRANT_IS_GOOD``
+must be true, too. The purge deletes only what ended an hour ago or earlier, so it ends no token."""
 
 _GRANT_IS_GOOD = "EXISTS (SELECT 1 FROM grants WHERE grants.id = OLD.grant_id AND grants.revoked IS NULL)"
 
@@ -41,7 +41,7 @@ END $$
 
 
 def upgrade() -> None:
-    """Make the table with its one row, and for each table a trigger on update and one on delete."""
+    """Make the table with its one row, and the triggers on ``grants`` and ``access_tokens``."""
     op.create_table(
         "endings",
         sa.Column("id", sa.Integer, nullable=False),

@@ -56,12 +56,12 @@ def _decide_each(
     now: Instant,
     alone: bool,
 ) -> list[TokenResponse | Refusal | None]:
-    """Issue another access token of each grant, if the user is still live and in the access role.
+    """Decide refreshes, and return the outcome of each: a response with another access token, a refusal, or None.
 
-    The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the
-    grant has as many live access tokens as a grant may have. None stands for a request that must be decided ``alone``.
-    Either an earlier one of these requests refreshes the same grant, or the grant was not found: another decision has
-    locked it, or it does not exist.
+    The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope that does not name the grant's resource, and
+    Overloaded while the grant has as many live access tokens as a grant may have. The outcome is None if the request
+    must be decided ``alone``, because an earlier one of these requests refreshes the same grant, because another
+    decision has locked the grant, or because the grant does not exist.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
@@ -92,7 +92,7 @@ def _decide_each(
 
 
 def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
-    """Return the client of a request: it has authenticated, or it is public. Raises InvalidClient."""
+    """Return the client of a request, which has authenticated or is public. Raises InvalidClient."""
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
@@ -100,7 +100,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
-    """Return the refusal of a request's client, or None. It takes precedence over a refusal of the token."""
+    """Return the refusal of a request's client, or None. This refusal takes precedence over one of the token."""
     try:
         _client(cx, memory, joint_request, marks.read_generation(cx))
     except InvalidClient as refusal:
@@ -139,8 +139,8 @@ def _require(
     except (AccessEnded, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
     if locked_grant.full_until:
-        # No token is issued for longer than this. A later end comes from an earlier setting, or from a clock that was
-        # wrong.
+        # No token is issued for more than ``access_token_seconds``. If ``full_until`` is later than that, it comes from
+        # an earlier value of the setting, or from a clock that was wrong.
         seconds = min(-(-(locked_grant.full_until - now) // SECOND), options.access_token_seconds)
         raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
 

@@ -1,4 +1,4 @@
-"""Which objects lie below a prefix of a bucket? Every question to an S3 store is asked here, with a limit of time.
+"""Which objects lie below a prefix of a bucket? Every request to an S3 store is made here, with a time limit.
 
 After a store was silent, it is not asked for some seconds. Callers who come meanwhile are refused at once, so that a
 dead store never holds all threads of a server.
@@ -97,17 +97,17 @@ class ContentBucket:
             return bytes(result.bytes()), result.meta["size"]
 
     def read(self, name: str, most: int) -> bytes:
-        """Return a small object whole, or its first bytes. Raises MissingObject."""
+        """Return the first ``most`` bytes of an object, or all of them if it is smaller. Raises MissingObject."""
         size = self.head(name)
         return self.get(name, 0, min(size, most))[0] if size else b""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object in one request. It replaces one of the same name."""
+        """Write an object in one request. It replaces an object of the same name."""
         with self.asking():
             obstore.put(self._store, self._prefix + name, data, use_multipart=False)
 
     def create(self, name: str, data: bytes) -> None:
-        """Write an object unless one has this name. A store that ignores conditions replaces the present one."""
+        """Write an object unless there is one of this name. A store that ignores this condition replaces that one."""
         with self.asking():
             try:
                 obstore.put(self._store, self._prefix + name, data, mode="create")
@@ -115,11 +115,11 @@ class ContentBucket:
                 return
 
     def open_writer(self, name: str) -> "ObjectWriter":
-        """Begin a new object, which is there once its writer is closed. More bytes than a part are sent in parts."""
+        """Begin a new object, which exists once its writer is closed. From ``PART_BYTES`` on, it is sent in parts."""
         return ObjectWriter(self, name)
 
     def remove(self, name: str) -> None:
-        """Remove an object. Without one it does nothing."""
+        """Remove an object, if there is one of this name."""
         with self.asking():
             obstore.delete(self._store, self._prefix + name)
 
@@ -153,11 +153,11 @@ class ContentBucket:
                 return
 
     def abort(self, upload: UnfinishedUpload) -> None:
-        """Drop an unfinished upload with the parts that the store has of it."""
+        """Abort an unfinished upload, and remove its parts that are already in the store."""
         self._ask("DELETE", self._prefix + upload.name, {"uploadId": upload.id})
 
     def open_file(self, name: str) -> Any:
-        """Return the library's file of a new object."""
+        """Open a new object for writing, and return the library's file object for it."""
         return obstore.open_writer(self._store, self._prefix + name, buffer_size=PART_BYTES, max_concurrency=1)
 
     @property
@@ -237,10 +237,10 @@ class ContentBucket:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Ask the store within the block, and turn its errors into StoreUnavailable and MissingObject.
+        """Guard a block that asks the store: turn the store's errors into StoreUnavailable and MissingObject.
 
-        After the store was silent, nobody asks it during a pause. Then one caller at a time asks. All others are
-        refused at once.
+        After the store was silent, nobody asks it during a pause. Then one caller at a time asks, until the store
+        answers. All others are refused at once.
         """
         is_first = False
         if self._silent:
@@ -298,11 +298,11 @@ class ObjectWriter:
 
     @property
     def is_in_parts(self) -> bool:
-        """Whether the store may have parts of it already."""
+        """Whether the store may have parts of the object already."""
         return self._size >= PART_BYTES
 
     def drop(self) -> None:
-        """Give the object up, and let the store drop the parts that it has. If that fails, the sweep does it later."""
+        """Give the object up, and let the store drop the parts that it has. If that fails, the sweep drops them."""
         self._file = None
         if not self.is_in_parts:
             return

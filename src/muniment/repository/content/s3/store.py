@@ -87,7 +87,8 @@ class S3Writer:
 class S3Store:
     """A bucket, or a prefix in one, that holds every content of one installation (a ContentStore).
 
-    ``owner`` names the installation. The store notes it below the prefix, and refuses to write for another one.
+    ``owner`` names the installation. The store notes this name below the prefix, and refuses to write for any other
+    installation.
     ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
     """
 
@@ -103,11 +104,14 @@ class S3Store:
         return self._writer(uuid.uuid4().hex)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
-        """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
+        """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
         return write_all(self.writer(), pieces)
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once. Raises NotStored; then none is kept."""
+        """Keep several small contents at once, and return them in the same order. Raises NotStored.
+
+        After NotStored none is kept, or the sweep removes what the store has.
+        """
         self._claim()
         new_contents = [StoredContent(uuid.uuid4().hex, len(each), hashlib.sha256(each).digest()) for each in contents]
         with ThreadPoolExecutor(_AT_ONE_TIME) as threads:
@@ -197,9 +201,9 @@ class S3Store:
         return digest.digest() == sha256
 
     def remove(self, key: str) -> bool:
-        """Remove content, and return whether that is done or there was none. A ``keeping`` block forbids it.
+        """Remove content, and return True if it is gone or there was none. A ``keeping`` block forbids it.
 
-        Content that the store does not remove now stays until a later ``older_than`` yields it.
+        Content that the store does not remove now stays, and a later ``older_than`` yields it.
         """
         if not _KEY.fullmatch(key):
             return False
@@ -215,8 +219,10 @@ class S3Store:
             return False
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs. It waits for a removal that is under way. The
-        block's right ends with its process."""
+        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
+
+        If the process ends within the block, removing is allowed again. Raises Busy.
+        """
         return self._lock.keeping()
 
     def older_than(self, before: Instant) -> Iterator[str]:
@@ -248,7 +254,7 @@ class S3Store:
         return S3Writer(self._bucket.open_writer(_name(key)), key, self._claim)
 
     def _claim(self) -> None:
-        """Check that nobody else's content lies below the prefix. Raises StoreUnavailable."""
+        """Note this installation as the owner of the prefix. Raises StoreUnavailable if another one owns it."""
         if self._claimed:
             return
         owner = self._owner().encode()

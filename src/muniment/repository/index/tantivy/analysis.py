@@ -2,8 +2,8 @@
 
 Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) are
 removed. Words may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each
-character is a word, so that searches find any part of a sentence. Among stems, Chinese, Japanese and Korean texts are
-held as bigrams instead, and words have variants (``variants``).
+character is a word, so that searches find any part of a sentence. The fields of stems hold bigrams of Chinese, Japanese
+and Korean text instead of single characters, and variants of words (``variants``).
 """
 
 import copy
@@ -53,11 +53,12 @@ class Span(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Words that an object holds one after the other if it matches a term. They are ``stems``, or exact words.
+    """Words that an object holds one after the other if it matches a term: stems if ``stems``, else exact words.
 
-    ``beginning`` is the first of them, as a text holds it. ``has_bigrams``: some are bigrams. Stems are those of the
-    index's own language, or of the further ``language``. ``counted_as`` gives, for each of the words, its stems in
-    every language of the index; it is empty if a term is looked up in one language only.
+    Each of ``words`` has its place. ``beginning`` is the first word, folded but not reduced to its stem.
+    ``has_bigrams`` says whether some words are bigrams. ``language`` is the language of the stems; it is empty for the
+    index's own language. ``counted_as`` gives, for each of the words, its stems in every language of the index; it is
+    empty if a term is looked up in one language only.
     """
 
     stems: bool
@@ -69,7 +70,7 @@ class Way(NamedTuple):
 
 
 class Analyser:
-    """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
+    """Splits text into words. The index, the excerpts and the oracle of the tests use the same analyser.
 
     ``language`` is one of ``LANGUAGES``, and so are ``others``, the further languages of texts. A method that takes the
     language of a text takes one of ``others``, or an empty string for the analyser's own language. ``stop_words`` are
@@ -108,9 +109,9 @@ class Analyser:
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
     def asking(self, locale: str) -> "Analyser":
-        """Return the analyser for keywords in the language that a locale names: with its stems and its stop words.
+        """Return an analyser that uses the stems and the stop words of the language that a locale names.
 
-        If that is none of this analyser's languages, or there is only one, return this analyser.
+        If this analyser does not have the language, or has only one language, return this analyser itself.
         """
         language = languages.by_name(locale) if locale and self.others else ""
         if language not in (self.language, *self.others):
@@ -147,7 +148,7 @@ class Analyser:
         return [self._stem(each) for each in self.spellings(normal(text), language)]
 
     def spellings(self, text: str, language: str = "") -> list[str]:
-        """Return a ``normal`` text and its variants as an index splits them into stems."""
+        """Return a ``normal`` text and its variants, in the form that an index splits into stems."""
         if not self.varied:
             return [text]
         text = variants.bigrams(text)
@@ -156,10 +157,11 @@ class Analyser:
         ]
 
     def ways(self, text: str) -> list[Way]:
-        """List the ways in which an index finds a term. Any of them is enough; a text without a word has none.
+        """List the ways in which an index finds a term. Any way is enough for a match; a text without a word has none.
 
-        In an analyser for one of several languages, texts in the others match only by the words as they are written. A
-        text with a lone character of a script that is held as bigrams is looked up only as it is written.
+        If ``asking`` chose one of several languages, texts in another language match only by the words as they are
+        written. If a Chinese, Japanese or Korean character stands alone in the term, so that it is in no bigram, the
+        term is looked up only as it is written.
         """
         text = normal(text)
         exact_words = self.exact(text)
@@ -177,7 +179,7 @@ class Analyser:
         return [*ways, as_written] if self._asked else ways
 
     def _variants_of_words(self, text: str) -> list[str]:
-        """List the variants of a query's words: those in its language if that is known, else in each language."""
+        """List the variants of a query's words in the query's language, or in every language if that is not known."""
         asked = "" if self._asked == self.language else self._asked
         languages = [asked] if self._asked else ["", *self.others]
         each = dict.fromkeys(self._parts_of.get(language) for language in languages)
@@ -194,7 +196,10 @@ class Analyser:
         return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
 
     def _in_stems(self, text: str, language: str) -> str:
-        """In a ``normal`` text with bigrams, replace each word by its marked stem in a further language."""
+        """Replace each word of a ``normal`` text with bigrams by its stem in a further language, and mark the stem.
+
+        With an empty ``language``, return the text as it is.
+        """
         if not language:
             return text
         return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
@@ -218,14 +223,17 @@ class Analyser:
         return list(enumerate(words))
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the first form of each word that is no stop word, or of each word if all are stop words."""
+        """Return the words that are no stop words, or all words if all are stop words.
+
+        Of several words with the same stems, only the first is returned.
+        """
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
         for word in self.without_stop_words(words):
             forms.setdefault((word.fuzzy, *(stem for _, stem in self.stem(word.text))), word)
         return list(forms.values())
 
     def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words without stop words, or all if all are stop words."""
+        """Return the words that are no stop words, or all words if all are stop words."""
         return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
     def is_stop_word(self, text: str) -> bool:
@@ -259,7 +267,7 @@ class Analyser:
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
-        """Split a ``normal`` text into spans of words, or of stems; with ``most``, only so many from the beginning."""
+        """Split a ``normal`` text into spans of words, or of stems. With ``most``, return only the first of them."""
         if not (stemmed and self.varied and (language or variants.has_bigrams(text))):
             words = self.stems if stemmed else self.exact_words
             return [
@@ -283,7 +291,7 @@ class Analyser:
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
-        """Split a ``normal`` text as ``spans`` does. If these are stems, their variants follow.
+        """Split a ``normal`` text as ``spans`` does. With ``stemmed``, the stems of the text's variants follow.
 
         A variant covers the words for which it stands. As in an index, there is a gap of one place before it.
         """
@@ -316,7 +324,7 @@ def _stemming(language: str) -> tantivy.TextAnalyzer:
 
 
 def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:
-    """Make an analyser that leaves out the stop words of a language, and ``more``."""
+    """Make an analyser that leaves out the stop words of a language, and the words of ``more``."""
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
     words = words.filter(
         tantivy.Filter.custom_stopword([*_QUESTION_WORDS.get(language, []), *(word.lower() for word in more)])

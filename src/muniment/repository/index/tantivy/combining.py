@@ -9,12 +9,12 @@ SEVERAL = 100
 
 
 def silent(query: Query) -> Query:
-    """Make the query for the same objects without a score."""
+    """Make a query that finds the same objects with the score 0."""
     return Query.const_score_query(query, 0.0)
 
 
 def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
-    """Make the query for the objects that all queries find, and none of the exclusions."""
+    """Make the query for the objects that every query finds and no exclusion finds."""
     if len(queries) == 1 and not exclusions:
         return queries[0]
     parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, silent(Query.all_query()))]
@@ -22,7 +22,7 @@ def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
 
 
 def any_of(parts: Sequence[Query]) -> Query:
-    """Make the query for the objects that any query finds."""
+    """Make the query for the objects that at least one query finds."""
     if len(parts) == 1:
         return parts[0]
     return Query.boolean_query([(Occur.Should, query) for query in parts])

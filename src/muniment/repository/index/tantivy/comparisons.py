@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Comparisons:
-    """Makes the queries for comparisons of properties. An allowance limits their regular expressions."""
+    """Makes the queries for comparisons of properties. ``allowance`` limits the cost of their regular expressions."""
 
     def __init__(self, index: tantivy.Index, schema: tantivy.Schema, allowance: Allowance) -> None:
         self._index = index
@@ -32,7 +32,10 @@ class Comparisons:
         self._allowance = allowance
 
     def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
-        """Make the query for the objects that meet a comparison. Raises BadQuery."""
+        """Make the query for the objects that meet a comparison.
+
+        Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
+        """
         if not _NAME.fullmatch(comparison.name):
             raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
         match comparison:

@@ -48,20 +48,20 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""What two words that stand near each other add: a part of their score as a phrase; and how near they must be."""
+"""The part of their score as a phrase that two words near each other add, and the slop that counts as near."""
 
 _AS_WRITTEN = 0.3
-"""What a word adds that stands in the object exactly as in the query: a part of its score."""
+"""The part of its score that a word adds if the object holds it exactly as the query does."""
 
 _MOST_RANKED = 8
-"""The most words with wildcards of one query that are ranked."""
+"""The most words with wildcards of one query whose hits are ranked."""
 
 MATCHES = 24
-"""The most queries of one ``matching``. A score is a single-precision number, whose significand has 24 bits."""
+"""The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
 
 
 PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
-"""Remembers queries for the objects that carry one of some ACLs or belong to an owner. Each ACL counts as 1."""
+"""Remembers queries for the objects that carry one of some ACLs or belong to an owner. Its limit counts ACLs."""
 
 
 class CompiledLeaf(NamedTuple):
@@ -73,11 +73,13 @@ class CompiledLeaf(NamedTuple):
 
 
 class CompiledQuery(NamedTuple):
-    """A bound query as queries of the engine, for any caller: objects that match anywhere, or only in the metadata.
+    """A bound query, compiled for any caller.
 
-    Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may have been found,
-    each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None if hits
-    have different scores. ``ranked`` are the patterns whose hits are ranked by the words that they hold.
+    ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match in the
+    metadata alone. Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may
+    have been found, each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every
+    hit, None if hits may have different scores. ``ranked`` are the patterns whose hits are ranked by the words that the
+    hits hold.
     """
 
     anywhere: Query
@@ -91,8 +93,8 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for its caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. They depend on
-    the schema alone. ``has_former`` says whether the index holds former versions.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit; such a query
+    depends on the schema alone. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(
@@ -162,7 +164,10 @@ class Compiler:
         return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
 
     def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
-        """Make the query that also finds objects near in meaning, and adds nearness to the score."""
+        """Extend a query: it also finds objects that are near in meaning, and nearness adds to the score.
+
+        It finds the first ``near.added`` objects, as far as the caller may read them.
+        """
         terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
         added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
         scores = [
@@ -180,7 +185,7 @@ class Compiler:
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
-        """Make the query by which a caller finds the objects with a pattern or a word: the exact word, or its stem."""
+        """Make the query by which a caller finds objects with a pattern, an exact word, or without ``exact`` a stem."""
 
         def in_field(pair: fields.WordFields) -> Query:
             field = pair.words if exact else pair.stems
@@ -218,16 +223,17 @@ class Compiler:
         return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
-        """Make a query for objects with these ``keys``. Each scores the sum of 2**n over all n whose query finds it.
+        """Make a query for the objects with these ``keys``, whose scores say which of ``queries`` find them.
 
-        A score holds such a sum exactly for up to ``MATCHES`` queries.
+        The score is a sum in which query number n, counted from 0, adds 2**n. It is exact for up to ``MATCHES``
+        queries.
         """
         few = (Occur.Must, silent(self._terms(fields.KEY, keys)))
         clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *clauses])
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
-        """Make the query for a leaf: anywhere in objects that the caller may read, in the metadata of all others."""
+        """Make the query for a leaf: if ``readable``, anywhere in an object, otherwise only in its metadata."""
         return any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
 
     def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
@@ -245,7 +251,7 @@ class Compiler:
                 assert_never(leaf)
 
     def _term_of(self, term: Term, stems: str, words: str) -> Query:
-        """Make the query for a term in any of its ways. The best way counts for the score."""
+        """Make the query for the objects that match a term in any of its ways. The score is that of the best way."""
         ways = [
             self._words(stems if way.stems else words, way.words, way.counted_as)
             for way in self._analyser.ways(term.text)
@@ -269,7 +275,10 @@ class Compiler:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
-        """Apply what the database has decided since the snapshot. The document of the position is never found."""
+        """Adapt the query for what ACLs permit to the changes since the snapshot, and leave out former versions.
+
+        The query does not find the document that holds the position, because this has neither an ACL nor an owner.
+        """
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
@@ -280,7 +289,7 @@ class Compiler:
         return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
 
     def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
-        """Make the clause that leaves out former versions, unless the search asks for all or there are none."""
+        """Make the clause that leaves out former versions; none if the search asks for them or the index has none."""
         if visible.all_versions or not self._has_former:
             return []
         return [(Occur.MustNot, self._term(fields.FORMER, fields.IS_FORMER))]
@@ -323,13 +332,13 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of some words. Objects that meet the whole question score ``LEAD`` more."""
+        """Make the query for any of some words. Objects that meet ``sought.first`` match, and score ``LEAD`` more."""
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
         return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
-        """Make queries that raise the score of objects with words in the form of the query, or close together.
+        """Make queries that raise the score of objects that hold words exactly as the query does, or near each other.
 
         Each object that these queries find has one of the words.
         """
@@ -367,12 +376,12 @@ class Compiler:
         return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
     def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
-        """Return the first few patterns that can be ranked. To rank more would score too many words."""
+        """Return the first few patterns that can be ranked. If more were ranked, too many words would be scored."""
         wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
-        """Make the query for words that match these patterns and follow each other."""
+        """Make the query for the objects in which words that match these patterns follow each other."""
         parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
         if not parts:
             return Query.empty_query()
@@ -395,7 +404,10 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Make the queries for words that differ in one letter from a single word; none for several words."""
+        """Make the query for words that differ in one letter from a single word.
+
+        Several words have none, nor does a word that is too short or too long.
+        """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]

@@ -1,10 +1,10 @@
-"""Of which words does a compound word consist? German writes them as one: *Dampfmaschine* is a *Maschine*.
+"""Of which words does a compound consist? German writes compounds as one word: *Dampfmaschine* is a *Maschine*.
 
 Parts are learned from a dictionary of German word forms, which the module ``simplemma`` carries. It has hundreds of
 thousands of words, and most of its nouns are compounds themselves. So the nouns show which words begin other words, and
-which words end them. A compound is cut where the beginning and the end are the most productive.
+which words end them. A compound is cut where its beginning and its end are common parts of the dictionary's compounds.
 
-The cut depends on the word alone, never on the words of an index: otherwise it would tell of other people's documents.
+The cut depends on the word alone, never on the words of an index. So a cut tells nothing of other people's documents.
 The parts are stored with the index, so that searches cut the words of a query as the index cut those of its texts.
 Source: docs/decisions/0071.
 """
@@ -23,7 +23,7 @@ CODES = {"German": "de"}
 """The languages whose compounds are taken apart, with their codes of ISO 639-1."""
 
 RULES = 1
-"""The number of the rules by which compounds are taken apart. Raise it with every change: agents rebuild indexes."""
+"""The number of the rules for taking compounds apart. Raise it with every change, so that agents rebuild indexes."""
 
 SHORTEST = 6
 """The length of the shortest word that is taken apart, in letters."""
@@ -32,7 +32,7 @@ _LONGEST = 60
 _REMEMBERED = 20_000
 _SHORTEST_PART, _SHORTEST_LEARNED, _LONGEST_PART = 2, 4, 14
 _OFTEN = {4: 5, 5: 2, 6: 2}
-"""By the length of a part: how many words of the dictionary it must begin or end. A longer part needs one."""
+"""How many words of the dictionary a part of this length must begin or end. A longer part needs one."""
 
 _LEARNED_FROM = range(6, 19)
 _EACH = 2
@@ -47,7 +47,7 @@ _SHORT = frozenset(
         "ton tor typ tür uhr uni wal web weg wut zoo zug öko öl"
     ).split()
 )
-"""The parts of two or three letters. Most other short endings of words are no words."""
+"""The parts of two or three letters. Most other short endings are no words by themselves."""
 
 _PREFIXES = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks
@@ -57,7 +57,7 @@ _PREFIXES = frozenset(
         "von vor vorbei vorher weg wider wieder zer zu zurück zusammen zwischen über"
     ).split()
 )
-"""Beginnings of words that are no parts. Some are nouns, too, but most words that begin so are no compounds."""
+"""Beginnings that do not count as parts. Some are nouns, too, but most words that begin so are no compounds."""
 
 _ENDINGS = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks
@@ -69,7 +69,7 @@ _ENDINGS = frozenset(
         "tum tums tät ung ungen ungs zen"
     ).split()
 )
-"""Endings of words that are no parts, and remains of nouns after a letter that joins parts."""
+"""Endings that do not count as parts. Some are nouns without the s that begins them, such as *toff* for *Stoff*."""
 
 _WHOLE = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks
@@ -77,11 +77,11 @@ _WHOLE = frozenset(
         "software temperatur temperaturen verstand"
     ).split()
 )
-"""Common words that look like compounds."""
+"""Common words that look like compounds, but are not taken apart."""
 
 
 class PartCounts(msgspec.Struct, frozen=True):
-    """How many words of the dictionary begin with a part, and how many end with it."""
+    """How many words of the dictionary begin with each part, and how many end with it."""
 
     begins: dict[str, int]
     ends: dict[str, int]
@@ -134,7 +134,7 @@ class Compounds:
         return [*self._cut_beginning(word[:place]), *self._cut(word[place:])]
 
     def _cut_beginning(self, part: str) -> list[str]:
-        """Cut a part before the last one; it may end with the letter that joins it to the next."""
+        """Cut the beginning of a word. If it ends with an s that joins it to the rest, the last part keeps the s."""
         parts = self._cut(part)
         if len(parts) == 1 and part.endswith("s"):
             *first, last = self._cut(part[:-1])
@@ -179,7 +179,7 @@ def learn(language: str) -> Compounds:
 
 
 def _learn(forms: Iterable[tuple[str, str]]) -> PartCounts:
-    """Learn from pairs of a form and its lemma. German nouns are known by their capital."""
+    """Learn the parts from pairs of a form and its lemma. A lemma with a capital is a German noun."""
     nouns, others, words = dict[str, str](), dict[str, str](), set[str]()
     for form, lemma in forms:
         if len(form) > _LEARNED_FROM[-1] or not form.isalpha():
@@ -222,8 +222,10 @@ def _may_be_part(part: str) -> bool:
 
 
 def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
-    """List the words that may begin a compound: nouns in any form, also with an s or without an e; stems of verbs;
-    adjectives."""
+    """List the words that may begin a compound.
+
+    They are nouns in any form, also with an s or without an e at the end, stems of verbs, and adjectives.
+    """
     parts = set(nouns)
     for noun, lemma in nouns.items():
         if noun == lemma:
@@ -252,7 +254,7 @@ def _cuts(word: str, may_begin: Collection[str], may_end: Collection[str]) -> li
 
 
 def _often(counts: Mapping[str, int], always: Collection[str]) -> dict[str, int]:
-    """Return the parts that are counted often enough, and those that are always parts, folded."""
+    """Return the counts of the parts that are counted often enough, and of those in ``always``, by folded part."""
     often = {part: count for part, count in counts.items() if count >= _OFTEN.get(len(part), 1)}
     return {_fold(part): count for part, count in sorted((dict.fromkeys(always, 1) | often).items())}
 

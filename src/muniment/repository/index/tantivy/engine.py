@@ -22,7 +22,7 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The format and the languages of an index, by which a search reads it. ``others`` are its further languages.
+    """What a search must know to read an index: its format and its languages. ``others`` are further languages.
 
     ``compounds`` is the number of the rules by which compounds are taken apart, 0 if they are not. The learned parts
     lie beside the index.
@@ -42,8 +42,8 @@ class _About(msgspec.Struct, frozen=True):
 class TantivyIndex:
     """An index folder that is open for reading (an Index).
 
-    It reads the newest commit, even after another folder has replaced this one. Searches use the language of the index,
-    so they find texts rightly until the agent has made an index in another language.
+    It reads the newest commit, even after another folder has replaced this one. Searches use the language in which the
+    index was made. So they still work when the setting has changed and the agent has not made the new index yet.
     """
 
     def __init__(self, folder: Path, stop_words: Collection[str] = ()) -> None:
@@ -107,8 +107,8 @@ class TantivyWriter:
     """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
 
     ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if another process
-    writes to the index, OtherFormat if it has another format, other languages or older rules for compounds, and
-    DetectorMissing.
+    writes to the index, and OtherFormat if the index has another format, other languages or older rules for compounds.
+    Raises DetectorMissing if there are ``others`` and languages cannot be detected.
     """
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:
@@ -143,7 +143,8 @@ class TantivyWriter:
         """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
         A document replaces the one with the same key. If the call raises, nothing has changed. Raises OSError if the
-        disk is full or takes no writes, IndexUnavailable if the engine fails; then the writer must be closed.
+        disk is full or takes no writes; after that the writer must be closed. Raises IndexUnavailable if the engine
+        fails.
         """
         writer = self._writing()
         try:
@@ -183,7 +184,10 @@ class TantivyWriter:
 
 
 def _read_about(folder: Path, formats: Collection[int]) -> _About:
-    """Read what the index says of itself. Raises OtherFormat if it has another format, and IndexUnavailable."""
+    """Read the format and the languages of an index.
+
+    Raises OtherFormat if the format is none of ``formats``, IndexUnavailable if the file is missing or cannot be read.
+    """
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -212,7 +216,7 @@ def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
 
 
 def _read_compounds(folder: Path, about: _About) -> dict[str, Compounds]:
-    """Read how an index takes compounds apart. Raises IndexUnavailable."""
+    """Read the parts of compounds, by language, that were stored with an index. Raises IndexUnavailable."""
     try:
         return {language: Compounds.read(_compounds_file(folder, language)) for language in _compound_languages(about)}
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -228,6 +232,6 @@ def _compounds_file(folder: Path, language: str) -> Path:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """Return two numbers that change when another folder takes this place, or when a commit writes the file."""
+    """Return two numbers that change if another folder replaces this one, or if a commit writes this ``meta.json``."""
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

@@ -1,7 +1,7 @@
 """What does the built-in index know of one object in one search? What does each word weigh, and where does it stand?
 
 The engine's own explanation is not shown, because it counts other people's documents, too. Here each word or phrase is
-searched for in this one object, so it has the weight that it has in the whole query.
+sought in the one object by a query of its own, so it has the weight that it has in the whole query.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """For each leaf that was found in the metadata, name the properties that hold it; None if they are too long."""
+    """Name, for each leaf that is in the metadata, the properties that hold it; None if all together are too long."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]
@@ -113,7 +113,7 @@ def _properties(
 
 
 def shown_term(leaf: Leaf) -> str:
-    """Return the text of a leaf as the hit's terms show it."""
+    """Return the text of a leaf as the terms of a hit show it."""
     match leaf:
         case Phrase() | Wild():
             return leaf.text

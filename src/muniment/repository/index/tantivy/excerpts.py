@@ -1,8 +1,8 @@
 """Which part of a text shows best why it was found? Excerpts are found without splitting the whole text into words.
 
-In a huge text, the beginnings of the query's words are searched for. Only the text at these places is split into words
-and compared. If several words match, the part with the most of them is shown; stop words hardly count. The excerpt
-depends on the text and the query alone, never on other documents.
+The text is searched for the beginnings of the query's words. Only the text at these places is split into words and
+compared. If several words match, the part with the most of them is shown; stop words hardly count. The excerpt depends
+on the text and the query alone, never on other documents.
 """
 
 import itertools
@@ -53,18 +53,19 @@ class Finder:
     ) -> str | None:
         """Cut out the part of a text where most of these leaves match; None if nothing matches.
 
-        It is the first such part in the first piece of 64 KiB in which anything matches. ``leaves`` are places in the
-        sequence of the finder's leaves; None means all of them. Unless ``thorough``, only the first piece is searched.
-        ``language`` is that of the text, if it is not the analyser's own.
+        Of equal parts, it is the first. A long text is searched only from its beginning to a piece with matches (see
+        ``_places``). Unless ``thorough``, the search ends after two pieces. ``leaves`` are places in the sequence of
+        the finder's leaves; None means all of them. ``language`` is the language of the text, or empty for the
+        analyser's own.
         """
         patterns = self._patterns_of(leaves, language)
         places = self._places(text, patterns, thorough) if patterns else []
         return cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
-        """Return where an excerpt holds any of the leaves: each match's first character, and the one after its last.
+        """Return the matches of all leaves in an excerpt, each with the index of its first character and its end.
 
-        The excerpt is looked at in every language of the analyser.
+        The end is the index after the last character. The excerpt is looked at in every language of the analyser.
         """
         begin = len(excerpt) - len(excerpt.lstrip(_MORE))
         text = normal(excerpt.strip(_MORE))
@@ -92,10 +93,11 @@ class Finder:
         return [pattern for pattern in patterns if not pattern.stemmed or pattern.language == language]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
-        """List the first matches of each pattern in the first piece of a text that has any.
+        """List the first matches of each pattern in the pieces of a text that are searched.
 
-        For a single pattern, that is its first match. Then the beginning of a text is a piece of its own, because it
-        often holds the match.
+        The search ends with the first piece in which every pattern matches, or after the second piece as soon as any
+        pattern has matched. A piece has 65,536 characters. For a single pattern, only its first match is sought, and
+        the first piece is short, because the beginning of a text often holds the match.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -122,7 +124,7 @@ class Finder:
         return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
 
     def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
-        """Say whether the leaf matches at this place. For a single word, the answer is remembered."""
+        """Say whether a pattern matches at this place of a text. For a single word, the answer is remembered."""
         if pattern.phrase:
             answer = _stands_at(pattern.phrase, text, at)
             if answer is not None:
@@ -155,7 +157,7 @@ def beginning(text: str) -> str:
 def cut(text: str, first: int, last: int) -> str:
     """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
-    It begins and ends with a sentence if one begins or ends near by, otherwise with a word. White space is collapsed.
+    It begins and ends at the edge of a sentence if there is one near by, otherwise of a word. White space is collapsed.
     """
     # White space is rare enough that most texts need no more than the shorter piece.
     text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
@@ -189,7 +191,7 @@ def _collapse(text: str) -> str:
 
 
 def _ending(text: str, least: int, most: int) -> str:
-    """Cut a text at the last end of a sentence between two lengths; if there is none, at a word."""
+    """Cut a text at the last end of a sentence between ``least`` and ``most`` characters, otherwise after a word."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text, least, most + 2) if match.end() <= most]
     if ends:
         return text[: ends[-1]].rstrip()
@@ -198,7 +200,7 @@ def _ending(text: str, least: int, most: int) -> str:
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:
-    """Return the first and the last match of the window with the most patterns; of equal windows, the first."""
+    """Return the places of the first and last match in the first window whose leaves weigh most."""
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
@@ -223,7 +225,7 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
 
 
 def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Unite ranges that overlap. The ranges are in order."""
+    """Unite ranges that overlap. The ranges must be in order."""
     merged_ranges: list[tuple[int, int]] = []
     for start, end in ranges:
         if merged_ranges and start < merged_ranges[-1][1]:
@@ -234,7 +236,7 @@ def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Leaf(NamedTuple):
-    """A leaf of a query: its number, what it weighs in an excerpt, and the longest text that it may match."""
+    """A leaf of a query: its number, its weight in an excerpt, and the most characters that it may match."""
 
     number: int
     weight: float
@@ -244,9 +246,9 @@ class _Leaf(NamedTuple):
 class _Pattern:
     """Words that match a leaf if they follow each other, and the beginning of the first, which is searched for.
 
-    Each word is a place with patterns, of which one must match. They match stems if ``stemmed``, else exact words. With
-    ``inside``, they may begin inside a word of the text. A ``phrase`` holds its words as they are. Stems are those of
-    ``language``, or of the analyser's own language.
+    Each of ``words`` is a place with patterns, one of which must match there. The patterns match stems if ``stemmed``,
+    else exact words. With ``inside``, a match may begin inside a word of the text. If the leaf is a phrase, ``phrase``
+    holds its words. ``language`` is the language of the stems, or empty for the analyser's own.
     """
 
     def __init__(
@@ -270,11 +272,11 @@ class _Pattern:
 
     @property
     def places(self) -> int:
-        """How many places its words take up in a text."""
+        """How many places the words take up in a text."""
         return self.words[-1][0] - self.words[0][0] + 1
 
     def end(self, spans: Sequence[Span], at: int) -> int:
-        """Return the place behind the last character of the words that match from this span on."""
+        """Return the index after the last character of the words that match from this span on."""
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
         return max(span.end for span in spans[at : at + self.places] if span.place <= last)
 
@@ -360,11 +362,11 @@ def _literal(words: Sequence[tuple[int, str]]) -> list[tuple[int, Sequence[Patte
 
 
 _Place: TypeAlias = tuple[int, _Pattern]
-"""Where a pattern matches in a text."""
+"""The index of the character where a pattern matches in a text, and the pattern."""
 
 
 def _stands_at(phrase: Sequence[str], text: str, at: int) -> bool | None:
-    """Say whether these words follow each other at a place; None if a character beyond ASCII decides."""
+    """Say whether these words follow each other from a place on; None if that depends on a character beyond ASCII."""
     for number, word in enumerate(phrase):
         if number:
             gap = _ASCII_GAP.match(text, at)

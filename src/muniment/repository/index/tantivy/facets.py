@@ -1,9 +1,9 @@
-"""How does one snapshot count the hits of a search by the values of their properties? Exactly: each value counts each
-hit once.
+"""How does one snapshot count the hits of a search by the values of their properties?
 
-The engine counts a hit once in each bucket, however many of its values fall into the bucket. A terms aggregation counts
-wrongly over several segments unless each segment reports every term; so a facet with more values than a segment reports
-is refused. A nested facet counts only within the values that are shown.
+The counts are exact: each value counts each hit once. The engine counts a hit once in each bucket, however many of its
+values fall into the bucket. A terms aggregation counts wrongly over several segments unless each segment reports every
+term; so a facet with more values than a segment reports is refused. A nested facet counts only within the values that
+are shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ Compile: TypeAlias = Callable[[Condition], Query]
 
 
 class _Candidate(NamedTuple):
-    """A value that has hits: its place in the order, name, constraint, the condition of its hits, and their number."""
+    """A value that has hits: its place in the order, name and constraint, the condition on hits, and their number."""
 
     place: Place
     name: str
@@ -116,7 +116,7 @@ class FacetCounter:
         low, high = (msgspec.convert(answer[end], _Metric).value for end in ("low", "high"))
         if low is None or high is None:
             return []
-        # The ends are doubles: far from our time they are not exact.
+        # The engine returns both ends as doubles, which are not exact for times far from ours.
         years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
         counts = self._in_periods(query, facet, years)
         if unit != "year":

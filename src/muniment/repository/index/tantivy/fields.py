@@ -2,14 +2,14 @@
 
 All properties are in one JSON field with a sub-object for each kind, so that a new property of a type needs no new
 schema. ``s`` holds strings as they are compared, ``v`` strings as they were written. A marker stands before both;
-without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants,
-``f`` doubles as integers of the same order, ``b`` truth values as 0 and 1.
+without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants.
+``f`` holds doubles, encoded as integers that have the same order. ``b`` holds truth values as 0 and 1.
 
 Words are in two pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written
 as often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse it search
 ``metadata``, which is the same without the text. One field of each pair holds stems, the other exact words. Between two
 values there is a gap, so that no phrase reaches from one value to the next. The variants of words (``variants``) are
-further values of the stems, behind all others, so completions and phrases in quotation marks never see them.
+further values of the field of stems, behind all others, so completions and phrases in quotation marks never see them.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
 FORMAT = 7
-"""The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
+"""The number of the format. Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
 READABLE = frozenset({1, 2, 3, 4, 5, 6, FORMAT})
 """The formats that searches can use until the rebuild is done.
@@ -48,7 +48,7 @@ DATED = 3
 """The first format with the time of each object's modification."""
 
 WEIGHTED = 4
-"""The first format with all words that a reader searches in one field."""
+"""The first format that holds the metadata and the text together in one pair of fields."""
 
 VARIED = 5
 """The first format with bigrams and variants among the stems."""
@@ -63,7 +63,7 @@ KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "own
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
 
 FORMER, IS_FORMER = "former", "1"
-"""The field of former versions, and its only value. Other objects have none."""
+"""The field that marks former versions, and its only value. Other objects lack the field."""
 
 TEXT = "text"
 """The stored text, in UTF-8. Before ``WEIGHTED``, ``content`` holds it."""
@@ -72,14 +72,18 @@ HEADINGS = ("title", "object_name")
 """The properties that name an object to people."""
 
 HEADING_WEIGHT = 3
-"""How often a heading is written into the index. So its words outrank those of a text up to three times as long."""
+"""How often a heading is written into the index.
+
+So one match in a heading outranks one match in the text of another object, unless that object has less than about a
+third of the words.
+"""
 
 POSITION = "\0position"
 NOTHING = "\0nothing"
 MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
-"""The sub-objects of PROPERTIES. Every property that has a value is in one of them."""
+"""Sub-objects of PROPERTIES that together hold every property with a value: ``v`` has the same properties as ``s``."""
 
 
 class WordFields(NamedTuple):
@@ -165,7 +169,10 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
 
 
 def searched_fields(number: int, *, readable: bool) -> Sequence[WordFields]:
-    """Return the fields that a search looks through: in objects that the caller may read, or may only browse."""
+    """Return the fields that a search looks through.
+
+    With ``readable``, it looks through objects that the caller may read, otherwise through those they may only browse.
+    """
     if not readable:
         return (METADATA,)
     return (ANYWHERE,) if number >= WEIGHTED else (CONTENT, METADATA)
@@ -290,7 +297,7 @@ def read_found_by(source: bytes) -> FoundBy:
 
 
 def owner_key(source: Source) -> str:
-    """Return the key of the owner; an index of an earlier release holds the owner as callers see them."""
+    """Return the key of the owner, even if an earlier release has stored the owner's user id as callers see it."""
     return fold_name(source.owner)
 
 
@@ -324,13 +331,13 @@ def as_written(value: str) -> str:
 
 
 def sortable(value: float) -> int:
-    """Turn a double into an integer of the same order."""
+    """Encode a double as an integer. The integers have the same order as the doubles."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
     return bits if bits >= 0 else -(bits & MOST)
 
 
 def double(encoded: int) -> float:
-    """Return the double of which ``sortable`` made this integer."""
+    """Return the double from which ``sortable`` made this integer."""
     value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
     return value if encoded >= 0 else -value
 

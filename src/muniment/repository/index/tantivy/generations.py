@@ -63,12 +63,12 @@ class FolderEngine:
         return file.read_text(encoding="ascii")[:32]
 
     def holder(self) -> str:
-        """Return the name of this folder on this machine."""
+        """Return the name under which this machine holds leases for this folder: the host's name and the path."""
         return f"{socket.gethostname()}:{self._folder.absolute()}"
 
     @contextmanager
     def sole_agent(self) -> Iterator[str]:
-        """Hold the right to be the agent of this folder, and give its ``holder``. Raises InUse."""
+        """Hold the right to be this folder's agent while the block runs; the block gets ``holder()``. Raises InUse."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
@@ -80,7 +80,7 @@ class FolderEngine:
             yield self.holder()
 
     def sweep(self, now: Instant) -> None:
-        """Remove generations that are no longer current, including those of removed repositories."""
+        """Remove the generations that are not current, a while after a switch, in the folder of every repository."""
         for folder in self._folder.iterdir():
             if folder.name.isdecimal():
                 sweep(folder, now / SECOND)
@@ -114,7 +114,10 @@ class FolderIndex:
 
     @contextmanager
     def rebuilding(self) -> Iterator[str]:
-        """Hold the right to begin a generation; only one process of this machine can have it. Raises InUse."""
+        """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
+
+        The block gets the name of the holder. Raises InUse.
+        """
         with rebuilding(self._folder):
             yield self._holder
 

@@ -1,7 +1,8 @@
 """In which language is a text? An index has one language of its own, and may have further ones (decision 0067).
 
-Then each object has a language: the one that its property ``language_code`` names, or else the one that its text is
-found to be in. The words of a further language are in the index as stems of that language, each with a mark at its end.
+With further languages, each object has a language: its property ``language_code`` names it, or else it is detected in
+the object's text. The words of a further language are in the index as stems of that language, each with a mark at its
+end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ MARKS = {language: chr(0x1681 + number) for number, language in enumerate(sorted
 """The mark at the end of each stem of a further language: a letter of Ogham, which no stemmer changes."""
 
 _SHORTEST, _LOOKED_AT = 40, 4000
-"""The fewest characters of a text whose language is detected, and how many of a longer text are looked at."""
+"""The fewest characters of a text whose language is detected, and the most characters that are looked at."""
 
 _SURE = 0.9
 """The lowest probability at which a detected language counts."""

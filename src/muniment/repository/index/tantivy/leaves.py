@@ -27,7 +27,7 @@ from muniment.repository.aql.tree import (
 from muniment.repository.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Says which of some words count, if any one of them is enough for a match."""
+"""Takes words, any of which is enough for a match, and returns those that count."""
 
 
 def leaves(
@@ -35,7 +35,7 @@ def leaves(
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    If any one of some words is enough, ``choose`` says which of them count.
+    Where any of several words is enough for a match, ``choose`` returns those that count.
     """
     match condition:
         case ConditionSet():

@@ -31,24 +31,26 @@ _SORTED = 255
 """Beyond this length, two texts may differ only in characters that do not count."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
-"""Two scores count as equal if they differ by at most this part of the score, or of the second number if that is
-less than the score."""
+"""Two scores count as equal if they differ by at most ``_NOISE`` times the score.
+
+If the score is above ``_MOST_NOISY``, they may differ by at most ``_NOISE`` times ``_MOST_NOISY``.
+"""
 
 _BESIDE = 200
-"""How many hits beyond a page are read at first to find all hits that score as the last hit does."""
+"""How many hits beyond a page are read at first to find all hits that score as its last hit does."""
 
 
 class Ranking:
-    """Ranks the hits of queries of one searcher."""
+    """Ranks the hits that one searcher finds."""
 
     def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
         self._searcher = searcher
         self._schema = schema
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
-        """Return the counters of hits in this order.
+        """Return the counters of a query's hits in this order, from hit number ``offset`` on at most ``limit``.
 
-        By score: if hits beyond the last one have the same score as it, any of them may take its place.
+        In the order by score, if further hits have the same score as the last hit, any of these may be returned.
         """
         if limit < 1:
             return []
@@ -64,7 +66,7 @@ class Ranking:
         return [int(number) for number in numbers if number is not None]
 
     def values(self, query: Query, field: str) -> list[int]:
-        """Return the values of a numeric field of all hits, in ascending order."""
+        """Return the values that all hits of a query have in a numeric field, in ascending order."""
         number = count_of(self._searcher.search(query, 1)) or 0
         if not number:
             return []
@@ -72,7 +74,7 @@ class Ranking:
         return [int(value) for value, _ in hits]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Return a page of hits, the best first, and the total if it is wanted."""
+        """Return a page of hits, the best first, and with ``total`` the number of all hits, else None."""
         if offset >= REACH:
             result = self._searcher.search(query, limit, count=total, offset=offset)
             return list(result.hits), count_of(result)
@@ -117,8 +119,8 @@ class Ranking:
     ) -> tuple[list[int], int] | None:
         """Return the counters of a page of hits in the order of these properties, and the total.
 
-        None if the engine cannot order them: hits deeper than ``MOST_BUCKETS``, long texts, and dates of creation, of
-        which the index holds only milliseconds.
+        Return None if the engine cannot order the hits. That is so if the page ends deeper than ``MOST_BUCKETS``, if a
+        value is a long text, or if a property is the date of creation, which the index holds only to the millisecond.
         """
         if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
             return None
@@ -174,7 +176,10 @@ class Ranking:
         return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score by counter, except a group that crosses REACH, whose order would differ by page."""
+        """Order hits of equal score by counter up to REACH.
+
+        A group that crosses REACH stays as it is, because its order would differ from page to page.
+        """
         complete = len(ranked_hits)
         if complete > REACH:
             complete = REACH
@@ -199,15 +204,15 @@ class Ranking:
 
 
 def _tie(hit: Ranked, following: Ranked) -> bool:
-    """Say whether two scores (or instants) are equal, apart from how the engine rounds them.
+    """Say whether two scores (or instants) are equal but for the engine's rounding.
 
-    The engine rounds the weight of each word, which depends on everybody's documents, to single precision.
+    The engine rounds the weight of each word to single precision, and that weight depends on everybody's documents.
     """
     return abs(hit[0] - following[0]) <= _NOISE * min(abs(hit[0]), _MOST_NOISY)
 
 
 def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
-    """Return the number of the first ``end`` hits together with the ties of the last one. Hits are in their order."""
+    """Return where the ties of hit ``end - 1`` end, as the index after the last of them. Hits are in their order."""
     while end < len(hits) and _tie(hits[end - 1], hits[end]):
         end += 1
     return end
@@ -243,7 +248,7 @@ def _path(sort: SortedBy) -> str:
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:
-    """Return the sub-object of the properties for values of this kind; texts may be folded, or as written."""
+    """Return the name of the sub-object of PROPERTIES with values of this kind; for texts, ``folded`` or as written."""
     match kind:
         case "string" | "id":
             return "s" if folded else "v"
@@ -258,6 +263,6 @@ def index_kind(kind: Kind, *, folded: bool) -> str:
 
 
 def count_of(result: tantivy.SearchResult) -> int | None:
-    """Return how many hits there are in all; None if they were not counted."""
+    """Return how many hits a search has in all; None if they were not counted."""
     number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
     return number

@@ -5,9 +5,9 @@ documents. A BM25 score is proportional to that weight (the inverse document fre
 by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
 which the engine does not let us replace.
 
-The engine gives the score 1 to every word that a pattern covers. So a pattern is replaced by the words that it covers.
-Each of them has the weight that the pattern has as one word, and the word that scores best counts. The objects that the
-caller may see decide which words these are.
+The engine gives the score 1 to every word that a pattern covers. So a pattern is replaced by the words that it covers
+in the objects that the caller may see. Each of these words has the weight of the whole pattern, which is counted as if
+it were one word. Of the words that an object holds, the one that scores best counts.
 """
 
 import itertools
@@ -26,27 +26,30 @@ from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
-"""How many words of one caller are remembered, how many bytes of compiled queries, and how many completions."""
+"""For one caller: how many words are remembered, how many bytes of compiled queries, and how many completions."""
 
 MOST_FORMS = 64
-"""How many words of a pattern are scored, the commonest ones."""
+"""How many words of a pattern are scored at most. These are the commonest ones."""
 
 FORM_BYTES = 200
-"""How much a scored word of a pattern counts in the size of a query that is remembered."""
+"""How many bytes a scored word of a pattern counts in the size of a query that is remembered."""
 
 _LOOKED_THROUGH = 10_000
-"""How many words with the beginning of a pattern are compared with it, the commonest ones."""
+"""How many words that begin as a pattern does are compared with it at most. These are the commonest ones."""
 
 _OTHERS = 0.01
-"""What an object scores that holds only other words of the pattern: a part of the pattern's weight."""
+"""The part of a pattern's weight that an object scores if it holds only words of the pattern that are not scored."""
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
-"""What decides what a caller may see of a snapshot: whether it is everything, whether it is all versions, the ACLs for
-browsing and those for reading, and the caller's key."""
+"""The facts that decide what a caller may see of a snapshot.
+
+They are: whether the caller may see everything, whether all versions are sought, the ACLs for browsing, the ACLs for
+reading, and the caller's key.
+"""
 
 
 class Forms(NamedTuple):
-    """The commonest words that a pattern stands for, and whether it stands for no others."""
+    """The commonest words that a pattern stands for, and whether they are all of its words."""
 
     words: tuple[str, ...]
     complete: bool
@@ -56,9 +59,9 @@ class SeenCounts:
     """How many objects one caller finds by each word.
 
     A key of ``counts`` says whether the word is exact, and the word. ``forms`` holds the words of patterns; each word
-    counts as 1. ``compiled`` holds queries, weighted by these counts; its keys are queries as bytes. ``completions``
-    holds what completes the last word of a question: its keys are the query of the words before it as bytes, its
-    letters, and how many completions are wanted.
+    counts as 1. ``compiled`` holds queries of the engine that are weighted by these counts; a key is the search's query
+    as JSON. ``completions`` holds what completes the last word of a question. A key is the query of the words before it
+    as JSON, the letters of the last word, and how many completions are wanted.
     """
 
     def __init__(self) -> None:
@@ -69,11 +72,11 @@ class SeenCounts:
 
 
 class Rarity:
-    """The weights of words for one caller. The searcher holds ``documents`` documents, as the engine counts.
+    """The weights of words for one caller. ``documents`` is the number of documents that the engine counts.
 
-    ``holding`` makes the query by which the caller finds objects with a word, exact or as a stem, or with a word of a
-    pattern; ``everything`` finds all that they may browse. ``beginning`` counts, for each word with this beginning, the
-    objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
+    ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
+    ``everything`` finds all objects that the caller may browse. ``beginning`` gives, for each word that begins with the
+    letters, the number of objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
     """
 
     def __init__(
@@ -97,21 +100,22 @@ class Rarity:
         self._seen_counts = seen_counts
 
     def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
-        """Return the factor for the engine's score of a word or phrase of a field; ``words`` are its words.
+        """Return the factor that turns the engine's score of a word or phrase in a field into this caller's score.
 
-        A word has one weight for a caller, whether it is found in all of an object or in its metadata. ``counted_as``
-        gives, for each word, its stems in all languages: their objects are counted together, because each object has
-        one language.
+        ``words`` are the words of the phrase. A word has one weight for a caller, whether it is found in all of an
+        object or in its metadata. ``counted_as`` gives, for each word, its stems in all languages. The numbers of
+        objects with these stems are added up, because each object has one language.
         """
         exact = field in fields.EXACT
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
         return sum(self.weight(stems, exact) for stems in counted_as or [[word] for word in words]) / own
 
     def by_forms(self, field: str, pattern: Pattern, unranked: Query) -> Query:
-        """Make the query that ranks what a pattern finds in a field of exact words. ``unranked`` finds the same.
+        """Make the query that ranks what a pattern finds in a field of exact words.
 
-        A hit scores as its best word does, and every word has the weight of the pattern. Hits that hold none of the
-        commonest words come last.
+        ``unranked`` finds the same objects, and is returned if the pattern is not in ``ranked``. A hit scores as its
+        best word does, and every word has the weight of the pattern. Hits that hold none of the commonest words come
+        last.
         """
         if pattern not in self._ranked:
             return unranked
@@ -135,7 +139,7 @@ class Rarity:
         return forms
 
     def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
-        """Return the weight of exact words, stems or patterns that count as one: greater for fewer objects."""
+        """Return the weight of exact words, stems or patterns that count as one word. It is greater for rarer words."""
         everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
         return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
@@ -153,7 +157,10 @@ def may_rank(pattern: Pattern) -> bool:
 
 
 def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
-    """Choose the commonest of the words that a pattern covers; equally common words by the alphabet."""
+    """Choose the commonest of the words that a pattern covers. Equally common words are taken in alphabetical order.
+
+    ``counts`` gives, for each word that begins as the pattern does, the number of objects with it.
+    """
     common = sorted(counts, key=lambda word: (-counts[word], word))
     few = common[:_LOOKED_THROUGH]
     covered = few if pattern.pieces[1:] == (Gap.RUN,) else filter(pattern.matches, few)

@@ -55,7 +55,7 @@ class Reading:
         return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of the documents with these keys, in order."""
+        """Read the digests of the documents with these keys, in the order of their counters."""
         query = self._with(keys)
         number = getattr(self._searcher.search(query, 1), "count", None) or 0  # the engine's stubs do not know it
         return self._digests(query, self._in_order(query, number, 0) if number else [])
@@ -107,8 +107,10 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Return the documents that a search for their own type, ACL or owner misses, or that a search for another one
-        finds. Searches for former versions are checked in the same way."""
+        """Return the documents that are found by another type, ACL or owner than they state, or not found by their own.
+
+        Searches for former versions are checked in the same way.
+        """
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
             term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
@@ -118,7 +120,7 @@ class Reading:
 
 
 def digest(document: Document, analyser: Analyser) -> DocumentDigest:
-    """Return the digest that the index would hold of a document if it were written now."""
+    """Return the digest that a document would have in the index if it were written now."""
     source = fields.source(document, analyser.language_of(document.values, document.text))
     hash_ = _hash(source, document.text, document.seq, document.modified)
     return DocumentDigest(document.seq, document.key, hash_)

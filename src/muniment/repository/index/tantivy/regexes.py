@@ -1,7 +1,8 @@
 """How are a pattern and a range of texts written as regular expressions of the built-in engine?
 
-The engine reads them over its dictionary of terms. It has no classes of characters and no anchors: an expression
-matches a whole term. Every character is written as its code, so that none has a special meaning.
+The engine applies them to its dictionary of terms. Its expressions have no named classes of characters, such as digits,
+and no anchors: an expression matches a whole term. Every character is written as its code, so that none has a special
+meaning.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ _BYTES_ANYWHERE = 120
 """How long the alternatives of one expression may be, in bytes, if it matches at any place in a text."""
 
 MOST_COST = 150_000
-"""The highest cost of a query's regular expressions together. The engine reads so much in a second or two."""
+"""The highest cost of all regular expressions of a query together. They take the engine a second or two."""
 
 
 class Allowance:
@@ -26,7 +27,7 @@ class Allowance:
         self._spent = 0
 
     def spend(self, expression: str) -> str:
-        """Spend the cost of a regular expression, and return it. Raises BadQuery if nothing is left for it."""
+        """Return a regular expression after its cost is counted. Raises BadQuery if all costs exceed ``MOST_COST``."""
         self._spent += cost(expression)
         if self._spent > MOST_COST:
             raise BadQuery(
@@ -86,9 +87,10 @@ def join(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Return what it costs to read an expression: its length, and the square of the number of gaps of each alternative.
+    """Return what it costs to apply an expression: its length, plus a cost of the gaps in each alternative.
 
-    The length counts twice if the expression matches at any place in a text.
+    The length counts twice if the expression matches at any place in a text. The gaps cost 12 times the square of their
+    number.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
@@ -136,7 +138,7 @@ def _exactly(text: str) -> str:
 def _beyond(beginning: str, low: int, high: int) -> list[str]:
     """Write an expression for texts that continue ``beginning`` with a character of this range.
 
-    There is none if the range holds nothing but surrogates.
+    There is none if the range is empty or holds only surrogates.
     """
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high

@@ -44,14 +44,14 @@ from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
-"""The most hits that can feed the facets by number. A larger number costs as much as all hits, and means all."""
+"""If a search asks its facets to count more hits than this, they count all hits, which costs no more."""
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _CALLERS, _CALLER = 500_000, 5_000
-"""The size of the memory of callers: an ACL counts as 1, and what is remembered of a caller as this much."""
+"""The size of the memory of callers, and how much one caller counts there in addition to 1 for each ACL."""
 
 _SIZES = 10
-"""How many times larger than its query a plan is assumed to be."""
+"""How many times larger than the bytes of its query a plan is assumed to be."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -114,8 +114,8 @@ class TantivySnapshot:
     def search(self, search: Search) -> Answer:
         """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
 
-        Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery for a
-        name that no property can have, IndexUnavailable if the engine fails.
+        Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery if the
+        engine refuses the query, IndexUnavailable if the engine fails.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -164,7 +164,7 @@ class TantivySnapshot:
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
 
-        Raises as ``search``, and IndexUnavailable if the index does not know them.
+        Raises as ``search``, and IndexUnavailable also if the index does not hold counters.
         """
         self._check_numbered()
         with failures.as_refusals("a search failed"):
@@ -184,7 +184,7 @@ class TantivySnapshot:
             return self._ranking.values(compiler.embedded(query), fields.EMBEDDING)
 
     def examine(self, search: Search, key: str) -> Examination | None:
-        """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
+        """Say what the index knows of one object in a search; None if it lacks the object. Raises as ``search``."""
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             seen_counts = self._seen_by(compiler, search.visible)
@@ -250,7 +250,7 @@ class TantivySnapshot:
             raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
-        # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
+        # The key is JSON, because 1, 1.0 and True are equal in Python, so queries with them would share a key.
         query_bytes = _encoder.encode(search.query)
         compiler = self._compiler(locale=search.query.locale)
         plan = self._plan(compiler, search, query_bytes)
@@ -290,7 +290,7 @@ class TantivySnapshot:
         self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern] = ()
     ) -> Rarity:
         def holding(sought: str | Pattern, exact: bool) -> Query:
-            # Each compiler has its own allowance for regular expressions, so this one is separate.
+            # A new compiler has an allowance for regular expressions of its own, so this spends none of the search's.
             return self._compiler().holding(visible, sought, exact)
 
         beginning = self._vocabulary(compiler, visible).beginning
@@ -300,7 +300,7 @@ class TantivySnapshot:
         )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
-        """Return what is remembered of a caller. If objects of the snapshot have changed since, return an empty memory.
+        """Return what is remembered of a caller, or an empty memory if objects have changed since the snapshot.
 
         Changed objects that the snapshot does not hold at all, such as new ones, do not count.
         """
@@ -400,7 +400,11 @@ class TantivySnapshot:
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """For each of these objects, say whether each leaf is anywhere in it, and then whether in its metadata."""
+        """Say which leaves match in each of these objects, by the engine's place of the object.
+
+        Each list says of every leaf whether it matches anywhere, and after that, of every leaf, whether in the
+        metadata.
+        """
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
         for start in range(0, len(queries), MATCHES):
@@ -412,14 +416,14 @@ class TantivySnapshot:
     def _facets(
         self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
-        """Count the hits by facets. Also return how many hits the facets count, if these are not all."""
+        """Count the hits by facets. Also return how many hits the facets count; None if they count all."""
         if not search.facets:
             return (), None
         fed, query = self._feed_facets(query, search, compiled_query)
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
     def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
-        """Narrow a query to its first hits, if only so many feed the facets. Also return their number; None for all."""
+        """Narrow a query to its first hits, if the facets count only these. Also return their number; None for all."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
             return None, query

@@ -1,10 +1,10 @@
 """In which other spellings is a text found? The index holds these variants beside the words as they are written.
 
 A number with separators between its thousands is found without them: 1,234, 1.234 and 1'234 as 1234. A word whose
-capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. So is a
-compound, if the language's compounds are taken apart (``compounds``): Dampfmaschine as Dampf and Maschine. Umlauts are
-found in their spelling without umlauts: ü as ue, å as aa. A variant stands beside the word as it is, never in its
-place.
+capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. A
+compound is found by its parts, too, if the language's compounds are taken apart (``compounds``): Dampfmaschine as Dampf
+and Maschine. A word with umlauts is found by its spelling without them: ü as ue, å as aa. A variant stands beside the
+word as it is, never in its place.
 
 Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Source: docs/aql.md, "What a
 word is".
@@ -76,7 +76,7 @@ class VariantWord(NamedTuple):
 
 
 class BigramText(NamedTuple):
-    """A text with bigrams, and where each of its characters begins and ends in the text itself."""
+    """A text with bigrams, and where each of its characters begins and ends in the text before the bigrams."""
 
     text: str
     starts: Sequence[int]
@@ -84,7 +84,7 @@ class BigramText(NamedTuple):
 
 
 def bigrams(text: str) -> str:
-    """Write the bigrams of each run of Chinese, Japanese and Korean characters in a ``normal`` text."""
+    """Replace each run of Chinese, Japanese and Korean characters in a ``normal`` text by its bigrams."""
     return text if text.isascii() else _RUN.sub(_bigrams_of, text)
 
 
@@ -94,12 +94,12 @@ def has_bigrams(text: str) -> bool:
 
 
 def stands_alone(text: str) -> bool:
-    """Say whether a ``normal`` text holds a character of these scripts that has no neighbour to be a bigram with."""
+    """Say whether a ``normal`` text holds a Chinese, Japanese or Korean character without a neighbour for a bigram."""
     return not text.isascii() and _ALONE.search(text) is not None
 
 
 def bigrams_with_places(text: str) -> BigramText:
-    """Write bigrams as ``bigrams`` does, and say where the characters come from."""
+    """Write bigrams as ``bigrams`` does, and say where in ``text`` each character comes from."""
     if not has_bigrams(text):
         return BigramText(text, range(len(text)), range(1, len(text) + 1))
     pieces: list[str] = []
@@ -134,13 +134,13 @@ def variants(text: str, parts: CompoundParts | None = None) -> Iterator[str]:
 
 
 def variants_with_places(text: str, parts: CompoundParts | None = None) -> Iterator[list[VariantWord]]:
-    """List the variants as ``variants`` does, and say where their words come from."""
+    """List the variants as ``variants`` does, and say for which characters of ``text`` each word stands."""
     for variant, at in _variants(text, parts):
         yield [VariantWord(word.text, at + word.start, at + word.end) for word in variant]
 
 
 def of_words(text: str, parts: CompoundParts | None = None) -> list[str]:
-    """List the variants of the words of a query that punctuation joins, such as ``wi-fi``."""
+    """List the variants of a query's term; none if it has a blank or more than ``LONGEST`` characters."""
     is_one = len(text) <= LONGEST and len(text.translate(_AS_BLANKS).split()) == 1
     return list(variants(text, parts)) if is_one else []
 
@@ -150,7 +150,7 @@ _Variant: TypeAlias = Sequence[VariantWord]
 
 
 def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant, int]]:
-    """List the variants of a text, each with the place where the characters begin that it stands for."""
+    """List the variants of a text, each with the index of the first character for which it stands."""
     if not text.isascii():
         text = text.translate(_AS_BLANKS) if BREAK in text or NARROW_BLANK in text else text
     signs = _LONG_OR_SIGN if parts is not None else _ASCII_SIGN if text.isascii() else _SIGN
@@ -184,9 +184,9 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=10_000)
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
-    """List the variants of a run: with the parts of its words, without umlauts, and with both.
+    """List the variants of a run: one with the parts of its words, one without umlauts, and one with both changes.
 
-    If the run has none of these, its only variant is the run with its numbers without separators, if that differs.
+    If none of these differs from the run, a run with a number has one variant: the run without the number's separators.
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]

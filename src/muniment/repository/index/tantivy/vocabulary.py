@@ -27,12 +27,14 @@ from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.index.text import BREAK, normal
 
 SHORTEST, LONGEST = 2, 60
-"""The fewest and the most letters of a beginning that is completed. A word that is corrected has at least one more
-letter than the fewest."""
+"""The fewest and the most letters of a beginning that is completed.
+
+A word that is corrected has more letters than the fewest, and at most as many as the most.
+"""
 
 _LOOKED_THROUGH = 20
 _WEIGHED = 100
-"""The most words of a text that are weighed, the most common ones. Each is a question to the engine."""
+"""How many words of a text are weighed at most, the most common ones first. Each puts a question to the engine."""
 
 _TEXT = 20_000
 _LIKE = 0.7
@@ -57,7 +59,10 @@ class Vocabulary:
         self._visible = visible
 
     def completions(self, hits: Query, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin like this in the objects that a query finds, the most common first."""
+        """List the words that begin like this in the visible hits of a query, the most common first.
+
+        Stop words are left out.
+        """
         words = self._analyser.exact(beginning)
         if len(words) != 1 or not SHORTEST <= len(words[0][1]) <= LONGEST:
             return []
@@ -66,7 +71,10 @@ class Vocabulary:
         return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
-        """For each word that begins with these letters, count the visible objects with it, or only ``hits``."""
+        """Count, for each word that begins with these letters, the objects in which the caller finds it.
+
+        With ``hits``, count only the objects that this query finds, too.
+        """
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
             among = permitted_query if hits is None else all_of([hits, permitted_query])
@@ -94,7 +102,10 @@ class Vocabulary:
         return max(nearest, key=rank, default=None)
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
-        """Return the words that say most about a text, in its order. Each also finds another object for the caller."""
+        """Return the words that say most about a text, in the order in which they stand in it.
+
+        By each word the caller also finds an object other than the object ``key``.
+        """
         itself = all_of(
             [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
         )
@@ -122,7 +133,7 @@ class Vocabulary:
                 yield stem, count
 
     def _words_like(self, sought: str) -> Iterator[str]:
-        """List the words of some objects that hold a word which differs from this one in a letter or two."""
+        """List all words of the newest objects in which the caller finds a word that differs in a letter or two."""
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
         for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
@@ -142,7 +153,10 @@ class Vocabulary:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
-        """List two pairs of a field and objects: what the caller may read, and what they may only browse."""
+        """List where words are looked up: a field, and the query for the objects in which it is searched.
+
+        The first pair is for objects that the caller may read, the second for those they may only browse, if any.
+        """
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
         return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]

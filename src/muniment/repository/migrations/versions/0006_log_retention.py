@@ -12,7 +12,7 @@ _HIDING = sa.text("kind NOT IN ('created', 'text')")
 
 
 def upgrade() -> None:
-    """Make the two tables, and the index of the lines that hide or show an object."""
+    """Make the tables ``cuts`` and ``followers``, and an index over the changes that a search must not overlook."""
     big_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     op.create_table(
         "cuts",

@@ -1,4 +1,4 @@
-"""Walks through searches are kept; kept searches note when they were kept, so that the oldest of both go first."""
+"""Walks through searches are kept. Walks and kept searches note when they were kept: the oldest are dropped first."""
 
 import sqlalchemy as sa
 from alembic import op

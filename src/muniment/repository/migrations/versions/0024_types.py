@@ -1,4 +1,4 @@
-"""Types and properties have labels, and properties a length, defaults and allowed values, and may be unsearchable."""
+"""Types and properties have labels. Properties have a length, defaults and allowed values, and may be unsearchable."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ _HIDING = "kind NOT IN ('created', 'text', 'type')"
 
 
 def upgrade() -> None:
-    """Add the columns, the table of properties under reindexing, and a kind of change that hides nothing."""
+    """Add the columns, the table of reindexings, and a kind of change that a search may overlook."""
     op.add_column("object_types", sa.Column("label", sa.String(255), nullable=False, server_default=""))
     for column in (
         sa.Column("length", sa.Integer, nullable=False, server_default="4000"),

@@ -1,4 +1,4 @@
-"""An object may lie in several folders: the first stays in its row, and the others get rows of their own."""
+"""An object may lie in several folders: its row keeps the first link, and further links get rows of their own."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0026"
 
 
 def upgrade() -> None:
-    """Make the table of further links, and the column that names them in an object's row."""
+    """Make the table of further links, and the column of an object's row that names its further folders."""
     op.add_column("objects", sa.Column("further_folders", sa.Text(), nullable=True))
     op.create_table(
         "folder_links",
