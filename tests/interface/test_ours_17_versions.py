@@ -219,6 +219,8 @@ def test_ours_17_a_former_version_keeps_its_content(site: Site) -> None:
     second = next_version(site, first, content=b"two", headers=RAW)
     refused = site.http.post(f"{site.repository}/objects/{first}/contents", content=b"x", headers=site.bearer() | RAW)
     assert code(refused) == (409, "E_NOT_LATEST_VERSION")
+    refused = site.http.delete(f"{site.repository}/objects/{first}/contents/content", headers=site.bearer())
+    assert code(refused) == (409, "E_NOT_LATEST_VERSION")
     changed = site.http.post(
         f"{site.repository}/objects/{first}", json={"properties": {"title": "late"}}, headers=site.bearer()
     )

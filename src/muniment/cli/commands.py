@@ -41,7 +41,7 @@ _MODULES = {
     "repository.index": ("index",),
     "repository.content": ("content",),
 }
-"""The modules, with the commands and the groups of commands that each one's ``COMMANDS`` holds."""
+"""The modules, each with the names of the commands and groups of commands in its ``COMMANDS``."""
 
 _HIDDEN = {"demo", "walk"}
 _OF_ALL_COMMANDS = {"completion"}

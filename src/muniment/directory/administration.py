@@ -42,7 +42,7 @@ FIRST_ADMINISTRATOR = "admin"
 
 _KEYS = ("tokens", "csrf", "places")
 _COUNTED = 1000
-"""At most so many living grants are counted. If there are that many, a refusal says "1000 or more"."""
+"""Living grants are counted up to this number. If there are that many, a refusal says "1000 or more"."""
 _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
@@ -162,11 +162,11 @@ def rename(
     *,
     is_known: Callable[[str], bool],
 ) -> Entry:
-    """Give an entry another name, unless others know the entry by its present name. Return the entry as it is now.
+    """Give an entry another name, and return the entry as it is now.
 
-    ``is_known`` says whether a repository knows the user or group with this identity. Raises BadName, NameTaken. Raises
-    NameInUse for a partition that holds users or groups, for a client with living grants, and for a user or group that
-    a repository knows.
+    ``is_known`` returns whether a repository knows the user or group with this identity. Raises BadName, NameTaken.
+    Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user or
+    group that a repository knows.
     """
     marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):

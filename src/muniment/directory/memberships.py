@@ -54,7 +54,8 @@ def members(cx: Connection, group: Entry) -> list[Entry]:
 def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
     """Return whether a user who may act and has a password is in one of these groups, however deep.
 
-    It stops at the first such user. If there is none, it runs two queries for each group, and neither returns users.
+    The function stops at the first such user. It runs at most two queries for each group, and never reads all users
+    of a group.
     """
     queue, known_ids = list(group_ids), set(group_ids)
     while queue:

@@ -99,7 +99,7 @@ class BadAttribute(Refusal):
 class UnknownAttribute(BadAttribute):
     """No part of this release reads a system attribute of this name.
 
-    Whoever confirms the name may set the attribute all the same.
+    Whoever confirms the name may still set the attribute.
     """
 
 

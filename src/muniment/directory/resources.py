@@ -146,7 +146,7 @@ def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
 
 
 def administration(cx: Connection) -> Resource:
-    """Return the resource that stands for the administration. Raises UnknownResource before initialisation."""
+    """Return the administration's resource. Raises UnknownResource before initialisation."""
     resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
     if resource is None:
         raise UnknownResource("The directory has not been initialised.")

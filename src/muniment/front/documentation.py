@@ -46,7 +46,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the names of all pages, first of those in ``docs`` itself, or no names if the documentation is missing."""
+    """Return the names of all pages, those directly in ``docs`` first. If the documentation is missing, return none."""
     folder = _folder()
     if folder is None:
         return []
@@ -67,7 +67,7 @@ def title(name: str) -> str:
 
 
 def page(name: str) -> DocumentationPage | None:
-    """Return a page as HTML, or None if there is no such page. The HTML is kept until the file changes.
+    """Return a page as HTML, or None if there is no such page. The HTML is cached until the file changes.
 
     The page's links to other pages are relative to the page's own address, ``/docs/<name>``.
     """
@@ -76,7 +76,7 @@ def page(name: str) -> DocumentationPage | None:
 
 
 def picture(name: str) -> bytes | None:
-    """Return a picture of the documentation by its path with ``.png``, or None if there is no such picture."""
+    """Return a picture by its path below ``docs``, which ends in ``.png``, or None if there is no such picture."""
     folder = _folder()
     if folder is None or not _PICTURE.fullmatch(name):
         return None
@@ -118,7 +118,7 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give each heading among the tokens its anchor and its level in the outline, and yield it as a section.
 
-    The level is one more than that of the heading under which this heading stands.
+    A heading's level is one more than the level of the heading above it in the outline, or 1 if there is none.
     """
     above: list[int] = []
     anchors = Counter[str]()
@@ -158,9 +158,9 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Yield the parts with their links changed to the addresses of pages, and with a link at each mention of a page.
+    """Yield the parts. Links to Markdown files become links to pages, and each mention of a page becomes a link.
 
-    A mention is the file of a page, or the number of a decision record.
+    A mention is the name of a page's file, or the number of a decision record.
     """
     within_link = 0
     for part in parts:
@@ -188,7 +188,7 @@ def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
 
 
 def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
-    """Yield the parts, as a link to a page if there is such a page."""
+    """Yield the parts, within a link to the page ``name`` if there is such a page."""
     exists = _file(name) is not None
     if exists:
         yield Token("link_open", "a", 1, attrs={"href": posixpath.relpath(name, folder or ".")})

@@ -59,8 +59,8 @@ async def _fault_of(transactions: Transactions) -> str:
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
     """Return the state of each repository's index: how many seconds it is behind, whether that is late, and its fault.
 
-    ``differences`` is the number of objects that the last checks left wrong in the index. ``fault`` and ``differences``
-    are missing if there are none.
+    ``differences`` is the number of objects that the last checks found wrong in the index and that were not repaired.
+    ``fault`` is left out if there is none, and ``differences`` is left out if it would be 0.
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)

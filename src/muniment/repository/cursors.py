@@ -1,7 +1,7 @@
 """Where in a list does the next page begin? A cursor says where. It is sealed, and valid for one caller and one list.
 
 A cursor holds the place of the last member of the page before. The database goes on from there, so a deep page costs
-no more than the first, and no member is skipped or repeated when others come or go.
+no more than the first, and no member is skipped or repeated when others are added or removed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +82,7 @@ def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
 def next_cursor(cx: Connection, binding: CursorBinding, part: Part, places: Sequence[Place]) -> str | None:
     """Return the cursor of the next page, or None when no page follows.
 
-    ``places`` are those of the members that were read: of this page, and of one member more if there is one.
+    ``places`` has the places of the members that were read: those of this page, and one more if a member follows.
     """
     if len(places) <= part.size:
         return None

@@ -1,7 +1,7 @@
 """How are texts in properties compared? By their folded forms, which ignore case and compatibility forms of letters.
 
 A database folds short ASCII texts itself (``is_plain``). Any other text is stored beside its folded form, which is made
-here, so that every database compares alike. Source: docs/decisions/0010.
+here, so that every database compares in the same way. Source: docs/decisions/0010.
 """
 
 import re
@@ -15,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def fold(text: str) -> str:
-    """Fold a text for comparison: case and compatibility forms go, accents stay."""
+    """Fold a text for comparison: case and compatibility forms are removed, accents stay."""
     text = text[: COMPARED * 4]
     if text.isascii():
         text = text[:COMPARED].lower()
@@ -27,12 +27,12 @@ def fold(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Say whether a database can fold the text: it is short, printable ASCII, so lower case is its folded form."""
+    """Return whether a database can fold the text: it is short, printable ASCII, so lower case is its folded form."""
     return len(text) <= COMPARED and text.isascii() and text.isprintable()
 
 
 def folded_forms(texts: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
-    """Return the folded values of each property that has a text that is not plain; other properties are left out."""
+    """Return all values, folded, of each property that has at least one text for which ``is_plain`` is false."""
     forms: dict[str, list[str]] = {}
     for name, values in texts.items():
         for value in values:

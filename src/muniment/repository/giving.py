@@ -1,7 +1,7 @@
 """Give what one user owns to another: some objects at a time, at a pace that the index can follow.
 
-The change of each object is noted, so searches follow. A gift that was stopped can be given again; the second time
-gives what the first time left.
+Each object that changes is noted in the change log, so that the index follows. If a gift was stopped, it can be given
+again. The second time gives what the first time left.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from muniment.repository.saved import saved_searches
 
 _AT_A_TIME = 500
 _STANDING_SECONDS = 30.0
-"""How long the index may stand still before a gift goes on without it. A running agent moves it all the time."""
+"""A gift waits at most so many seconds without progress of the index. A running agent makes progress all the time."""
 
 
 class Belongings(NamedTuple):
@@ -70,7 +70,7 @@ class GiftWatch(Protocol):
         """Learn that so many objects of this repository have changed hands by now."""
 
     def index_stands_still(self, repository: str) -> None:
-        """Learn that the index of this repository does not move, and that the gift goes on without waiting for it."""
+        """Learn that the index of this repository makes no progress, and that the gift no longer waits for it."""
 
 
 def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
@@ -116,9 +116,8 @@ def give_all(
 ) -> GiftCount:
     """Give what the bearers of these keys own in one repository, and return how much was given.
 
-    It commits some objects at a time. It keeps pace with ``index``, so that no search is refused meanwhile: a search
-    takes at most ``max_pending`` changes into account. It closes ``index`` at the end. ``acting`` is who changes the
-    objects.
+    It commits some objects at a time. It keeps pace with ``index``, because a search is refused if the index lacks
+    more than ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the objects.
     """
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
@@ -145,7 +144,7 @@ def give_these(
     now: Instant,
     max_pending: int,
 ) -> int:
-    """Give these objects in one transaction, all or none; return how many were not the receiver's already.
+    """Give these objects in one transaction, all or none. Return how many were not the receiver's before.
 
     Raises UnknownObject, and WrongValue for more objects than the index should take in at once.
     """

@@ -1,4 +1,4 @@
-"""May a process that writes many changes go on writing, or must it wait until the index agent has followed?"""
+"""May a process that writes many changes go on writing, or must it wait until the index agent has caught up?"""
 
 import time
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
 IsFar = Callable[[Connection, int, Position], bool]
-"""Takes a repository's id and its index's position; says whether the next changes must wait."""
+"""Returns, from a repository's id and its index's position, whether the next changes must wait."""
 
 _POLL_SECONDS = 0.02
 
 
 class IndexPace:
-    """Waits while the index of one repository is far behind and moving. It does not wait for one that stands still."""
+    """Waits while the index of one repository is far behind, but only as long as the index makes progress."""
 
     def __init__(
         self, database: Database, repository: Repository, index: Index, is_far: IsFar, patience: float
@@ -32,11 +32,10 @@ class IndexPace:
         self._position_reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the index is near. Return False if it is far and makes no progress for ``patience`` seconds.
+        """Wait until the index is not far behind, and return True. While it waits, it calls ``work_meanwhile``.
 
-        If there is no index, and many changes wait for one, it returns False at once.
-
-        ``work_meanwhile`` is called while it waits.
+        Returns False if the index is far behind and makes no progress for ``patience`` seconds. If there is no index,
+        and many changes wait for one, it returns False at once.
         """
         while True:
             try:

@@ -79,8 +79,8 @@ class Seal:
     """Seals texts for callers, and opens the sealed texts that they send back.
 
     It uses AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, an observer could only see
-    whether two texts are equal. A sealed text is *bound* to other texts. They are not part of it, and must be the same
-    when it is opened.
+    whether two texts are equal. A sealed text is *bound* to other texts. It does not contain them, and can be opened
+    only with the same ones.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -110,13 +110,13 @@ class Seal:
 def scramble(cx: Connection, purpose: str, counter: int) -> str:
     """Return the 14 hexadecimal digits that stand for a counter (from 0 on); they never begin with 00.
 
-    The permutation is repeated until the number is not one of an earlier release, so no two counters share digits.
+    The permutation is repeated until the number is not one of an earlier release. No two counters get the same digits.
     """
     return outside_the_former(_permutation(key(cx, purpose)), counter)
 
 
 def outside_the_former(permutation: Permutation, counter: int) -> str:
-    """Return the digits that stand for a counter, as ``scramble`` does, by any permutation of ``BITS`` bits."""
+    """Return the digits that stand for a counter, as ``scramble`` does, with any permutation of ``BITS`` bits."""
     number = permutation(FORMER + counter)
     while number < FORMER:
         number = permutation(number)

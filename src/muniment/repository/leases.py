@@ -1,4 +1,4 @@
-"""Which process may do the work that only one process may do? The holder of a lease in the database, on any machine.
+"""Which process may do the work that only one process may do? The one that has a lease in the database, on any machine.
 
 A lease ends when its holder gives it back, or when its time is over. So the lease of a killed process runs out. A
 process can always take a lease that is held under its own name. Therefore only one process may have a name at one time:
@@ -37,7 +37,7 @@ def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) 
 
 
 def holder(cx: Connection, lease: Lease) -> str:
-    """Return the name under which a lease is held; empty if nobody holds it."""
+    """Return the name of the last holder of a lease, even if its time is over; empty if it was given back."""
     return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
 
 

@@ -1,4 +1,4 @@
-"""Which users and groups may come to a repository? Its endpoints ask this, wherever the directory runs."""
+"""Which users and groups may enter a repository? Its endpoints ask this, wherever the directory runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Person(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PersonChange:
-    """The new facts of a user or a group. A field that is None stays as it is; a new user or group has no value there.
+    """The new facts of a user or a group. A field that is None stays as it is. In a new user or group it stays empty.
 
     ``state`` is as in ``Person``. Only users have a state and a password.
     """
@@ -74,7 +74,8 @@ class People(Protocol):
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that meet the selection's filter.
 
-        They come by partition and name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
+        They are ordered by partition and name, unless the selection sorts them. Raises UnknownProperty, WrongValue,
+        BadSort.
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
@@ -92,7 +93,7 @@ class PeopleChanges(Protocol):
 
     Each method opens transactions of its own and may wait: call it in a thread. In the transaction of the change it
     asks ``who`` the caller is. A method raises what ``who`` raises, Busy, Overloaded, and NoAdministratorLeft if nobody
-    could administer the directory any more. If the caller does not administer the directory, it raises NotPermitted
+    could administer the directory afterwards. If the caller does not administer the directory, it raises NotPermitted
     before it raises anything else about users and groups.
     """
 

@@ -1,4 +1,4 @@
-"""How is a repository removed with everything in it, and how is an ACL, a type or a property that no object uses?
+"""How is a whole repository removed, and how is an ACL, a type or a property removed that no object uses?
 
 First the repository is closed. Then its objects are removed, some at a time, and at last everything else. A removal
 that is killed leaves a repository that nobody can enter; the next run finishes it.
@@ -51,7 +51,7 @@ class RowCount(NamedTuple):
 
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
-    """Count the rows of a repository by kind; kinds without rows are left out."""
+    """Count the rows of a repository by kind. Kinds without rows are left out."""
     counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
     return [RowCount(kind, count) for kind, count in counts if count]
 
@@ -98,7 +98,7 @@ class RemovedObjects(NamedTuple):
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> RemovedObjects:
-    """Remove at most ``limit`` objects, those in the wastebasket last. The number 0 says that none is left.
+    """Remove at most ``limit`` objects, those in the wastebasket last. The number 0 means that none is left.
 
     The caller removes the ``freed`` contents after the commit. If the caller is killed before that, the sweep removes
     them.

@@ -80,9 +80,9 @@ def find(cx: Connection, name: str) -> Repository:
 
 
 def find_open(cx: Connection, name: str) -> Repository:
-    """Find a repository as callers do. For them, one without a guard does not exist: it is being imported or removed.
+    """Find a repository that has a guard, so that callers may enter it. Raises UnknownRepository.
 
-    Raises UnknownRepository.
+    A repository without a guard is being imported or removed. For callers it does not exist.
     """
     repository = find(cx, name)
     if not repository.resource_id:
@@ -137,16 +137,16 @@ class ListedRepository(NamedTuple):
 
 
 def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
-    """List a stretch of the repositories with a guard that meet the filter, by name unless the selection sorts them.
+    """List a stretch of the repositories that have a guard and meet the selection's filter.
 
-    Raises UnknownProperty, WrongValue, BadSort.
+    They are ordered by name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _OPEN, _property, _BY_NAME, stretch, selection)
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
 def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
-    """Count the repositories that have a guard and that the selection wants. Raises UnknownProperty, WrongValue."""
+    """Count the repositories that have a guard and meet the selection's filter. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _OPEN, _property, selection)
 
 
@@ -164,7 +164,7 @@ def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:
-    """Say whether the repository still exists and has the same guard as when it was read."""
+    """Return whether the repository still exists and has the same guard as when it was read."""
     row = _GUARD.first(cx, repository=repository.id)
     return row is not None and row[0] == repository.resource_id
 

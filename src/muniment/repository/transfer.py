@@ -1,8 +1,8 @@
-"""How does all content get from one content store to the other? Each is copied, read back, and noted in a file.
+"""How does all content get from one content store to the other? Each content is copied, read back, and noted.
 
-A content keeps its key, so no row changes. A copy is noted once it was read back from its new place with the right
-digest. A transfer that was killed goes on after the last noted content. The next pass copies what is written meanwhile.
-The last pass runs while nobody writes, and finds nothing to copy (decision 0070).
+A content keeps its key, so no row changes. A copy is noted in a file once it was read back from its new place with
+the right digest. A transfer that was killed goes on after the last noted content. What is written during a pass is
+copied by the next pass. The last pass runs while nobody writes, and finds nothing to copy (decision 0070).
 """
 
 import json
@@ -34,7 +34,7 @@ class TransferOutcome(Enum):
     """The content was noted before, or ``verify_all`` has found it in its new place."""
     COPIED = "copied"
     GONE = "gone"
-    """No object has it any more."""
+    """No object has the content any more."""
     DAMAGED = "damaged"
 
 
@@ -46,7 +46,7 @@ class TransferStep(NamedTuple):
 
 
 class TransferRecord:
-    """The file that lists which contents are verified in their new place, by key. It is valid for one place only."""
+    """The file that lists the keys of contents verified in their new place. It is valid for that place only."""
 
     def __init__(self, file: Path, place: str) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class TransferRecord:
             os.close(self._descriptor)
 
     def has(self, key: str) -> bool:
-        """Say whether the content is noted."""
+        """Return whether the content is noted."""
         return bytes.fromhex(key) in self._keys
 
     def note(self, keys: list[str]) -> None:
@@ -89,9 +89,9 @@ class TransferRecord:
 def copy_all(
     database: Database, source: ContentStore, target: ContentStore, record: TransferRecord, sync: Callable[[], None]
 ) -> Iterator[TransferStep]:
-    """Copy every content that an object names and that is not noted; yield each content with its outcome.
+    """Copy every content that an object names and that is not noted. Yield each content with its outcome.
 
-    ``sync`` makes the target's disk keep what it has received. Raises NotStored, Busy, OSError; then the next call goes
+    ``sync`` makes sure that the copies survive a power cut. Raises NotStored, Busy, OSError; then the next call goes
     on after the last noted content.
     """
     contents = _every(database)

@@ -123,7 +123,7 @@ def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure]
     """Remove a user or a group from both halves, and print what became of them.
 
     ``remove`` is a function of ``departures`` to which the arguments of the command line are bound already. ``give_to``
-    is the id of the user who gets what the removed user owned. Here it is only printed, because ``remove`` knows it.
+    is the id of the user who gets what the removed user owned. It is used only for the text that is printed.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
@@ -135,7 +135,7 @@ def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure]
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
-    """Return a function that opens a snapshot of the repository's database; None if the repository runs apart."""
+    """Return a function that opens a snapshot of the repository's database, or None if no repository runs here."""
 
     @contextmanager
     def open_snapshot() -> Iterator[Connection]:

@@ -1,4 +1,4 @@
-"""Commands about ACLs: who may do how much with the objects that carry them."""
+"""Commands about ACLs, which say who may do what with the objects that have them."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -130,7 +130,7 @@ def remove_acl(
 
 
 def callable_name(summary: AclSummary) -> str:
-    """Return the name by which an administrator may call an ACL, or its id if no name will do."""
+    """Return the name by which an administrator may call an ACL, or its id if a command could not read that name."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
 
@@ -147,9 +147,9 @@ def _write_entries(
     *,
     strict: bool,
 ) -> None:
-    """Read the entries, call ``write`` with them as the administrator, and warn of accessors that the directory lacks.
+    """Read the entries, have ``write`` store them with the administrator's rights, and warn of unknown accessors.
 
-    With ``strict``, such an accessor raises Failure before anything is written.
+    With ``strict``, an accessor that the directory does not know raises Failure before anything is written.
     """
     principals, permissions = initialise.administrator(data), _read_entries(texts)
     unknown = _unknown(data, permissions, strict=strict)

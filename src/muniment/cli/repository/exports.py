@@ -29,7 +29,7 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER")]
 
 
 class _Bars:
-    """Shows one count after the other."""
+    """Shows the progress of several steps, one count after the other."""
 
     def __init__(self) -> None:
         self._bars = ExitStack()

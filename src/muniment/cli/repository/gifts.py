@@ -1,7 +1,7 @@
 """What does a user own, and who gets it?
 
-The command here gives a user's belongings to another user. The functions beside it also print what became of a removed
-user or group.
+The command here gives a user's belongings to another user. The commands that remove a user or a group call the other
+functions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
 
 
 class Progress:
-    """Shows how a gift goes on: a count for each repository, and a warning if its index stands still."""
+    """Shows the progress of a gift: a count for each repository, and a warning if its index makes no progress."""
 
     def __init__(self, data: DataFolder) -> None:
         self._limit = data.settings.repository.max_pending_changes
@@ -46,7 +46,7 @@ class Progress:
         self._bars.close()
 
     def reach(self, repository: str, count: int) -> None:
-        """Show how many objects of this repository are given."""
+        """Show how many objects of this repository have been given."""
         if self._counting is None or self._repository != repository:
             self._bars.close()
             self._repository = repository

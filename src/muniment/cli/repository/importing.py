@@ -130,7 +130,8 @@ def import_command(
 def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Principals:
     """Return who owns the new objects: ``owner``, else the owner of the earlier cabinet, else the administrator.
 
-    Raises Failure if ``owner`` does not own the earlier cabinet.
+    The owner of the earlier cabinet is passed over if another user has got their name since. Raises Failure if
+    ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
         return data.acting_as(owner) if owner else initialise.administrator(data)
@@ -199,8 +200,8 @@ def until_searchable(
 ) -> bool:
     """Wait until all text is extracted and the index has followed the whole change log, and return True.
 
-    Returns False if the extraction and the index both stand still for a minute. ``progress`` is called with the number
-    of files that no longer wait for extraction, and with the number of all files.
+    Returns False if for a minute neither the extraction nor the index makes progress. ``progress`` is called with the
+    number of files that no longer wait for extraction, and with the number of all files.
     """
     reader = stores.reader(data.installation, repository)
     last_state: object = None

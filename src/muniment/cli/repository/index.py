@@ -58,7 +58,7 @@ def index_status(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 
 def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:
-    """Return ``current`` if every text of a repository is embedded, else ``behind``; ``off`` if none ever is."""
+    """Return ``off`` if searches are not by meaning, ``current`` if every text is embedded, otherwise ``behind``."""
     if not data.settings.repository.meaning:
         return "off"
     position = followers.position(cx, repository.id, embedder.FOLLOWER)

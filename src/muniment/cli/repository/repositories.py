@@ -36,7 +36,7 @@ _FURTHER_TABLES = (
     "meaning.embeddings",
     "search.kept_searches",
 )
-"""Modules that declare further tables of the repository. ``declare_tables`` loads them; nothing else here uses them."""
+"""Modules that declare further tables of the repository. ``declare_tables`` loads them."""
 
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 

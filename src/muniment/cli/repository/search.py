@@ -50,7 +50,7 @@ class _Hit(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The hits, and how many there are in all. ``relaxed`` is true if any of the words was enough."""
+    """The hits, and how many there are in all. ``relaxed`` is true if one of the words was enough for a hit."""
 
     total: int
     hits: list[_Hit]

@@ -1,4 +1,4 @@
-"""What every page of the directory needs: its templates, cookies, the mark against forged forms, its refusals."""
+"""What every page of the directory needs: templates, cookies, the mark against forged forms, and refusals."""
 
 import base64
 import hmac
@@ -24,8 +24,8 @@ from muniment.web.responses import ErrorCode, Shape
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 
 Cookie = Literal["ticket", "form", "browser"]
-"""``ticket`` holds a sign-in. ``form`` is what a form is bound to before anybody is signed in. By ``browser`` the
-directory recognises a browser that signed in before."""
+"""``ticket`` holds the ticket of a sign-in. ``form`` holds a random value to which forms are bound while nobody is
+signed in. ``browser`` holds a value by which the directory recognises a browser that signed in before."""
 
 
 class FormMark(NamedTuple):
@@ -106,11 +106,11 @@ def ticket_header(names: DirectoryNames) -> str:
 def set_cookie(
     response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Set one of our cookies for so many seconds. With None it lasts until the browser closes, with 0 it ends at once.
+    """Set one of our cookies for ``seconds``. With None it lasts until the browser closes, with 0 it ends at once.
 
     The cookie is Secure if the request came over TLS. Over plain HTTP, where that is permitted, a browser would not
-    keep a Secure cookie. Over TLS, a cookie under our own name begins with ``__Host-``. A browser accepts such a cookie
-    from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
+    keep a Secure cookie. Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A
+    browser accepts such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
     """
     name = _cookie_name(request, names, what)
     response.set_cookie(
@@ -125,7 +125,10 @@ def set_cookie(
 
 
 def page_of_ours(path: str) -> str:
-    """Return a path below the directory's prefix if it is a page of the console, otherwise an empty text."""
+    """Return ``path`` if it has the form of a console page's path, otherwise an empty text.
+
+    ``path`` begins after the directory's prefix.
+    """
     return path if _CONSOLE_PAGE.fullmatch(path) else ""
 
 
@@ -144,7 +147,7 @@ def csrf(cx: Connection, bound_to: str) -> str:
 
 
 def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> FormMark:
-    """Read the mark of a form, and whether another site's page sent the form, as the browser says."""
+    """Read a form's mark: its hidden field, and whether the browser says that another site's page sent the form."""
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
     return FormMark(form.get(f"{names.form_prefix}csrf", ""), foreign)
 

@@ -66,4 +66,4 @@ REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""
 
 LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
-"""Answers token requests. The endpoint takes the forms of the sign-in page."""
+"""Answers token requests. Forms of the sign-in page are left to the endpoint ``oauth.login``."""

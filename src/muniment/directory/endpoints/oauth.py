@@ -131,7 +131,7 @@ async def issue(
 ) -> TokenResponse:
     """Decide a token request of any surface, and write into ``event`` who signs in.
 
-    If the sign-in is refused and so begins a pause, the pause is a second security event in the request's ASGI
+    If a wrong password begins a pause, the pause is recorded as a second security event in the request's ASGI
     ``scope``. Raises InvalidClient, Overloaded, and the refusals of the grant type.
     """
     options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)

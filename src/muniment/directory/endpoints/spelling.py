@@ -15,7 +15,7 @@ _OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
 
 
 def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write ``{"status", "error", "errorDetails"}``. With 401 it asks for a bearer token (RFC 6750 3)."""
+    """Write ``{"status", "error", "errorDetails"}``. With 401 the answer asks for a bearer token (RFC 6750 3)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = "Bearer" if error_code.code == "not_signed_in" else 'Bearer error="invalid_token"'
@@ -25,7 +25,7 @@ def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
 
 
 def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write ``{"error", "error_description"}`` (RFC 6749 5.2). With 401 it asks for Basic (RFC 9110 11.6.1)."""
+    """Write ``{"error", "error_description"}`` (RFC 6749 5.2). With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="token endpoint", charset="UTF-8"'

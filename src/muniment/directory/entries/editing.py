@@ -91,7 +91,7 @@ def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> N
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
-    """Lock a user out, or let them in again. Both end the pauses of their sign-in."""
+    """Lock a user out, or let them in again. Either way, the pauses of their sign-in end."""
     _change(cx, user, now, locked=locked, tries=_NO_TRIES)
 
 
@@ -157,7 +157,7 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
-    """Count a partition's groups and users. Return each kind with its number, except a kind of which there are none."""
+    """Count a partition's groups and users. Return each kind with its number. A kind without entries is left out."""
     of_kind = sa.select(rows.c.kind, sa.func.count()).where(
         rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user"))
     )
@@ -239,7 +239,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return the names of a unit and of the units around it, as JSON for the column ``units`` of the entries in it."""
+    """Return a unit's name and the names of the units around it, as JSON for ``units`` of the entries in the unit."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

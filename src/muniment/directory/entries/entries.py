@@ -166,7 +166,7 @@ def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", li
 
 
 class Columns(NamedTuple):
-    """The columns by which another module chooses entries."""
+    """The columns of an entry to which another module's condition may refer."""
 
     id: sa.ColumnElement[int]
     parent_id: sa.ColumnElement[int]

@@ -57,8 +57,8 @@ class Entry(msgspec.Struct, frozen=True):
     """A partition, unit, group or user.
 
     ``name`` is the stored name, and ``entries.shown_name`` returns the name on the wire. ``units`` are the names of the
-    units around the entry, without the root unit, the innermost first. ``partition`` and ``partition_built_in`` name
-    the entry's partition. A partition names itself.
+    units around the entry, without the root unit, the innermost first. ``partition`` and ``partition_built_in`` are
+    the ``name`` and the ``built_in`` of the entry's partition. For a partition they are its own.
     """
 
     id: int

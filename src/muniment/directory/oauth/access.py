@@ -2,7 +2,7 @@
 
 Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
 and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
-generation is a random mark. Database triggers renew it at every write to a table that holds any of these (decision
+generation is a random mark. Database triggers renew it at every write to a table on which an answer depends (decision
 0011). Each request reads the mark anew.
 """
 
@@ -55,7 +55,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 AccessMemory: TypeAlias = MarkedMemory[Question, Access]
-"""The answers that one process remembers, each under its generation."""
+"""The answers that one process remembers, each with the generation in which it was worked out."""
 
 
 def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:

@@ -30,7 +30,7 @@ class Client(msgspec.Struct, frozen=True):
 
 
 PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
-"""The public clients that one process remembers by client id, each under its generation."""
+"""The public clients that one process remembers by client id, each with the generation in which it was read."""
 
 
 def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:

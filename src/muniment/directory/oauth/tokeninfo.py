@@ -43,16 +43,17 @@ class TokenAnswer(NamedTuple):
 
 
 AnswerMemory: TypeAlias = MarkedMemory[bytes, TokenAnswer]
-"""The answers that one process remembers, each under both marks, by the SHA-256 digest of the question's bytes.
+"""The answers that one process remembers, by the SHA-256 digest of the question's bytes.
 
-The same bytes always ask the same question. The memory holds their digest only, and so no token.
+Each answer is remembered with the two marks under which it was worked out. The same bytes always ask the same question.
+The memory holds their digest only, and so no token.
 """
 
 
 def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
     """Return the remembered answer to these bytes, or None if ``answer`` must work it out.
 
-    ``present`` are the marks as they are now. A remembered answer holds until the token expires or a mark changes.
+    ``present`` are the marks as they are now. A remembered answer is true until the token expires or a mark changes.
     """
     remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None

@@ -195,7 +195,7 @@ def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instan
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
     """Make another access token for each of these grants, and return the tokens in the order of the grants.
 
-    In ``expiries`` each grant stands with the instant when its new token expires. Only the tokens' digests are stored.
+    ``expiries`` gives with each grant the instant when its new token expires. Only the tokens' digests are stored.
     """
     if not expiries:
         return []
@@ -214,8 +214,8 @@ def lock_grants(
 ) -> dict[bytes, LockedGrant]:
     """Lock the grants of these refresh tokens, and return those that exist, by the digests of their refresh tokens.
 
-    Other decisions about a locked grant wait until this decision is committed. A grant is full with ``limit`` live
-    access tokens. On PostgreSQL, without ``wait``, grants that another decision has locked are left out.
+    Other decisions about a locked grant wait until this decision is committed. A grant with ``limit`` live access
+    tokens or more is full. On PostgreSQL, without ``wait``, grants that another decision has locked are left out.
     """
     if not refresh_digests:
         return {}

@@ -29,9 +29,9 @@ class SignInAttempt(msgspec.Struct, frozen=True):
     """A sign-in under way, whose password must still be checked.
 
     The endpoint has the password checked against ``password_hash`` at the gate, exactly once. If the hash is None, the
-    check runs all the same, and no password is right. ``user_id`` is None if the user does not exist. ``known_browser``
-    is true if a cookie shows that this browser signed in as this user before. Without ``needs_role`` a person need not
-    be in the access role; a client always must be.
+    check still runs, and no password is right. ``user_id`` is None if the user does not exist. ``known_browser`` is
+    true if a cookie shows that this browser signed in as this user before. If ``needs_role`` is false, only an OAuth
+    client must be in the access role.
     """
 
     resource_id: str
@@ -68,7 +68,7 @@ def begin(
 def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, password_ok: bool, now: Instant) -> Entry:
     """Decide a sign-in (given 5.1, 5.2), store its result for the pauses, and return the user.
 
-    Raises SignInRefused. The count of wrong passwords is stored all the same.
+    Raises SignInRefused. Even then the result is stored.
     """
     account = credentials.lock(cx, attempt.user_id)
     state = pauses.state_of(cx, account, attempt.origin, now)

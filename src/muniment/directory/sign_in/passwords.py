@@ -80,9 +80,9 @@ class PasswordGate:
     def check(self, password_hash: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
         """Check a password against a hash. Returns a future that tells whether the password is right.
 
-        With None as the hash the check takes as long, and the password is not right. Raises Overloaded if the line is
-        full and no other check leaves for this one, or if the gate is closed. The future raises Overloaded if the
-        waiting check has to make room for another one.
+        With None as the hash the check takes as long as with a hash, and the password is not right. Raises Overloaded
+        if the line is full and no other check leaves for this one, or if the gate is closed. The future raises
+        Overloaded if the waiting check has to make room for another one.
         """
         check = _Check(password_hash, password, now, Future())
         with self._changed:

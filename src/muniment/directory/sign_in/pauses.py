@@ -38,7 +38,10 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """How many wrong passwords came in a row from one place (or from elsewhere), and when the pause ends (0: none)."""
+    """How many wrong passwords came in a row from one place, or from elsewhere, and when the pause there ends.
+
+    ``until`` is 0 if there is no pause now.
+    """
 
     elsewhere: bool
     failures: int

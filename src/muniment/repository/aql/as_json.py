@@ -1,7 +1,8 @@
 """Read a query document in JSON, or write one: the second spelling of the elements of given 2.8.
 
-Scalars are the attributes of an expression, ``value`` is its text, and a list holds one element for each item. A key
-with null counts as absent.
+In an expression, ``expression-type`` is the element's name, ``value`` is its text, ``from`` and ``to`` are children,
+and any other scalar is an attribute. A list is an element with one child for each item. A key with null counts as
+absent.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Does a query fit a repository's types?
 
 ``bind`` adds all sub-types to the query's types, and reads each value of the query by the kind of its property. A
-negative comparison is the opposite of the positive one. An object meets it if none of the object's values meets the
-positive comparison. So an object without a value meets it, too.
+negative comparison, such as NOT_EQUAL, is the opposite of a positive one. An object meets it if none of the object's
+values meets the positive one. So an object without a value meets the negative comparison, too.
 """
 
 import calendar
@@ -79,7 +79,7 @@ class Catalogue(Protocol):
         """Return these types with all their sub-types. Raises UnknownType."""
 
     def searchable(self, name: str) -> Definition:
-        """Find a property of any type that queries may use. Raises UnknownProperty."""
+        """Find a property that queries may use, whichever type has it. Raises UnknownProperty."""
 
 
 ACL_NAME = "acl_name"

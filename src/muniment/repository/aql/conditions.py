@@ -45,7 +45,7 @@ class HasValue(msgspec.Struct, frozen=True, tag=True):
 
 
 class Carries(msgspec.Struct, frozen=True, tag=True):
-    """The object carries one of the ACLs with these ids."""
+    """An object that carries one of the ACLs with these ids."""
 
     acls: tuple[int, ...]
 

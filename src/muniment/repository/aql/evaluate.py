@@ -39,7 +39,7 @@ Words = list[tuple[int, str]]
 
 
 class Way(Protocol):
-    """Words that an object holds one after the other if it matches a term."""
+    """A way to match a term: an object matches if it holds these words one after the other."""
 
     @property
     def stems(self) -> bool:
@@ -63,7 +63,7 @@ class Analyser(Protocol):
         """Return the language of an object with these values and this text; empty if it is the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split text in a language into stems, and each of its variants, too: other spellings that find it."""
+        """Split a text in a language, and each other spelling by which the text is found, into stems."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""
@@ -72,7 +72,10 @@ class Analyser(Protocol):
         """Split text with wildcards into patterns of words, with their places."""
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the first form of each word that is no stop word, or of each word if all are stop words."""
+        """Return the words that are no stop words, or all words if all are stop words.
+
+        Of several words with the same stems, only the first is returned.
+        """
 
 
 def evaluate(

@@ -44,7 +44,7 @@ _KNOWN = frozenset().union(*_READ.values())
 
 
 class FacetLimits(msgspec.Struct, frozen=True):
-    """How many facet definitions a search may have, nested ones included, and how many values all of them together."""
+    """How many facet definitions a search may have, nested ones included, and how many values they may have in all."""
 
     definitions: int = 20
     values: int = 2000

@@ -198,7 +198,7 @@ class _Reader:
         )
 
     def _is_ordinary(self) -> bool:
-        """Say whether this "and", "or" or "not" may be an ordinary word: it does not stand out by its capitals."""
+        """Say whether this "and", "or" or "not" may be an ordinary word: it is not in capitals, or all keywords are."""
         return self._capitals or not self._pieces[self._at].text.isupper()
 
     def _operator(self, word: str) -> bool:

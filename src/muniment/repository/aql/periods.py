@@ -50,7 +50,7 @@ def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
 
 
 def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
-    """List the years from that of the moment ``low`` to that of the moment ``high``."""
+    """List the years from the one in which ``low`` lies to the one in which ``high`` lies."""
     first, last = _local_year(low, zone), _local_year(high, zone)
     return (at("year", date(year, 1, 1), zone) for year in range(first, last + 1))
 
@@ -64,7 +64,10 @@ def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
 
 
 def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]:
-    """List the periods from one name to another, in order. Raises ValueError if a name is not that of a period."""
+    """List the periods from the one named ``first`` to the one named ``last``, in order.
+
+    Raises ValueError if no period has such a name.
+    """
     day, last_day = _first_of(unit, first), _first_of(unit, last)
     while day <= last_day:
         yield at(unit, day, zone)

@@ -2,8 +2,10 @@
 
 If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
 wildcards say exactly what is wanted, so keywords with one of these are never relaxed. But "and", "or" and "not" may be
-words of a sentence if they are not in capitals, or if all keywords are. Such keywords are relaxed, but hits still may
-not hold what follows "not". The rest of a query stays as it is. Source: docs/aql.md, "When not all words are found".
+words of a sentence if they are not in capitals, or if all keywords are in capitals. Such keywords are relaxed, but hits
+still may not hold what follows "not". The rest of a query stays as it is.
+
+Source: docs/aql.md, "When not all words are found".
 """
 
 from typing import NamedTuple, assert_never
@@ -64,7 +66,10 @@ def plain_words(keywords: Keywords) -> tuple[Term, ...]:
 
 
 class WordQuestion(NamedTuple):
-    """The words of a query, and the query without them (``anything``), which objects near in meaning must meet."""
+    """The words of a query (``text``), and the query without these words (``anything``).
+
+    Objects near in meaning are found only if they meet ``anything``.
+    """
 
     text: str
     anything: Query
@@ -87,8 +92,8 @@ def question(query: Query) -> WordQuestion | None:
 def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
     """Return the words that every hit of an expression must match, and what else a hit must meet.
 
-    Return no words if there are none, or if the keywords say exactly what is wanted; what else is returned then does
-    not count.
+    If there are no such words, or if the keywords say exactly what is wanted, no words are returned. The second result
+    then means nothing.
     """
     match expression:
         case Fulltext(keywords) if keywords is not None:

@@ -74,7 +74,7 @@ class Phrase(msgspec.Struct, frozen=True, tag=True):
 
 
 class Both(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """All parts must match. ``loose`` says that only blanks join them, or an "and" that may be an ordinary word."""
+    """All parts must match. ``loose`` says that each "and" between them, if any, may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
     loose: bool = False
@@ -95,7 +95,7 @@ class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
-    """At least one of the ``words`` must match that is no stop word. If all are stop words, any of them is enough.
+    """Of the ``words`` that are no stop words, at least one must match. If all are stop words, any of them is enough.
 
     Objects that meet ``first`` match, too, and come before all other objects.
     """
@@ -196,8 +196,9 @@ class FacetDefinition(msgspec.Struct, frozen=True):
     """How hits are counted by their values.
 
     ``attributes`` names the property by whose values hits are counted. ``group_by`` says how values are grouped, and
-    ``properties`` are options of that, such as the time zone. ``sort`` is None if the definition names none. A negative
-    ``max_values`` asks for all values. ``nested`` counts the hits of each value again.
+    ``properties`` are options of the grouping, such as the time zone. ``sort`` is None if the definition names none. A
+    negative ``max_values`` asks for all values. ``nested`` says how the hits of each value are counted once more, by
+    other values.
     """
 
     id: str

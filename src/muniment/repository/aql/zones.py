@@ -1,6 +1,6 @@
 """Which time zone does a text name? A region, an abbreviation, or an offset from GMT, in any case.
 
-Source: the parameter ``timezone`` of the field's repositories; docs/aql.md, "Facets". Rules and daylight saving are
+Source: the parameter ``timezone`` of other content repositories; docs/aql.md, "Facets". Rules and daylight saving are
 those of the IANA time zone database.
 """
 

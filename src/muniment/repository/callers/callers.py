@@ -1,8 +1,9 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
 There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
-do not depend on the way. A right depends only on the directory's answer at the moment when it is used; by HTTP, the
-answer may be up to one second old. A name and password become an access token first (``pairs``, decision 0036).
+do not depend on the way. A right depends only on the directory's answer at the moment when the right is used; by HTTP,
+the answer may be up to one second old. A name and password are first exchanged for an access token (``pairs``, decision
+0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
@@ -38,11 +39,11 @@ Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
 """
 
 Fetch = Callable[[str, str], Awaitable[bytes]]
-"""Asks for the same document, in this process or elsewhere, and waits for it. Raises NotSignedIn,
-DirectoryUnavailable."""
+"""Takes and returns the same as ``Ask``, but waits for the document, which a directory elsewhere may send. Raises
+NotSignedIn, DirectoryUnavailable."""
 
 OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
-"""Asks in another thread, so that the event loop does not wait."""
+"""Calls an ``Ask`` in another thread, so that the event loop does not wait."""
 
 FRESH_SECONDS = 1.0
 """How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
@@ -58,7 +59,7 @@ class StaleAnswer(Exception):
 
 @dataclass(frozen=True)
 class Verifier:
-    """How one kind of credential is verified. Without ``ask`` the directory is elsewhere."""
+    """How one kind of credential is verified. ``ask`` is None if the directory is elsewhere."""
 
     fetch: Fetch
     ask: Ask | None = None
@@ -66,7 +67,7 @@ class Verifier:
 
 @dataclass(frozen=True)
 class Tickets:
-    """How tickets are taken: what carries them, who is asked about them, and which CSRF token goes with a ticket."""
+    """How tickets are taken: where requests carry them, how they are verified, and what a ticket's CSRF token is."""
 
     names: TicketNames
     verifier: Verifier
@@ -84,8 +85,8 @@ class PageSignIn:
 class Callers:
     """Identifies callers by what their requests show.
 
-    ``tokens`` is asked about access tokens. Tickets are taken only with ``tickets``, and names with passwords only with
-    ``pairs``. Without ``page`` there is no search page.
+    ``tokens`` verifies access tokens. Without ``tickets``, no ticket is accepted. Without ``pairs``, no name with a
+    password is accepted. Without ``page``, there is no search page.
     """
 
     def __init__(
@@ -135,9 +136,9 @@ class Callers:
     ) -> "Callers":
         """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
 
-        An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, that
-        directory also signs callers in. If they offer the search page, it also signs in the people who use that
-        page.
+        An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, the
+        directory also signs callers in. If the ``options`` offer the search page, the directory also signs in the
+        people who use the page.
         """
         options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
@@ -257,8 +258,8 @@ class Callers:
 class Bearer:
     """The sender of a token or ticket.
 
-    The directory is asked who they are when a right is used, not when the token arrives. An answer is valid until the
-    current step of the event loop ends, because nobody else is served before that.
+    The directory is asked who they are when a right is used, not when the token arrives. The thread of the event loop
+    uses an answer again until the current step of the loop ends, because no other request is handled in between.
     ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
     answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
     """
@@ -293,9 +294,9 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask the directory again if it runs elsewhere, unless it has just answered. Raises as ``ask`` does.
+        """Ask a directory elsewhere again, unless it has answered in this step of the loop. Raises as ``ask`` does.
 
-        If the directory runs in this process, this does nothing, because ``principals`` asks.
+        If the directory runs in this process, nothing happens, because ``principals`` asks it.
         """
         if self._verifier.ask is None and self._step is None:
             await self.ask()
@@ -324,7 +325,7 @@ def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repositor
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
     """Return a verifier that asks the directory in this process.
 
-    ``off_loop`` is given if the directory takes too long for the event loop.
+    With ``off_loop``, the directory is asked in another thread, because its answer would keep the event loop waiting.
     """
 
     async def fetch(credential: str, resource_id: str) -> bytes:

@@ -1,6 +1,6 @@
 """What does a request show to prove who calls? Tokens, a name and password, tickets: any of them, or none.
 
-Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists them all.
+Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists all ways.
 """
 
 import base64
@@ -49,9 +49,10 @@ class TicketNames:
 
 @dataclass(frozen=True, repr=False)
 class RequestCredentials:
-    """Everything that one request shows. ``token``, ``ticket`` and ``pair`` were sent on purpose, by their sender.
+    """Everything that one request shows.
 
-    A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it if the method is not ``safe``.
+    The sender sent ``token``, ``address_token``, ``ticket`` and ``pair`` on purpose. A browser sends ``cookie_ticket``
+    by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``).
     ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
     is the request's ASGI scope, for its security events.
     """
@@ -101,7 +102,7 @@ def parameters(options: RepositoryOptions) -> tuple[str, ...]:
 
 
 def _authorization(header: str, default_partition: str) -> tuple[str, Pair | None, str]:
-    """Read an Authorization header: the token, or the pair, or why it is neither."""
+    """Read an Authorization header. Return its token, its pair, and the reason if it can be read as neither."""
     scheme, _, value = header.strip().partition(" ")
     value = value.strip()
     if scheme.lower() == "bearer":

@@ -37,7 +37,10 @@ _failure = msgspec.json.Decoder(_Failure)
 
 
 class DirectoryElsewhere:
-    """A directory that is reached by its tokeninfo address. An empty ``ca_file`` means the system's certificates."""
+    """A directory whose addresses are derived from that of its tokeninfo.
+
+    An empty ``ca_file`` means the system's certificates.
+    """
 
     def __init__(self, tokeninfo_url: str, ca_file: str, client_id: str = "", client_secret: str = "") -> None:
         self._tokeninfo_url = tokeninfo_url

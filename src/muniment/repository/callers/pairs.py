@@ -1,6 +1,6 @@
 """Which pairs of a name and a password were right moments ago?
 
-Each pair has one living grant, which ends when the pair is forgotten.
+Each remembered pair has one grant, which is ended when the pair is forgotten.
 
 The check of a password is slow on purpose, and HTTP Basic sends the password with every request. So a process remembers
 a pair for a while after its sign-in: its keyed digest and its access token. At every request it asks tokeninfo about
@@ -106,7 +106,7 @@ class Pairs:
     async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
         """Return an access token of the pair, and whether its password was checked for this call.
 
-        Callers who show the same pair at one time share one sign-in. Raises what ``SignIn`` raises.
+        Requests that show the same pair at the same time share one sign-in. Raises what ``SignIn`` raises.
         """
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
@@ -151,7 +151,7 @@ class Pairs:
             self._drop(digest)
 
     async def close(self) -> None:
-        """Forget every pair, and end their grants. A grant that has not ended within five seconds is left to expire."""
+        """Forget every pair, and end its grant. A grant that has not ended within five seconds is left to expire."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

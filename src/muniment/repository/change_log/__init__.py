@@ -1,1 +1,1 @@
-"""The change log: each change writes to it, followers read it, and callers get its positions sealed."""
+"""The change log: each change writes to it, followers read it, and callers see its positions only in sealed form."""

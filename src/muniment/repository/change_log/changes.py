@@ -23,14 +23,14 @@ from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.refusals import IndexBehind
 
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again", "type", "version"]
-"""What has happened to an object. ``again``: it has not changed, but the index differs and must index it again.
-``type``: a property of its type became searchable, or ceased to be. ``version``: it became, or ceased to be, the
-current version of its tree."""
+"""What has happened to an object. ``again``: the object has not changed, but its document in the index is wrong, so the
+object must be indexed again. ``type``: a property of its type became searchable, or ceased to be. ``version``: the
+object became, or ceased to be, the current version of its tree."""
 
 _HIDING = "kind NOT IN ('created', 'text', 'type')"
-"""The condition for kinds of change that a search must not overlook. The other kinds do no harm. A new object is not in
-the index yet. A new text is at worst not found yet. No query may use a property while its type's change is under way. A
-query must repeat this very text to use the partial index."""
+"""The condition for kinds of change that a search must not overlook. To overlook a change of another kind does no harm.
+At worst, a search does not find a new object or a new text yet, and no query may use a property while its type's change
+is under way. A query must repeat this very text to use the partial index."""
 
 changes = sa.Table(
     "changes",
@@ -161,8 +161,9 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
     """Return the objects that have changed since the position, each with the kinds of its changes.
 
-    Only committed changes that a search must not overlook count. One statement reads at most ``limit`` + 2 lines.
-    Raises IndexBehind when there are more than ``limit`` such changes, and when lines after the position are gone.
+    Only committed changes count, and only those that a search must not overlook. One statement reads at most
+    ``limit`` + 2 lines. Raises IndexBehind if there are more than ``limit`` such changes, or if lines after the
+    position have been cut off.
     """
     rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}
@@ -179,7 +180,7 @@ def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -
 def pending(cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]) -> frozenset[str]:
     """Return those of the objects that have any committed change after the position.
 
-    Raises IndexBehind when lines are gone.
+    Raises IndexBehind if lines after the position have been cut off.
     """
     if position < cut_to(cx, repository_id):
         raise IndexBehind("The index is so far behind that it must be made anew.")
@@ -239,9 +240,10 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
 
 
 def settle(cx: Connection) -> None:
-    """Order every line and every cut before all later writes. This is needed after a restore.
+    """Set the transaction of all lines and cuts to 0, so that every later line comes after them.
 
-    Another PostgreSQL cluster has its own transaction numbers, and these may be lower than the numbers in the lines.
+    This is needed after a restore: another PostgreSQL cluster has its own transaction numbers, which may be lower than
+    the numbers in the lines.
     """
     for table in (changes, cuts):
         cx.execute(table.update().values(transaction=0))
@@ -262,7 +264,7 @@ def _after(repository_id: int, position: Position) -> dict[str, object]:
 
 
 def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    """Make a query for the lines after a position. It reads the database index only from there on."""
+    """Make a query for the lines after a position. The query reads the database index only from that position on."""
     transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
     later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
         transaction, sequence
@@ -308,7 +310,10 @@ _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
 
 
 def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
-    """Make one query for the position of the cut (a row without an object) and for the lines after a position."""
+    """Make one query for the position of the cut (a row without an object) and for lines after a position.
+
+    The lines are those that a search must not overlook.
+    """
     lines = (
         _later(dialect)
         .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)

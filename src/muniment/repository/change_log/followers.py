@@ -27,7 +27,7 @@ followers = sa.Table(
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How long lines of the log are kept, in seconds, and how many lines of one repository at most."""
+    """For how many seconds lines of the log are kept, and at most how many lines in each repository."""
 
     seconds: int = 604_800
     lines: int = 1_000_000
@@ -52,7 +52,7 @@ def leave(cx: Connection, repository_id: int, name: str) -> None:
 
 
 def forget(cx: Connection) -> None:
-    """Delete every follower. This is needed after a restore, when their indexes do not exist."""
+    """Delete every follower. A restore needs this, because it makes every index anew."""
     cx.execute(followers.delete())
 
 

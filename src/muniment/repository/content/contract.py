@@ -29,7 +29,7 @@ class StoredContent(msgspec.Struct, frozen=True):
 
 
 class Pack(msgspec.Struct, frozen=True):
-    """A pack: contents that a store keeps together. Their keys lie between ``first`` and ``last``.
+    """A pack: contents that a store keeps together. Each of their keys is at least ``first`` and at most ``last``.
 
     The pack takes ``size`` bytes. Each content takes its own bytes and ``overhead`` bytes more. The space of a removed
     content becomes free only when the pack is dropped.
@@ -50,8 +50,8 @@ class ContentWriter(Protocol):
     def finish(self) -> StoredContent:
         """Keep the bytes, and return the content, which survives a power cut. Raises NotStored.
 
-        After NotStored nothing is kept, unless the answer of a store in the network was lost. That store may have the
-        bytes. No row names them, so the sweep removes them.
+        After NotStored nothing is kept, unless the answer of a store in the network was lost. Then the store may have
+        the bytes. No row names them, so the sweep removes them.
         """
 
     def abort(self) -> None:
@@ -73,7 +73,7 @@ class ContentStore(Protocol):
     """The store that holds every content of an installation."""
 
     def writer(self) -> ContentWriter:
-        """Begin to keep new content. Raises NotStored."""
+        """Return a writer for new content. Raises NotStored."""
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
@@ -97,8 +97,8 @@ class ContentStore(Protocol):
 
         Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
         whole content, it raises ContentDamaged before the last piece if the digest is wrong, so damaged content is
-        never returned whole. If the content is removed meanwhile, its reader can go on; but a store in the network may
-        raise ContentDamaged.
+        never returned whole. If the content is removed while it is read, the reader still gets the rest of it, but a
+        store in the network may raise ContentDamaged.
         """
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
@@ -109,7 +109,7 @@ class ContentStore(Protocol):
         """
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Say whether the content has this digest; False if it is missing."""
+        """Return whether the content is there and has this digest."""
 
     def remove(self, key: str) -> bool:
         """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
@@ -125,15 +125,15 @@ class ContentStore(Protocol):
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content last written before the instant; remove unfinished content of that age.
+        """Yield the keys of all content last written before the instant, without content in packs.
 
-        Content in packs is left out.
+        Unfinished content of that age is removed.
         """
 
     def packs(self, before: Instant) -> Iterator[Pack]:
         """Yield the packs whose contents were all written before the instant, and to which nobody writes any more.
 
-        A store that keeps no contents together yields none.
+        A store without packs yields none.
         """
 
     def drop(self, pack: Pack) -> bool:

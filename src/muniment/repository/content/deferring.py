@@ -1,7 +1,7 @@
 """A content store that removes nothing before the end of a common transaction.
 
-After the commit it removes what was to be removed. After a rollback it removes what was put meanwhile. A process that
-is killed in between leaves content that no row names; the sweep removes it.
+After the commit it removes what was to be removed. After a rollback it removes what was put during the transaction.
+If the process is killed before such a removal, the content stays without a row that names it, and the sweep removes it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

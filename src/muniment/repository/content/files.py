@@ -2,7 +2,7 @@
 
 No large content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its
 place. A crash before the rename leaves a part in ``incoming``; a crash after it leaves a file that no object names.
-Both are found later by their age. Small contents go to packs (``packs``).
+The sweep finds both by their age. Small contents go to packs (``packs``).
 """
 
 import hashlib
@@ -87,7 +87,7 @@ class FileWriter:
 
 
 class Packing(NamedTuple):
-    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` tells the time, for a pack's age."""
+    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` is needed for the age of a pack."""
 
     largest: int
     clock: Callable[[], Instant]
@@ -155,7 +155,7 @@ class FileStore:
         (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
     def writer(self) -> ContentWriter:
-        """Begin to keep new content. Raises NotStored."""
+        """Return a writer for new content. Raises NotStored."""
         if self._packing is None:
             return self._file_writer()
         return SmallFirstWriter(self._packs, self._packing, self._file_writer)
@@ -216,9 +216,10 @@ class FileStore:
         return new_contents
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy of another store's content under the same key; False if that store finds the content damaged.
+        """Keep a copy of another store's content under the same key.
 
-        The copy is not synced to the disk: the caller does that once after all copies.
+        Returns False if that store finds the content damaged. The copy is not synced to the disk: the caller does
+        that once after all copies.
         """
         if packs.is_key(content.key):
             try:
@@ -285,7 +286,7 @@ class FileStore:
                 yield piece
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Say whether the content has this digest; False if it is missing."""
+        """Return whether the content is there and has this digest."""
         try:
             if packs.is_key(key):
                 return hashlib.sha256(self._packs.read(key)[1]).digest() == sha256
@@ -312,7 +313,7 @@ class FileStore:
         return False
 
     def packs(self, before: Instant) -> Iterator[Pack]:
-        """Yield the packs to which nobody has written since the instant, and to which nobody writes any more."""
+        """Yield the packs whose contents were all written before the instant, and to which nobody writes any more."""
         return self._packs.ended_before(before)
 
     def drop(self, pack: Pack) -> bool:
@@ -372,7 +373,7 @@ class FileStore:
     def older_than(self, before: Instant) -> Iterator[str]:
         """Yield the keys of all files last written before the instant; remove parts of that age from ``incoming``.
 
-        It also takes away the access to files that an earlier release left to other users of the system.
+        An earlier release may have let other users of the system read files. They lose this access here.
         """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():

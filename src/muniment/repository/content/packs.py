@@ -1,9 +1,9 @@
 """Packs: files to which small contents are appended, so that one sync brings many of them to the disk (decision 0040).
 
-A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process writes to a pack
-of its own, and only at its end. When the process ends, or the pack is full or a day old, nobody writes to it again. A
-crash therefore leaves, at the end of a pack, bytes that no object names. The key of a content names its pack and its
-place.
+A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process writes only to
+its own pack, and only at the end of the pack. Once the process has ended, or the pack is full or a day old, nobody
+writes to the pack again. A crash therefore leaves, at the end of a pack, bytes that no object names. The key of a
+content names its pack and its place in the pack.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ from muniment.repository.refusals import ContentDamaged
 log = structlog.get_logger("muniment.content")
 
 LARGEST = PIECE
-"""The most bytes of a content in a pack. Such a content is read in one piece."""
+"""The largest size of a content in a pack, in bytes. Such a content is read in one piece."""
 
 _HEADER = struct.Struct(">4sI32s")
 _MAGIC, _ERASED = b"MPK1", b"MPK0"
 _FULL_BYTES = 64 << 20
 _LIFE: Instant = 86_400 * SECOND
-"""How long a process writes to one pack at most."""
+"""The longest time for which a process writes to one pack."""
 
 _KEY = re.compile(r"([0-9a-f]{12}8[0-9a-f]{11})([0-9a-f]{8})")
 _NAME = re.compile(r"[0-9a-f]{12}8[0-9a-f]{11}")
@@ -44,12 +44,12 @@ _FIRST_LOOK = 4096
 
 
 def is_key(key: str) -> bool:
-    """Say whether the key names a content in a pack: the keys of files have another digit at the thirteenth place."""
+    """Return whether the key is that of a content in a pack. Its thirteenth digit is 8, which no key of a file has."""
     return _KEY.fullmatch(key) is not None
 
 
 class Packs:
-    """The packs of one folder. Several threads may append at one time: they then share a sync."""
+    """The packs of one folder. Threads that append at the same time share a sync."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class Packs:
     def append(self, contents: Sequence[bytes], now: Instant) -> list[StoredContent]:
         """Keep contents, and return when all of them are on the disk. Raises OSError; then none is kept.
 
-        Contents that other threads append while one thread writes are written next, together, with one sync.
+        While one thread writes, the contents of other threads wait. Then they are all written together, with one sync.
         """
         batch = _Batch(contents)
         self._waiting.append(batch)
@@ -74,7 +74,7 @@ class Packs:
         return batch.stored
 
     def read(self, key: str, size: int | None = None) -> tuple[bytes, bytes]:
-        """Return a content's digest as its header has it, and its bytes. Raises ContentDamaged, OSError.
+        """Return the digest from a content's header, and the content's bytes. Raises ContentDamaged, OSError.
 
         The bytes are not compared with the digest. If the caller knows the ``size``, one read of the disk is enough.
         """
@@ -102,7 +102,7 @@ class Packs:
             _write(file, _HEADER.pack(_MAGIC, content.size, content.sha256) + whole, offset)
 
     def ended_before(self, before: Instant) -> Iterator[Pack]:
-        """Yield every pack to which nobody has written since the instant, and to which nobody writes any more."""
+        """Yield every pack whose contents were all written before the instant, and to which nobody writes any more."""
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:
@@ -183,7 +183,7 @@ class _Batch:
         self.failure: BaseException | None = None
 
     def place(self, pack: str, offset: int) -> int:
-        """Give every content its key; the first one lies at ``offset`` in the pack. Return where the last one ends."""
+        """Give every content its key. The first begins at ``offset`` in the pack. Return where the last one ends."""
         for content, digest in zip(self._contents, self._digests, strict=True):
             self.places.append(StoredContent(f"{pack}{offset:08x}", len(content), digest))
             offset += _HEADER.size + len(content)
@@ -216,7 +216,7 @@ class _OpenPack:
             raise
 
     def give_up(self) -> None:
-        """Close the pack. Cut off what was written after ``end``, or remove a pack that has no content."""
+        """Close the pack. Cut off what was written after ``end``, or remove the pack if it has no content."""
         with suppress(OSError):
             if self.end:
                 os.ftruncate(self.file, self.end)

@@ -1,4 +1,4 @@
-"""May content be removed now? A lock decides, which all processes of an installation share, on every machine.
+"""May content be removed now? A lock decides. All processes of an installation share it, on every machine.
 
 On PostgreSQL it is a lock of the database, which ends with the connection that holds it. An installation on SQLite has
 one machine, so there it is the lock of a file.
@@ -19,7 +19,7 @@ _KEY = 0x6D75_6E69_7265_6D76
 
 
 class RemovalLock:
-    """The lock that forbids removals. It opens the database when it is first asked."""
+    """The lock that forbids removals. It opens the database when it is first used."""
 
     def __init__(self, database: Callable[[], Database], file: Path) -> None:
         self._database, self._file = database, file

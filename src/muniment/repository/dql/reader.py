@@ -214,7 +214,10 @@ class _Reader(PieceReader):
             self._at += 1
 
     def _hints(self) -> None:
-        """Step past ``ENABLE (...)``: hints say how the system in the field runs a statement, not what it means."""
+        """Step past ``ENABLE (...)``, without reading it.
+
+        Its hints tell another system how to run a statement. They do not change what it means.
+        """
         self._at += 1
         self._take("(")
         depth = 1
@@ -415,7 +418,7 @@ class _Reader(PieceReader):
 
 
 def _with_pattern(piece: TextPiece, text: str, pattern: str) -> str:
-    """Return in ISO 8601 a date that is written by a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
+    """Return in ISO 8601 a date that is written in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
     fields = _DATE_FIELD.findall(pattern.lower())
     parts = _DATE_FIELD.split(pattern.lower())
     expression = re.escape(parts[0])

@@ -56,7 +56,7 @@ def selection(
 ) -> Selection:
     """Return the filter and the sort of a statement. ``text`` is the statement as its caller wrote it.
 
-    Folders can be named for objects only. Raises BadQuery, WrongValue.
+    If the members of the list are no objects, the statement may not name folders. Raises BadQuery, WrongValue.
     """
     resolver = _Resolver(cx, view, now, of_objects=of_objects)
     condition = None if statement.condition is None else resolver.resolve(statement.condition)

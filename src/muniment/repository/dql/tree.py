@@ -68,7 +68,7 @@ class IsNull(msgspec.Struct, frozen=True):
 
 
 class InFolder(msgspec.Struct, frozen=True):
-    """An object in a folder, named by its path or its id; with ``descend``, also in folders below it."""
+    """The condition that an object is in the folder with this path or id; with ``descend``, also in one below it."""
 
     path: str
     folder_id: str

@@ -141,7 +141,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: the ACL that this id, or this name without an owner, means for the caller."""
+    """GET acls/{acl}: the ACL with this id, or the ACL that this name means for the caller."""
     caller = await enter(request, context)
     repository, name = caller.repository, _acl_name(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -187,7 +187,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the whole text at the end of the address, with its suffix, names an ACL that the caller may see.
+    """Say whether the last part of the address, read with its suffix, names an ACL that the caller may see.
 
     Raises as ``enter``.
     """

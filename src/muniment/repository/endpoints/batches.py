@@ -1,7 +1,7 @@
 """Answer several requests that a caller sends as one.
 
 The same application answers each of them for the same caller, with the checks that it would have if it came alone. In a
-transactional batch, all requests share one database transaction: if one fails, nothing is kept. Source:
+transactional batch, all requests share one database transaction: if one fails, no change is stored. Source:
 docs/interface.md, ours 21.
 """
 
@@ -111,9 +111,10 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
-    """Execute all operations, and commit them if each succeeded and the caller's right still holds.
+    """Execute all operations. If each succeeded, check the caller's right again, and commit.
 
-    Otherwise nothing is kept, and operations that succeeded are returned as ``ROLLED_BACK``.
+    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises as
+    ``Caller.read``.
     """
     done = False
     try:

@@ -48,7 +48,7 @@ async def list_formats(request: Request, context: RepositoryContext) -> Response
 
 
 def nothing(name: str) -> Answering:
-    """Return the endpoint for the GET of a list of ``EMPTY``, which has no members."""
+    """Return the endpoint for the GET of the list with this name in ``EMPTY``. The list has no members."""
 
     async def list_nothing(request: Request, context: RepositoryContext) -> Response:
         return await _list(request, context, name, EMPTY[name], {})

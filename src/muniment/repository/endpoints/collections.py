@@ -52,8 +52,8 @@ _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What a request wants of a list: the part, the filter and the sort, whether the members are counted, and what
-    entries show.
+    """What a request wants of a list: which part, with which filter and sort, whether the members are counted, and
+    what the entries show.
 
     ``repeated`` are the parameters that every link of the feed repeats, as the caller wrote them.
     """
@@ -82,7 +82,7 @@ class Placed(Protocol):
 
     @property
     def place(self) -> Place:
-        """The member's place; the next member comes after it."""
+        """The member's place in the order. A cursor holds the place of the last member of a page."""
 
 
 T = TypeVar("T", bound=Placed)
@@ -104,11 +104,11 @@ class FeedRequest:
         return self.context.options.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
-        """Return a copy of an entry with the thing that the entry describes inlined."""
+        """Return a copy of an entry in which the thing that the entry describes is inlined."""
         return msgspec.structs.replace(entry, inlined=inline(thing, self.media_type, self.names, links=self.page.links))
 
     def object_thing(self, here: str, body: ObjectBody) -> Thing:
-        """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
+        """Describe an object as a GET of the object's address does, in the view of the page. Raises UnknownProperty."""
         kind, page = kind_of(body.stored.id), self.page
         return representations.object_thing(here, body, self.names, self.media_type, kind, page.view)
 
@@ -219,7 +219,7 @@ def read_number(values: Mapping[str, str]) -> int:
 
 
 def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
-    """Read ``start`` and ``limit``: how many members are passed over, and how many follow. Raises Malformed."""
+    """Read ``start`` and ``limit``: how many members are skipped, and how many are wanted. Raises Malformed."""
     limit = min(whole_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
     start = whole_number(values, "start", 0, 0)
     if start + limit > options.max_page_offset:
@@ -237,7 +237,7 @@ def page(
 ) -> ListPage:
     """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
 
-    Raises Malformed for a cursor of another page, list, filter, sort or caller.
+    Raises Malformed for a cursor that was made for another page, list, filter, sort or caller.
     """
     members = fetch(cursors.stretch(cx, binding, page_request.part))
     following = cursors.next_cursor(cx, binding, page_request.part, [each.place for each in members])
@@ -287,7 +287,7 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Return these objects with what else their representations need, which is read for all objects at once."""
+    """Return these objects with what their representations show besides the objects' rows: read for all at once."""
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
@@ -306,8 +306,8 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
     """Return the links of a page to itself and to other pages.
 
-    Of the links to other pages, only ``next`` has a cursor. A page that lies too deep for a link without a cursor gets
-    no such link.
+    Of the links to other pages, only ``next`` has a cursor. ``previous`` and ``last`` are left out if their page is too
+    deep to be reached without a cursor.
     """
     part, total, reach = page_request.part, page.total, options.max_page_offset // page_request.part.size
 

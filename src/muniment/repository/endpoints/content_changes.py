@@ -79,7 +79,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 _UNSAID = ("", "application/octet-stream", "application/x-www-form-urlencoded")
-"""Media types with which clients send bytes of any kind."""
+"""Media types that say nothing about the content, because clients send bytes of any kind with them."""
 
 
 async def _put(
@@ -91,10 +91,10 @@ async def _put(
     media_type: str,
     changed: WantedContent | None = None,
 ) -> Response:
-    """Receive the body, and keep it as the object's content at a place.
+    """Receive the body, and store it as the object's content at a place.
 
-    ``changed`` says which content the body replaces; it must still be there when the body has arrived. It is None for
-    a request that adds a content.
+    ``changed`` says which content the body replaces, and is None for a request that adds a content. The content to
+    replace must still be there when the body has arrived.
     """
     repository, names = caller.repository, context.options.names
     answer_type = spelling.negotiate(request, spelling.both(names))

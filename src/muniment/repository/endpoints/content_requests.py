@@ -60,7 +60,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 
     With ``all-primary``, they are the pages of the primary content. Otherwise the first one is the main content, and
     the others are renditions. ``format`` and ``modifier`` are lists with commas: the first value belongs to the first
-    content, and so on, and the last ones may be left out. Raises Malformed, WrongValue.
+    content, and so on. Values may be missing at the end of a list. Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -130,7 +130,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the file name of a content: its object's name. For a rendition, the name gets the ending of its format."""
+    """Return the file name of a content: the object's name. For a rendition, it ends as files of its format do."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

@@ -177,7 +177,7 @@ def _page(cx: Connection, repository: Repository, principals: Principals, feed: 
 
 
 def _order(content: ObjectContent) -> str:
-    """Return a text by which a list of contents is ordered."""
+    """Return the text that gives this content its place in a list: contents are ordered by these texts."""
     return f"0{content.place.page:07}" if content.place.is_primary else f"1{content.id:020}"
 
 

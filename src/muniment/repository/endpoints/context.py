@@ -55,26 +55,26 @@ BATCHES = _DIRECTORY_CHANGES = 4
 """How many batches one caller may have under way in one process, and how many changes of users and groups."""
 
 _LONG_DECISION = 0.05
-"""After a decision of more seconds, which may have waited for others' locks, the caller's rights are checked again."""
+"""If a decision took more seconds, perhaps to wait for others' locks, the caller's rights are checked again then."""
 
 _TRIES = 3
-"""How often one use of a right is tried, if each time the directory's answer is too old when the turn comes."""
+"""How often one use of a right is tried, if each time the directory's answer has become too old before it was used."""
 
 _REFUSED_PAIRS = 3
-"""A name and password that so many resources have refused, and none has accepted, are not tried at any other."""
+"""If so many resources have refused a name and password, and none has accepted them, no other resource is tried."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
-"""How long a stream waits until the check of its caller's right gets an answer, and the pause between two tries."""
+"""How long the check of a stream is tried again if it gets no answer, and the pause between two tries."""
 
 
 @dataclass(frozen=True)
 class RepositoryContext:
     """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
-    ``people`` and ``people_changes`` ask and change the directory, and are None where it runs elsewhere. Each search
-    outside the event loop holds ``searching``. ``repositories`` remembers repositories by name, with the half's seal.
-    ``bearers`` remembers the keys of callers, and ``memory`` what the next search can use. The slots at the end count
-    what each caller has under way.
+    ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere. A
+    search holds ``searching`` while it runs. ``repositories`` remembers each repository by its name, with the seal of
+    this half. ``bearers`` remembers the keys of callers, and ``memory`` what later searches can use. The slots at the
+    end count what each caller has under way.
     """
 
     transactions: Transactions
@@ -110,9 +110,9 @@ ENTERING: Table = {
 class Caller:
     """Who calls which repository. Every decision for a caller is taken here.
 
-    A decision learns who the caller is only when it is taken. So a right that has ended is not used any more; it may
-    have ended while a body arrived, during a wait for the index, or while others' work came first (decision 0018). What
-    a decision learns about the caller never leaves the decision, and nothing else can learn it.
+    Who the caller is, and what they may do, is looked up only when a decision is taken. So no decision uses a right
+    that ended before: while a body arrived, or during a wait for the index or for others' work (decision 0018).
+    What was looked up is given to the decision alone, and the decision never passes it on.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Caller:
         self._event: Event | None = None
 
     def tell(self, event: Event) -> None:
-        """Write the repository's name into an event. Each later write adds the caller's id."""
+        """Write the repository's name into an event. Each later ``write`` or ``administer`` adds the caller's id."""
         self._event, event.resource = event, self.repository.name
 
     def downloading(self) -> AbstractContextManager[None]:
@@ -219,7 +219,7 @@ class Caller:
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
         """Ask a question of two snapshots: one of the index, and a newer one of the database.
 
-        It runs in a thread, at a time with only a fixed number of others. Raises as ``read``, and IndexUnavailable.
+        It runs in a thread, and at most ``SEARCHES`` such questions at one time. Raises as ``read``, IndexUnavailable.
         """
 
         async def in_turn() -> T:
@@ -245,9 +245,9 @@ class Caller:
         headers: Mapping[str, str],
         check_right: Callable[[Connection, Principals], object],
     ) -> Response:
-        """Return an answer that sends pieces and repeats ``check_right`` meanwhile. It is cut off if the check raises.
+        """Return an answer that sends pieces, and repeats ``check_right`` until all are sent.
 
-        A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
+        The answer is cut off if the check raises, or if the directory or the database is silent for 30 seconds.
         """
         options = self._context.options
 
@@ -298,7 +298,7 @@ class Caller:
         return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
-        """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
+        """Raise NotSignedIn if another resource guards the repository by now, UnknownRepository if it was removed."""
         if not repositories.still_guards(cx, self.repository):
             self._context.repositories.pop(self.repository.name, None)
             repositories.find_open(cx, self.repository.name)
@@ -400,7 +400,7 @@ async def _open(
     """Ask the guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
 
     Guards that need no password check come first. Raises DirectoryUnavailable if no guard admits the caller, and the
-    directory could not be asked about one of them.
+    directory could not be asked about at least one guard.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {

@@ -1,6 +1,6 @@
 """Where does a client begin? The home document, the product, the repositories, and what each of them offers.
 
-All of these but the repository itself need no credentials; the list of repositories shows only names. Source: given
+Only the repository itself needs credentials, so the list of repositories shows little more than names. Source: given
 2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
 """
 
@@ -43,7 +43,7 @@ SEARCH_TEMPLATE = (
 """The end of the template in the search link, character for character (given 2.10)."""
 
 _STRANGERS = ""
-"""The name that all callers share in turns and cursors where nobody signs in."""
+"""The name that stands for every caller in turns and cursors at addresses where nobody signs in."""
 
 _FIELD_RELATIONS = frozenset(
     (
@@ -56,16 +56,16 @@ _FIELD_RELATIONS = frozenset(
 """The link relations of the home document and of a repository that the system in the field has, too."""
 
 _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
-"""The link relations whose name is not the last part of the path, by that part."""
+"""The link relation of an address, by the last part of its path, if the relation has another name than that part."""
 
 _WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
-"""The link relations that are written without a base before their name, by the last part of the path."""
+"""The link relation of an address, by the last part of its path, if no base is written before the relation."""
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """An address to which the home document or a repository leads.
+    """An address to which the home document or a repository links.
 
-    ``name`` is the last part of its path, ``media_types`` are those of the answers to its GET.
+    ``name`` is the last part of the address's path. ``media_types`` are those in which its GET is answered.
     """
 
     name: str
@@ -156,7 +156,7 @@ def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the whole text at the end of the address, with its suffix, is the name of a repository.
+    """Say whether the last part of the address, read with its suffix, is the name of a repository.
 
     Raises as ``enter``, except UnknownRepository.
     """
@@ -174,7 +174,7 @@ def _release() -> str:
 
 
 def _links(targets: Sequence[LinkTarget], here: str, names: RepositoryNames) -> list[Written]:
-    """List the links of a repository: to its addresses, and to itself with a statement in DQL."""
+    """List the links of a repository: to these targets, and to the repository's address with a statement in DQL."""
     statement = {"rel": f"{names.linkrel_base}/dql", "hreftemplate": f"{here}{{?dql}}"}
     return [*(_link(target, here, names) for target in targets), statement]
 

@@ -394,8 +394,8 @@ class Documents:
         return {media_type: kind if is_json else self._text(meaning) for media_type, is_json in by_media_type.items()}
 
     def creation(self, metadata: type[Any]) -> Content:
-        """Describe the bodies that make an object: metadata alone; metadata and content in parts; or (with a name)
-        content alone."""
+        """Describe the bodies that make an object: metadata alone; metadata and content in parts; or, if the address
+        gives a name, content alone."""
         parts: Schema = {
             "type": "object",
             "description": "Metadata, then content: parts are known by order and media type, not by name.",

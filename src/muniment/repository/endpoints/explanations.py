@@ -51,7 +51,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
     """Describe the address of explanations. ``prefix`` is the beginning of its path, up to the repository's name.
 
-    ``searching`` has the refusals of a search. UnknownObject and UnknownPerson come in addition.
+    The refusals are those of a search, in ``searching``, and also UnknownObject and UnknownPerson.
     """
     content = wire.thing(ExplanationDocument, "explanation")
     answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)

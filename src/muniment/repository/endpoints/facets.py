@@ -65,7 +65,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
         return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
 
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
-        """Return the values to which the address narrows the facets of a query. Their names are neutral.
+        """Return the values to which the address narrows the facets of a query. Among them, names of types are neutral.
 
         Raises BadQuery.
         """
@@ -102,8 +102,8 @@ def in_feed(
 ) -> tuple[atom.FeedFacet, ...]:
     """Return the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
 
-    ``facet_hits`` is how many hits the counts cover; None if they cover all. ``repeated`` are the parameters that every
-    link of the feed repeats. ``size`` is the parameter that says how long a page is, with its value.
+    ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
+    every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
     """
     return _Writer(facet_hits, request, repeated, size, service, names).facets(several, ())
 

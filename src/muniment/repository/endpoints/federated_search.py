@@ -84,7 +84,7 @@ class _CallerPage(msgspec.Struct, frozen=True):
     """What one repository answered; ``here`` is its address, ``inlined`` its objects by id.
 
     ``facets`` are the facets to show, bound to the repository's types. ``sort_kinds`` are the kinds of the sort
-    properties. ``places`` says where each hit stands, by its id.
+    properties. ``places`` has each hit's place in the order of the query's sorts, by the id of the hit.
     """
 
     caller: Caller
@@ -202,7 +202,7 @@ async def _answer(
 async def _ask_all(
     request: Request, context: RepositoryContext, callers: Sequence[Caller], page_request: _PageRequest, query: Query
 ) -> tuple[list[_CallerPage], dict[str, Refusal], dict[str, Refusal]]:
-    """Ask one repository after the other. Each search waits for its own turn among the searches of the process.
+    """Ask one repository after the other. Each of these searches waits for its turn among the searches of the process.
 
     Return the pages that were found. Also return, by repository name, the refusals of repositories that did not answer,
     and those of repositories that are not open any more.
@@ -285,8 +285,8 @@ def _add_up(caller_pages: Sequence[_CallerPage], room: int) -> tuple[FacetCounts
 
 
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
-    """Keep a posted query with the first repository that answered, for the links of its feed. Return the link that
-    stands for the query."""
+    """Keep a posted query in this caller's repository, so that links of the feed can name the query. Return the link
+    that stands for the query."""
     document, options = kept_searches.encode(query), context.options
     repository_id, now = caller.repository.id, context.clock()
     half_way = now + options.link_seconds * SECOND // 2

@@ -44,7 +44,7 @@ def creating(root: str, *, filed: bool) -> Answering:
 
     If ``filed``, the address names the folder of the new object.
 
-    If the body names no type, the object gets the type of ``object-type`` in the query, or else the address's own type.
+    If the body names no type, the object gets the type of ``object-type`` in the query, or else the type ``root``.
     """
 
     @events.tells()
@@ -103,7 +103,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """Return a body's metadata, completed with ``type_name`` if it names no type, and with a media type for content."""
+    """Return a body's metadata, with ``type_name`` if it names no type, and with the media type of any content."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if arranged and (values.get("format") or not properties.get("a_content_type")):
@@ -113,7 +113,7 @@ def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], 
 
 
 class _NewObject(NamedTuple):
-    """A new object, and the contents that it has now."""
+    """A new object, and the contents that it has now. For a copy, no contents are listed."""
 
     body: ObjectBody
     named: Sequence[StoredContent]

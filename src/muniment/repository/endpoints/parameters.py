@@ -317,7 +317,7 @@ CREATE_REFUSED = {"require-dc-write": NOT_YET}
 DESCRIPTION_REFUSED = SINGLE_REFUSED
 """Each of these dictionaries has the parameters that the interface knows but some methods do not take, with the reason.
 
-``_NO_EFFECT`` says which values are accepted all the same.
+``_NO_EFFECT`` has, for some of these parameters, a value that is accepted because it changes nothing.
 """
 
 _NO_EFFECT: Mapping[str, str] = {
@@ -376,7 +376,7 @@ def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     """Check a request's query against its method's parameters, and keep for ``read`` those that the method takes.
 
     A name that the interface does not know is ignored, and a header of the answer says so; with ``strict`` it is
-    refused. Raises NotOfferedYet and Malformed, the latter also for a name that is almost a known one.
+    refused. Raises NotOfferedYet, and Malformed, which also refuses a name that is almost a known one.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     lists = {parameter.name for parameter in operation.parameters if parameter.schema.get("type") == "array"}
@@ -427,7 +427,7 @@ def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, d
 
 
 def _check_without_effect(name: str, value: str, reason: str) -> None:
-    """Raise Malformed or NotOfferedYet unless the value asks for what is done without the parameter."""
+    """Raise Malformed or NotOfferedYet unless this value of the parameter changes nothing."""
     if value.lower() in ("", _NO_EFFECT.get(name)):
         return
     sentence = f"The parameter {name!r} {reason}."

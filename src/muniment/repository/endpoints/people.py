@@ -103,7 +103,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the text at the end of the address, with its suffix, is the id of a user or group of the repository.
+    """Say whether the last part of the address, read with its suffix, is the id of a user or group of the repository.
 
     Raises as ``enter``, and NotOfferedYet if the directory runs elsewhere.
     """
@@ -121,7 +121,7 @@ async def has_name(request: Request, context: RepositoryContext) -> bool:
 
 
 def last_person(request: Request) -> str:
-    """Return the id of the user or group at the end of the address. In the address of a membership it is the member."""
+    """Return the id of the user or group at the end of the address. For a membership, this is the member."""
     person_id: str = request.path_params.get("member") or request.path_params["person"]
     return person_id
 
@@ -172,7 +172,7 @@ def _people_page(
 def answer(
     request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200
 ) -> Response:
-    """Answer with a user or group. With the status 201, the header Location has their address."""
+    """Answer with a user or group. With the status 201, the header Location has the address of the user or group."""
     names, here = context.options.names, address(request, context, caller.repository)
     body = _thing(here, person, names, media_type).written(media_type, names)
     headers = {"Content-Type": media_type, **spelling.PRIVATE}

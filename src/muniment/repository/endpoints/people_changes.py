@@ -148,7 +148,7 @@ def member_remover(kind: Kind) -> Answering:
 
 
 async def _enter(request: Request, context: RepositoryContext, how: str) -> tuple[Event, Caller, PeopleChanges]:
-    """Begin the event of a change, and enter. Raises as ``enter``, and NotOfferedYet for a directory elsewhere."""
+    """Begin a change's event, and find the caller. Raises as ``enter``, and NotOfferedYet for a directory elsewhere."""
     event = events.begin(request.scope, "user or group", how=how)
     caller = await enter(request, context)
     if context.people_changes is None:
@@ -205,7 +205,7 @@ def _state(value: Given) -> int:
 
 
 def _id(kind: Kind, whole: str | None, short: str | None, partition: str) -> str | None:
-    """Return the id that a body gives, in one of two properties or in both; None without these. Raises WrongValue."""
+    """Return the id that the properties ``whole`` and ``short`` give; None if both are missing. Raises WrongValue."""
     id_property, name_property = _NAMES[kind]
     if whole is None and short is None:
         return None

@@ -32,7 +32,7 @@ class _Permissions(msgspec.Struct, frozen=True):
     """An ACL as the caller sees it: the name by which they know it, and the entries that they may see.
 
     The ACL is either the one that the object carries, or the one that new objects in this folder get. ``permission`` is
-    what the caller may do with the object; in the second case it is None.
+    what the caller may do with the object, or None for the ACL of new objects.
     """
 
     stored: StoredObject
@@ -106,7 +106,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def remove_default(request: Request, context: RepositoryContext) -> Response:
-    """DELETE default-permission-set: new objects get the folder's own ACL again."""
+    """DELETE default-permission-set: let new objects in the folder get the folder's own ACL again."""
     event = events.begin(request.scope, "acl", how="no longer the default")
     caller = await enter(request, context, event)
     folder_id = representations.identifier(request)
@@ -121,7 +121,7 @@ async def remove_default(request: Request, context: RepositoryContext) -> Respon
 
 
 async def effective(request: Request, context: RepositoryContext) -> Response:
-    """GET permissions: what one accessor may do with the object. Without an accessor, it is the caller."""
+    """GET permissions: what one accessor may do with the object. By default, the accessor is the caller."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.options.names
@@ -149,7 +149,7 @@ def _effective(
     object_id: str,
     accessor: str,
 ) -> tuple[Permission, str]:
-    """Return an accessor's permission on an object, and the accessor as it is shown.
+    """Return an accessor's permission on an object, and the name that the answer shows for the accessor.
 
     The object's owner and administrators may ask about anybody, other callers only about themselves and the world.
     """
@@ -185,7 +185,7 @@ async def _change(
     media_type: str,
     decide: Callable[[Connection, Principals], _Permissions],
 ) -> Response:
-    """Assign an ACL or entries by a decision, and answer with what it returns. Raises as ``Caller.change``."""
+    """Take a decision that assigns an ACL or entries, and answer with its outcome. Raises as ``Caller.change``."""
     permissions, position = await caller.change(decide, lambda permissions: permissions.stored.position)
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
     answer = _answer(request, context, media_type, caller.repository, permissions)
@@ -251,7 +251,7 @@ def _default_of(cx: Connection, stored: StoredObject, principals: Principals) ->
 def _shown_entries(
     cx: Connection, stored: StoredObject, acl_id: int, principals: Principals
 ) -> Mapping[str, Permission]:
-    """Return the entries of an ACL that the caller may see: all of them for the owner of the object."""
+    """Return those entries of an ACL that the caller may see. The owner of the object sees all of them."""
     return acls.shown_entries(cx, acls.by_id(cx, acl_id), principals, every=principals.is_(stored.owner_key))
 
 

@@ -43,7 +43,7 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
 
 
 def read(seal: Seal, repository_id: int, principals: Principals, text: str) -> Position:
-    """Read a position that ``spell`` wrote, for whichever caller, in any process of this half.
+    """Read a position that ``spell`` wrote. Another caller may have got it, from another process of this half.
 
     Raises Malformed, and NotPermitted for a plain position from a caller who is no administrator.
     """

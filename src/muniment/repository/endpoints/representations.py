@@ -57,7 +57,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class ObjectBody(msgspec.Struct, frozen=True):
-    """An object with what else its representation needs."""
+    """An object with what its representation shows besides the object's row."""
 
     stored: StoredObject
     catalogue: Catalogue
@@ -80,8 +80,8 @@ def object_answer(
 ) -> Response:
     """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
 
-    ``as_object`` says that the caller uses the addresses for objects of any kind. Then the root and the links are those
-    of these addresses. Raises UnknownProperty if the view names a property that no type has.
+    With ``as_object``, the object is shown as at ``objects/{id}``, the address for objects of any kind. Otherwise it is
+    shown as one of its own kind. Raises UnknownProperty if the view names a property that no type has.
     """
     names, stored = context.options.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
@@ -250,7 +250,7 @@ def _content_id(content: ObjectContent) -> str:
 def acl_document(
     here: str, acl: Acl | AclSummary, entries: Mapping[str, Permission], names: RepositoryNames
 ) -> dict[str, Written]:
-    """Describe an ACL with these of its entries, which the caller may see."""
+    """Describe an ACL. ``entries`` are those of its entries that the caller may see."""
     own = f"{here}/acls/{acl.shown_id}"
     return {
         "id": acl.shown_id,

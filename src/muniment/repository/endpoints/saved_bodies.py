@@ -78,7 +78,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SearchDraft(msgspec.Struct, frozen=True):
-    """What a body asks for: the properties and the document to set, or the search whose document to take."""
+    """What a body asks for: what to set, and a ``reference`` if the document of another search is to be taken."""
 
     change: SearchChange
     reference: Reference | None

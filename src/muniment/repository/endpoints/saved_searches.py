@@ -60,7 +60,7 @@ _DEFAULT_RESULTS = 1000
 def listing(kind: Kind) -> Answering:
     """Return the endpoint for the GET that lists saved searches or templates.
 
-    The caller's own come first, the newest at the beginning; then come those that others have made public.
+    Unless the request sorts the list, the caller's own come first, then those of others, the newest first in both.
     """
 
     async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -213,7 +213,7 @@ def identifier(request: Request, kind: Kind) -> str:
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
     """Check a document before it is stored.
 
-    The check has a read transaction of its own, because a large document takes long.
+    It is checked in a read transaction before the write, because the check of a large document takes long.
     """
     if document is None:
         return

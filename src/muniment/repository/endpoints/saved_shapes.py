@@ -38,7 +38,7 @@ PATHS: Mapping[Kind, str] = {"search": "saved-searches", "template": "search-tem
 """The last part of the address of each list."""
 
 ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-template"}
-"""The name of a thing of each kind: its root element in XML."""
+"""For each kind, the name of the document: the root element in XML."""
 
 MOST_INLINED = 100
 """How many saved searches a page has at most if it shows their documents."""
@@ -47,7 +47,7 @@ _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
 
 class SearchRepresentation(msgspec.Struct, frozen=True):
-    """A saved search or template with what else its representation needs."""
+    """A saved search or template, with what its representation shows besides its row."""
 
     kind: Kind
     saved: SavedSearch
@@ -64,7 +64,7 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Read what else the representations of these searches need, for all searches at once."""
+    """Read what the representations of these searches show besides the searches' rows. It is read for all at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)

@@ -64,14 +64,14 @@ TABLE: Table = {
     IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
     IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
 }
-"""How a search is refused, at every address that searches."""
+"""The refusals of a search, at every address that searches."""
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
 
 _TRIES = 3
-"""How often a page is read at most, if another request keeps the same walk at the same time."""
+"""How often a page is read at most. It is read again if another request has kept the same walk at the same time."""
 
 
 class EntryForm(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 
 
 async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
-    """Execute a query that is kept, and answer with a page of its hits as a search does.
+    """Execute a query that was saved, and answer with a page of its hits as a search does.
 
     If a GET executes the query, the feed has an ETag of its content. A caller who has this feed already gets 304.
     """
@@ -124,7 +124,7 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 async def all_ids(
     request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
-    """Execute a query that is kept, and return the ids of its first ``most`` hits.
+    """Execute a query that was saved, and return the ids of its first ``most`` hits.
 
     A request with ``wait-for`` waits for the index first, as in a search.
     """
@@ -262,8 +262,8 @@ def question_of(
     asked: AskedSearch,
     source_query: Query | None = None,
 ) -> SearchQuestion:
-    """Return what a caller asks of a repository. Its query is the ``source_query``, else the request's own, else the
-    one behind its link.
+    """Return what a caller asks of a repository. The query is ``source_query`` or, without it, the query of the
+    request, or the posted query behind the request's link.
 
     Raises UnknownLink, UnknownProperty, BadQuery.
     """
@@ -297,7 +297,7 @@ def _has_others(page: HitPage) -> bool:
 def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
     """Return the text to which the cursors of a search are bound.
 
-    For a saved search, it depends on the query, too, because the owner of the search may change the query.
+    For a saved search, the text also depends on the query, because the owner of the search may change the query.
     """
     parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
     selecting = urlencode(sorted(parameters.items()))
@@ -329,9 +329,9 @@ def inlined_hits(
     here: str,
     form: EntryForm,
 ) -> dict[str, object]:
-    """Return the object of each hit as its entry holds it, by the object's id.
+    """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
 
-    ``cx`` is the read of the database in which the hits were checked, so the objects fit the hits. Raises
+    ``cx`` must be the transaction in which the hits were checked, so that the objects agree with the hits. Raises
     UnknownProperty.
     """
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
@@ -423,8 +423,8 @@ def _feed(
 def all_words_link(
     context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
-    """Return the link from a relaxed search to the same search with all words. ``place`` holds the parameters
-    of its first page."""
+    """Return the link from a relaxed search to the same search in which a hit needs all words. ``place`` has the
+    parameters of that search's first page."""
     parameters = urlencode({**repeated, "words": "all", **place})
     return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 

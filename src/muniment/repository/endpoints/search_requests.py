@@ -39,8 +39,8 @@ The other parameters that links repeat say which hits are shown, and in which or
 class AskedSearch(msgspec.Struct, frozen=True):
     """What a search request asks: the query, the page, and what the feed's links must repeat.
 
-    ``query`` is None if it is found by a link or by ``kept``. ``posted`` says that the query came as a document, which
-    is kept for `next`.
+    ``query`` is None if it is found by a link or by ``kept``. ``posted`` says that the query, such as one that came as
+    a document, must be kept for `next`.
     """
 
     page: int
@@ -64,7 +64,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
-    """A kept query that was found, with its title and the time of its last change."""
+    """A saved query that was found, with its title and the time of its last change."""
 
     query: Query
     title: str
@@ -72,11 +72,11 @@ class NamedQuery(msgspec.Struct, frozen=True):
 
 
 class QuerySource(msgspec.Struct, frozen=True):
-    """Where a query that is not part of the request is kept.
+    """Where to find a saved query, which is not part of the request.
 
-    ``find`` finds it in the same read that finds the hits, so nobody executes a query that they may not see any more.
-    ``path`` is where a GET executes it, below the repository's address. If ``path`` is empty, the query is kept for
-    ``next`` like a posted query.
+    ``find`` is called in the transaction that finds the hits, so nobody executes a query that they may not see any
+    more. A GET of ``path``, below the repository's address, executes the query. If ``path`` is empty, the query is kept
+    for ``next`` like a posted query.
     """
 
     find: Callable[[Connection, Principals], NamedQuery]

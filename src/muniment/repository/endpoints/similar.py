@@ -70,7 +70,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
 def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
     """Describe the address of the documents that are like an object.
 
-    ``searching`` has the refusals of a search. UnknownObject comes in addition.
+    The refusals are those of a search, in ``searching``, and also UnknownObject.
     """
     operation = Operation(
         list_similar,

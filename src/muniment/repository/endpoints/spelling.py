@@ -40,19 +40,19 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""The name in XML of a member of these lists that has members itself. In other lists it is called ``item``."""
+"""By the name of a list, the name in XML of each member that has members. In other lists it is called ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
     "non-batchable-resources": "non-batchable-resource",
 }
-"""The names of the members of these lists of texts in XML. The members of any other list are called ``item``."""
+"""By the name of a list, the name in XML of each member that is a text. In other lists it is called ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
-"""Lists that have no element of their own in XML, with the name of each member."""
+"""Lists whose members stand in XML without an element around them, with the name of each member."""
 
 _NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
-"""Lists whose members have no fixed name in XML. The value is the key of the member's text that becomes its name."""
+"""Lists whose members have no fixed name in XML: the text that a member has under this key becomes its name."""
 
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
 """What a document of the wire is made of, before it is JSON or XML."""
@@ -115,7 +115,7 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
     """Choose the media type of the answer: the one that the caller likes best. Of several that they like equally,
-    it is the first in the list.
+    the first of ``offered`` is chosen.
 
     A suffix of the path, which ``web.addresses`` has noted, takes precedence over the header Accept. Raises
     NotAcceptable.
@@ -148,10 +148,10 @@ def home_types(names: RepositoryNames) -> tuple[str, ...]:
 
 
 def check_body(request: Request, readable: Collection[str]) -> None:
-    """Check that a request's body has one of these media types; ``*/*`` stands for all. If there are none, the address
-    reads no body.
+    """Check that a request's body has one of the ``readable`` media types; ``*/*`` stands for all.
 
-    Old clients say text/xml for application/xml. Raises UnsupportedMediaType.
+    Without any, the address reads no body, and nothing is checked. Old clients say text/xml for application/xml. Raises
+    UnsupportedMediaType.
     """
     media_type = bodies.media_type(request).replace("text/xml", "application/xml")
     if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:

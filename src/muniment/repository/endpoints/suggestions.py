@@ -52,7 +52,7 @@ def address_below(wire: Documents, prefix: str, searching: Table) -> Address[Rep
 def typist_of(
     cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
 ) -> Typist:
-    """Return who is typing, as ``search.suggestions`` takes it."""
+    """Return the ``Typist`` for whom ``search.suggestions`` finds suggestions."""
     limits, options = search_requests.limits(context.options), context.options
     who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
     return Typist(*who, context.memory)

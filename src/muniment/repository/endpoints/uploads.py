@@ -50,7 +50,7 @@ class ReceivedBody(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """The whole of a body: its metadata, its content in the store, and the media type that the body states.
+    """The whole of a body: its metadata, its first content in the store, and the media type stated for this content.
 
     ``further`` are the contents after the first one, each with the media type of its part.
     """
@@ -70,8 +70,8 @@ class Upload(msgspec.Struct, frozen=True):
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, QuotaExceeded. If it raises anything, also because the body ends early, the
-    store keeps nothing.
+    Raises UnsupportedMediaType, TooLarge, QuotaExceeded. If it raises anything, for example because the body ends
+    early, the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -109,9 +109,9 @@ def after_commit(
 ) -> BackgroundTask | None:
     """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
 
-    These are the contents under the ``freed`` keys, and those of the ``uploaded`` contents whose bytes were kept
-    already. The task runs after the answer, so that the time of an answer does not tell whether equal bytes were kept.
-    If the process ends before, the sweep removes the contents.
+    It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
+    ``named`` are the contents that rows name after the upload. The task runs after the answer, so that the time of an
+    answer does not tell whether equal bytes were stored. If the process ends before, the sweep removes the contents.
     """
     if not uploaded and not freed:
         return None
@@ -129,9 +129,11 @@ def after_commit(
 
 @asynccontextmanager
 async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
-    """Remove stored contents again if the block that gives them to an object fails. They stay if a commit was
-    interrupted, or the request was cancelled, because an object may name them. Then the sweep removes those that no
-    object names."""
+    """Remove stored contents again if the block that gives them to an object fails.
+
+    If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them. The
+    sweep later removes those that no object names.
+    """
     try:
         yield
     except BaseException as error:

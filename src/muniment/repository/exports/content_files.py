@@ -1,7 +1,7 @@
 """Which file of an export holds the bytes of a content? It is named by their digest, as in ``content/ab/cd/abcd...``.
 
-Equal bytes are in one file. A file gets its name once its bytes are found to have this digest. A file that has the
-right bytes already is not written again.
+Equal bytes are in one file. A file gets its name only after its bytes were found to have this digest. A file
+that has the right bytes already is not written again.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def path_of(sha256: str) -> str:
 
 
 def begin(folder: Path) -> None:
-    """Make the folders, and remove the unfinished files of a killed export."""
+    """Make the folder of unfinished files, and remove those of a killed export."""
     shutil.rmtree(_incoming(folder), ignore_errors=True)
     _incoming(folder).mkdir(mode=0o700, parents=True)
 
@@ -64,7 +64,7 @@ def write(folder: Path, content: StoredContent, read: Callable[[StoredContent], 
 
 
 def prune(folder: Path, digests: Iterator[str]) -> int:
-    """Remove the content files that an earlier export wrote and this export does not need; return how many.
+    """Remove the content files that an earlier export wrote and this export does not need. Return how many.
 
     ``digests`` are the digests of this export's contents, in ascending order.
     """
@@ -81,7 +81,7 @@ def prune(folder: Path, digests: Iterator[str]) -> int:
 
 
 def has(folder: Path, sha256: str, size: int) -> bool:
-    """Say whether the export holds a file of this size under the digest; its bytes are not read."""
+    """Return whether the export has a file of this size for the digest. The file's bytes are not read."""
     try:
         return (folder / path_of(sha256)).lstat().st_size == size
     except OSError:

@@ -1,4 +1,4 @@
-"""Where do the lines of an export go? Into a repository, with keys for users and groups and a store for contents."""
+"""Where do the lines of an export go? Into a repository. Users and groups get keys there, and a store gets contents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -68,7 +68,7 @@ class ContentArrivals:
         return self._known.recall(content.sha256) or self._uploaded[content.sha256]
 
     def shared(self, some: Sequence[ObjectLine]) -> set[str]:
-        """Return the keys of those contents of these lines that rows are known to name already."""
+        """Return the keys of these lines' contents, but only of contents that rows are known to name already."""
         contents = (content for line in some for content in line.contents)
         return {known.key for content in contents if (known := self._known.recall(content.sha256)) is not None}
 
@@ -99,13 +99,13 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 Stage: TypeAlias = Callable[[Connection, Destination, Sequence[ExportLine], int, Instant], Sequence[StoredContent]]
-"""A decision that keeps some lines of a file. It gets the number of lines before them, and returns the contents that
+"""A decision that makes rows of a file's lines. It gets the number of lines before them, and returns the contents that
 the new rows name. Raises BadExport, VersionConflict."""
 
 
 @contextmanager
 def about(file: str, first: int, last: int | None = None) -> Iterator[None]:
-    """Turn each refusal in the block into a BadExport that names the line, or the lines.
+    """Turn a refusal in the block into a BadExport that names the line ``first``, or the lines ``first`` to ``last``.
 
     VersionConflict and BadExport pass through.
     """

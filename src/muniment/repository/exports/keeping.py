@@ -145,7 +145,7 @@ def relations_of(
 def comments_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the comments of these lines, each after the comment to which it replies."""
+    """Make the comments of these lines. A reply is refused unless the comment that it answers came before it."""
     comment_lines = [line for line in some if isinstance(line, CommentLine)]
     to.bearers.look_up(cx, [meant(line.author_key, line.author) for line in comment_lines], now)
     present = arrivals.present(cx, to.repository.id, {line.object for line in comment_lines})

@@ -15,10 +15,10 @@ from muniment.repository.exports.records import FILES, ExportLine
 from muniment.repository.refusals import BadExport
 
 LONGEST_LINE = 128 << 20
-"""The longest line in bytes. No object that a server has accepted takes as many."""
+"""The longest line, in bytes. The line of an object that a server has accepted is always shorter."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
-"""After how many lines, or after how many bytes of them, a portion ends."""
+"""A portion ends after so many lines, or when its lines have so many bytes."""
 
 _decoders = {name: msgspec.json.Decoder(kind) for name, kind in FILES.items()}
 _encoder = msgspec.json.Encoder()
@@ -71,7 +71,7 @@ class LineWriter:
         self._bytes += len(text)
 
     def finish(self) -> FileSummary:
-        """Bring the file to the disk, under its own name, and return its summary."""
+        """Sync the file to the disk, rename it to its final name, and return its summary."""
         self._target.flush()
         os.fsync(self._target.fileno())
         self._part.replace(self._file)
@@ -99,7 +99,7 @@ def portions(file: Path, place: LinePlace) -> Iterator[tuple[list[ExportLine], L
 
 
 def numbered(file: Path, summary: FileSummary) -> Iterator[tuple[int, bytes]]:
-    """Yield every line of a file with its number, then compare the file with what a manifest says of it.
+    """Yield every line of a file with its number, then compare the file with its summary in a manifest.
 
     Raises BadExport if the file differs, and for a line that is cut off or too long.
     """
@@ -130,7 +130,7 @@ def bad_line(name: str, number: int, reason: str) -> BadExport:
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """Open a file for reading. Raises BadExport for a link, and for anything that could make a reader wait."""
+    """Open a file for reading. Raises BadExport for a link, a pipe, and anything else that is not a regular file."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

@@ -1,8 +1,8 @@
 """How is a whole repository written into a folder, while others go on working with it?
 
 All lines are of one snapshot of the database, and are read a page at a time. Nobody can remove content before all of it
-is copied (``ContentStore.keeping``). The manifest comes last. After an interruption the export is made again; content
-files that have the right bytes already stay. Source: docs/export.md; decision 0082.
+is copied (``ContentStore.keeping``). The manifest comes last. After an interruption the export is made again, but
+content files that have the right bytes already are not written again. Source: docs/export.md; decision 0082.
 """
 
 import os
@@ -32,7 +32,7 @@ _LOCK = "export.lock"
 """A file that is in the folder while an export is not finished. It names the repository."""
 
 _KEYS = "contents.part"
-"""A file that lists the keys of the contents in the store, in the order of their digests."""
+"""A file that lists the digest, the size and the store's key of each content, in the order of the digests."""
 
 _AT_ONE_TIME = 8
 _AT_A_TIME = 64
@@ -60,7 +60,7 @@ def make(
 ) -> ExportResult:
     """Write a repository into a folder, which is new, empty, or holds an export of the same repository.
 
-    If contents are damaged, everything else is written, but no manifest. ``sync`` brings the folder to its disk.
+    If contents are damaged, everything else is written, but no manifest. ``sync`` writes the folder to its disk.
     Raises BadExport (the folder holds something else), InUse, OSError, NotStored, Busy.
     """
     with _own_folder(target, repository):
@@ -119,7 +119,7 @@ def _write_all(writer: LineWriter, lines: Iterator[ExportLine]) -> None:
 
 
 def _list_contents(cx: Connection, repository: Repository, target: Path) -> tuple[int, int, FileSummary]:
-    """Write the list of contents, and the list of their keys. Return their number, their size, and the summary."""
+    """List the contents in two files, ``LIST`` and ``_KEYS``. Return their number, total size, and LIST's summary."""
     count = size = 0
     with LineWriter(target / content_files.LIST) as writer, open(target / _KEYS, "wb") as keys:
         for content in content_references.of_repository(cx, repository.id):

@@ -16,7 +16,7 @@ _LONGEST = 1 << 20
 
 
 class ExportManifest(msgspec.Struct, frozen=True):
-    """The description of a whole export: its repository, its moment, the release that wrote it.
+    """The description of a whole export: its repository, the time at which it was made, the release that wrote it.
 
     ``language`` is the repository's own, if it has one. ``files`` describes each file of lines and the list of
     contents. ``contents`` and ``content_bytes`` are the contents' number and size; equal contents count once.

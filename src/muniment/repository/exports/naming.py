@@ -1,8 +1,8 @@
 """Which users and groups does an export name, and which keys do they have in this installation?
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the identities. An import takes the key of a known identity. If the identity is not known here, a
-name gets the key of its present bearer, and a former bearer gets a new key.
+is meant, and gives the bearers' identities. If an identity is known here, the import takes its key. If not, a name gets
+the key of its present bearer, and a former bearer gets a new key.
 """
 
 import re
@@ -44,7 +44,7 @@ class BearerNames:
         return key if key in _ACCESSORS else self._named[key]
 
     def unlike(self, shown_name: str, key: str) -> NamedBearer | None:
-        """Return the name of a key; None if it is the name that is shown beside it."""
+        """Return the name of a key, or None if it is ``shown_name``, folded."""
         named = self.of(key)
         return None if named == fold_name(shown_name) else named
 
@@ -84,7 +84,7 @@ class BearerKeys:
         self._keys = {each: each for each in _ACCESSORS}
 
     def of(self, named: NamedBearer | None, shown_name: str = "") -> str:
-        """Return the key of a name that was looked up; None stands for the name that is shown beside it."""
+        """Return the key of a name that was looked up. If ``named`` is None, the name is ``shown_name``, folded."""
         return self._keys[fold_name(shown_name) if named is None else named]
 
     def _line(self, named: NamedBearer) -> BearerLine:

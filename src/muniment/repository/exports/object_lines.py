@@ -31,7 +31,7 @@ _NOBODY = Principals("", administrator=True)
 def objects_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the objects of these lines. An object whose folders are not all there lies in none until ``folders_of``."""
+    """Make the objects of these lines. Until all folders of an object are there, it is in none (see ``folders_of``)."""
     object_lines = [line for line in some if isinstance(line, ObjectLine)]
     view = RepositoryView.read(cx, to.repository, _NOBODY)
     ids = [line.id for line in object_lines]
@@ -62,9 +62,9 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put the objects of these lines into the folders that came after them, and check what versions refer to.
+    """Put objects into their folders if one of the folders came after them, and check what versions refer to.
 
-    A tree of versions keeps its chronicle id when its first version is removed, so no object need have that id.
+    When the first version of a tree is removed, the tree keeps its chronicle id. So there may be no object of that id.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)

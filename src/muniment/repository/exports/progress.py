@@ -1,7 +1,7 @@
 """How far has an import of an export come? A row for each import that is not finished.
 
-The row is written in the transactions that keep the lines. So an import that was killed goes on after the last line
-that was kept. While the row is there, nobody can enter the repository.
+Each transaction that stores lines also updates the row. So an import that was killed goes on after the last line that
+was stored. While the row is there, nobody can enter the repository.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ unfinished_imports = sa.Table(
 
 
 class UnfinishedImport(NamedTuple):
-    """An import: the digest of the export's manifest, the guard that the repository shall get, and how far it is."""
+    """An import: the digest of the export's manifest, the guard that the repository is to get, and its progress."""
 
     export: str
     resource_id: str
@@ -49,7 +49,7 @@ def begin(cx: Connection, repository: Repository, new: UnfinishedImport) -> None
 
 
 def advance(cx: Connection, repository: Repository, former: UnfinishedImport, new: UnfinishedImport) -> None:
-    """Note how far an import is now. Raises InUse if another process has noted something meanwhile."""
+    """Note how far an import has come. Raises InUse if another process has noted a step since ``former``."""
     at = (unfinished_imports.c.stage == former.stage, unfinished_imports.c.line == former.place.line)
     update = unfinished_imports.update().where(_is(repository), *at).values(**_columns(new))
     if not cx.execute(update).rowcount:

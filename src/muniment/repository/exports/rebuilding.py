@@ -1,8 +1,8 @@
 """How does an import make a repository of an export, line by line, and open it only when all of it is there?
 
 First it checks everything that can be checked without writing. Then nobody can enter the repository until the end: it
-has no guard (``progress``). Each transaction keeps some lines and notes how far the import has come. So an import that
-was killed goes on, and nobody sees half a repository. Source: docs/export.md; decision 0082.
+has no guard (``progress``). Each transaction stores some lines and notes how far the import has come. So an import that
+was killed can go on, and nobody sees half a repository. Source: docs/export.md; decision 0082.
 """
 
 from collections.abc import Callable, Sequence
@@ -116,12 +116,12 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
 
 
 def is_begun(cx: Connection, repository: Repository) -> bool:
-    """Say whether an import into the repository was begun and is not finished."""
+    """Return whether an import into the repository was begun and is not finished."""
     return progress.of(cx, repository) is not None
 
 
 def _check_absent(cx: Connection, export: CheckedExport) -> None:
-    """Raise InUse if one of the export's first objects is here. Every object is checked again when it is kept."""
+    """Raise InUse if one of the export's first objects is here. Every object is checked again when it is stored."""
     first = next(lines.portions(export.folder / OBJECTS, LinePlace()), ([], LinePlace()))[0]
     taken = arrivals.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
     if taken:
@@ -150,9 +150,9 @@ def run(
     clock: Callable[[], Instant],
     show: Progress,
 ) -> None:
-    """Keep all lines that are not kept yet. If the process is killed, the next call goes on.
+    """Store all lines that are not stored yet. If the process is killed, the next call goes on.
 
-    Raises BadExport for a line that cannot be kept, InUse, NotStored, OSError, Busy. Then what was kept stays, and
+    Raises BadExport for a line that cannot be stored, InUse, NotStored, OSError, Busy. Then what was stored stays, and
     nobody can enter the repository.
     """
     to = Destination(repository, BearerKeys(export.bearers, identify), ContentArrivals(store, export.folder))
@@ -180,7 +180,7 @@ def _keep(
     following: UnfinishedImport,
     clock: Callable[[], Instant],
 ) -> UnfinishedImport:
-    """Keep some lines in one transaction, and return how far the import is now."""
+    """Store some lines in one transaction, and return how far the import has come."""
     for attempt in range(1, _TRIES + 1):
         uploaded = to.contents.upload(some)
         try:
@@ -201,7 +201,7 @@ def _keep(
 
 
 def finish(cx: Connection, repository: Repository) -> str:
-    """End an import when all its lines are kept. Return the id of the resource that is to guard the repository.
+    """End an import when all its lines are stored. Return the id of the resource that is to guard the repository.
 
     Raises InUse if lines are missing, BadExport if the versions of an object do not fit together.
     """

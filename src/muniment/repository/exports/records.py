@@ -95,8 +95,8 @@ class EntryLine(ExportLine, frozen=True):
 class AclLine(ExportLine, frozen=True):
     """An ACL with its entries.
 
-    An ACL without a ``name`` is a set of entries that was put on objects directly. If it is ``apart``, no further
-    object shares it.
+    An ACL without a ``name`` is a set of entries that was put on objects directly. If it is ``apart``, no object that
+    is made later shares it.
     """
 
     id: _AclId

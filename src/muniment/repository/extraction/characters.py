@@ -25,7 +25,7 @@ _BLANKS = (
 def decode(content: bytes, charset_name: str = "") -> str:
     """Decode bytes by their byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
 
-    It decodes every text, whatever its encoding. Raises Unsupported for bytes that are not text.
+    What cannot be decoded becomes replacement characters. Raises Unsupported for bytes that are not text.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -46,7 +46,7 @@ def decode(content: bytes, charset_name: str = "") -> str:
 
 
 def tidy(text: str, limit: int) -> str:
-    """Drop characters that XML 1.0 forbids, join words that break at the end of a line, and shorten runs of blanks.
+    """Drop characters that XML 1.0 forbids, join words that a soft hyphen divides, and shorten runs of blanks.
 
     Returns at most ``limit`` characters.
     """
@@ -68,7 +68,7 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
 def _wide(content: bytes, charset_name: str) -> str:
     """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
 
-    Either ``charset_name`` declares it, or most bytes at every other place of the beginning are zero.
+    ``charset_name`` may declare it. Otherwise it is UTF-16 if, at the beginning, most odd or most even bytes are zero.
     """
     charset = _charset(charset_name)
     if charset.startswith(("utf-16", "utf-32")):

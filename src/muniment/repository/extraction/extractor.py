@@ -1,6 +1,6 @@
 """The extractor: it takes files from the queue, has each file read in the sandbox, and stores the result.
 
-It reads a small plain text file itself, because nothing of it is parsed.
+It reads a small plain text file itself, because such a file is not parsed.
 """
 
 import contextlib
@@ -166,7 +166,7 @@ def _fail(
 
 
 class _HeldJob:
-    """Says whether the reader may go on: yes, as long as the extractor has the job. It renews the lease in time."""
+    """Tells whether the reader may go on: until the extractor stops or loses the job. It renews the lease in time."""
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock

@@ -1,4 +1,4 @@
-"""What is the result of reading a file? A text, or the reason why there is none. The limits of both are here too."""
+"""What is the result of reading a file? A text, or the reason why there is none. The limits of reading are here too."""
 
 import msgspec
 

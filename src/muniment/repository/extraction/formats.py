@@ -1,4 +1,4 @@
-"""Which format does a file have? Its first bytes decide, or else its declared media type, or else its name."""
+"""Which format does a file have? Its first bytes decide, or else its media type, its name, or its markup."""
 
 import re
 import zipfile
@@ -58,7 +58,7 @@ _HEADER = re.compile(rb"^(?:From|Date|Subject|Message-ID):", re.IGNORECASE | re.
 
 
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
-    """Return the file's format, by its first bytes, the file itself, its name and its declared media type.
+    """Return the file's format. ``head`` is its first bytes. The rest is read only for ZIP and old Office files.
 
     Raises Unsupported for a format that no reader reads, Unreadable for damaged or encrypted bytes.
     """
@@ -78,7 +78,7 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
-    """Say whether the file's name or media type declares plain text or Markdown.
+    """Return whether the file's name or media type declares plain text or Markdown.
 
     Returns False if the media type has a parameter, if the name or the media type declares another format, or if the
     first bytes are the mark of another format.

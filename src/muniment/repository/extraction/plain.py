@@ -24,7 +24,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If that many are left, the note says so, and ``note`` is dropped."""
+    """Tidy a text, and cut it to ``characters``. If the result has that many, its note says only that it was cut."""
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

@@ -74,9 +74,9 @@ class Reader:
             self._process = None
 
     def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
-        """Read the text of the open file. ``goes_on`` is called several times a second and says whether to go on.
+        """Read the text of the open file. ``goes_on`` is called several times a second.
 
-        Raises Stopped when ``goes_on`` says no, Unstarted when the worker process does not start, and Unreadable,
+        Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start, and Unreadable,
         Unsupported or Poisoned when there is no text.
         """
         channel = self._ensure_worker()

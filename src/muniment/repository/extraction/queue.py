@@ -1,6 +1,6 @@
 """Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
 
-The transaction that stores a content also makes its row, so no accepted file is forgotten. The row waits until an
+The transaction that stores a content also queues it as a row, so no file is forgotten. The row waits until an
 extractor leases it. When the file is read, the row holds the text, or the reason why there is none. A new text is noted
 in the change log as a change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that
 has been due longest. If several files have been due equally long, the one whose object was made first is next.
@@ -147,7 +147,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
 
 
 def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
-    """Move waiting files to another owner's turn, in the transaction that gives the objects to that owner."""
+    """Let these objects' waiting files wait for their new owner's turn, in the transaction that gives the objects."""
     waiting = 0
     for start in range(0, len(object_ids), _MANY):
         portion = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
@@ -210,7 +210,7 @@ def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, s
 
 
 def waits(cx: Connection, now: Instant) -> bool:
-    """Say whether ``take`` has something to do, without the database's write lock."""
+    """Return whether ``take`` has something to do. This needs no write lock of the database."""
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
@@ -338,7 +338,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The query for the first file of an owner by due time, even if it is being read or not yet due."""
+"""The query for an owner's waiting file that is due first, even if it is being read or is not due yet."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

@@ -23,13 +23,13 @@ _NO_TEXT = {
     *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn"),
 }
 _STARRED_TEXT = {"shpinst", "shptxt", "footnote", "annotation", "nesttableprops"}
-"""Of the destinations that older readers may skip (they begin with ``\\*``), those that hold text."""
+"""Destinations that hold text although they begin with ``\\*``, which lets older readers skip them."""
 
 _ON_THEIR_OWN = {
     *("footnote", "annotation", "shptxt", "header", "headerl", "headerr", "headerf"),
     *("footer", "footerl", "footerr", "footerf"),
 }
-"""Destinations whose text stands apart from the words around them."""
+"""Destinations whose text is put on lines of its own, apart from the text around it."""
 
 # The code pages of Windows by their numbers in a table of fonts.
 _CHARSETS = {

@@ -1,7 +1,7 @@
 """Whose file is read next? The owners of waiting files get turns in order; an owner who was served becomes the last.
 
-So a file waits for at most one file of each other owner, however many files they have. An owner has one place in the
-line, over all repositories, as long as one of their files waits.
+So the next file of an owner waits for at most one file of each other owner, however many files the others have. An
+owner has one place in the line, over all repositories, as long as one of their files waits.
 """
 
 from collections.abc import Collection

@@ -136,7 +136,7 @@ def _text_test(comparison: Comparison, listed_property: ListedProperty) -> Test:
 
 
 def _date_test(comparison: Comparison) -> Test:
-    """Compare dates to the millisecond, as they are shown. Columns may hold microseconds."""
+    """Make a test that compares dates in whole milliseconds, as they are shown. Columns may hold microseconds."""
     begin = _instant(comparison)
     end = begin + _MILLISECOND
     match comparison.operator:

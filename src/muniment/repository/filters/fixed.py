@@ -15,7 +15,7 @@ from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty
 
 MOST = 490
-"""How many members a list may have. SQLite joins at most 500 queries in one."""
+"""How many members a list may have. SQLite takes at most 500 queries in one UNION."""
 
 _TEXT, _NUMBER = sa.String(255), sa.BigInteger()
 
@@ -36,7 +36,7 @@ def page(
     *,
     numbers: Collection[str] = (),
 ) -> list[ListedName]:
-    """List the names of the members that the selection wants, in its order, or else in alphabetical order.
+    """List the members that the selection wants, in the selection's order. If it has none, they are ordered by name.
 
     ``members`` maps at most ``MOST`` names to the values of ``property_names``. ``numbers`` are the properties that are
     integers. Raises UnknownProperty, WrongValue, BadSort.

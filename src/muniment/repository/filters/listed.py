@@ -23,11 +23,11 @@ SORTED = 255
 class ListedProperty:
     """A property of the members of a list.
 
-    ``value`` is the value that the list is sorted by; None if the property has several. ``compared`` is what
-    comparisons look at: for a text, its folded form. ``match`` makes the condition that the property meets a test, by
-    one of its values if it has several; the condition is never null. ``names`` is for a property whose values name
-    something: it makes the condition that a text is a name of its value, and other tests are refused. With ``indexed``,
-    a database index holds ``value``.
+    ``value`` is the value that the list is sorted by; None if the property has several. ``compared`` is the value that
+    comparisons use: for a text, its folded form. ``match`` makes the condition that at least one value of the property
+    meets a test; the condition is never null. If ``names`` is given, only equality with a text can be tested: ``names``
+    makes the condition that the text is a name of the value, and other tests are refused. With ``indexed``, a database
+    index holds ``value``.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Read one page of a list: the members that a filter leaves, in the order of a sort, from any place on.
+"""Read one page of a list: the members that meet a filter, in the order of a sort, from any place on.
 
 The place of a member consists of the values that it is sorted by, and of its key at the end. The database continues
 after a place, so a page costs the same at any depth.
@@ -40,7 +40,7 @@ class Order(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Further members of a list, which another table names.
+    """Further members of a list, which are found through another table.
 
     ``columns`` maps columns of the list's order to columns of the other table with the same values. So an index of the
     other table finds a page of these members, too.
@@ -66,10 +66,10 @@ def fetch(
     selection: Selection = EVERYTHING,
     further: Branch | None = None,
 ) -> list[ListedRow]:
-    """Read the members that the selection wants, at most ``stretch.limit``; ``further`` members stand among the others.
+    """Read the members that the selection wants, at most ``stretch.limit``. They include those of ``further``.
 
-    Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so this
-    key also ends every sort. Raises UnknownProperty, WrongValue, BadSort.
+    Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so it
+    is also the last key of every sort. Raises UnknownProperty, WrongValue, BadSort.
     """
     order = _order(selection, properties, own_order)
     wanted = conditions.condition(selection.filter, properties)
@@ -185,7 +185,8 @@ def _read(
 ) -> list[ListedRow]:
     """Read the first rows of all branches together, in one statement.
 
-    ``behind`` has, for each branch, the condition of the rows that follow the last page.
+    ``behind`` has, for each branch, the condition for the rows that follow the previous page. It is None if no row is
+    to be left out.
     """
     order = branches[0][1]
     queries = []
@@ -203,7 +204,7 @@ def _read(
 
 
 def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
-    """Make the conditions for members after a place, the nearest members first. No member meets two of them."""
+    """Make conditions for the members after a place, that for the nearest ones first. No member meets two of them."""
     same: list[sa.ColumnElement[bool]] = []
     conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):

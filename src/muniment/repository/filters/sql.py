@@ -22,7 +22,10 @@ class first_value(FunctionElement[Any]):  # noqa: N801 - SQL functions are writt
 
 
 class values_of(FunctionElement[Any]):  # noqa: N801
-    """All values of a property, as rows: ``values_of(column, other column, name)``. The first column has precedence."""
+    """All values of a property, as rows: ``values_of(column, other column, name)``.
+
+    If the first column has the property, the other one is not read.
+    """
 
     inherit_cache = True
 

@@ -1,6 +1,6 @@
 """What differs between a folder and the record of its imports: which files are gone, and which have only moved?
 
-The record knows a path only by its key, so a file that moved is found again by its size and its digest.
+The record holds only a hash of each path, so a file that moved is found again by its size and its digest.
 """
 
 import os

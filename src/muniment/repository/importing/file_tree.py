@@ -51,7 +51,7 @@ class SourceFile(NamedTuple):
         return digest.hexdigest()
 
     def close(self) -> None:
-        """Close it if it is open."""
+        """Close the file if it is open."""
         if self.handle >= 0:
             os.close(self.handle)
 
@@ -94,7 +94,7 @@ class FileTree:
         self.links = self.left_out = self.unsettled = 0
 
     def contents(self) -> FolderContents:
-        """List what lies in the folder, also what cannot be imported, without opening any file."""
+        """List the folders and the accepted files, even files that cannot be imported. No file is opened."""
         whole_tree = FolderContents({}, [""], [])
 
         def note(error: OSError) -> None:
@@ -120,7 +120,7 @@ class FileTree:
         return whole_tree
 
     def digest(self, path: str) -> str:
-        """Return the SHA-256 digest of a file, in hexadecimal; an empty text if it cannot be read."""
+        """Return the SHA-256 digest of a file, in hexadecimal, or an empty text if the file cannot be read."""
         try:
             handle = os.open(self._folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -218,7 +218,7 @@ class FileTree:
 
 
 def printable(path: str) -> str:
-    """Write a path or a name as text, whatever bytes it has."""
+    """Return a path or a name as text, whatever bytes it has."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 

@@ -57,13 +57,13 @@ from muniment.web.refusals import Refusal
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""How many changes the index may be behind however long they wait, and how many at most. Between the two, the oldest
-change may not wait longer than ``_LONGEST_WAIT``. So what others change meanwhile is found after about that time."""
+"""The import waits if the index lacks more changes than the second number. If the index lacks more than the first, the
+import waits if the oldest of them is older than ``_LONGEST_WAIT``. So searches soon find what others change."""
 
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
-"""After how many seconds of waiting for a batch the import renews its lease, if that is due."""
+"""The most seconds for which the import waits for a batch before it renews its lease, if that is due."""
 _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
@@ -80,9 +80,9 @@ class Import:
     """One import of one folder. ``limit`` bounds the number of files, ``limit_bytes`` their sizes together.
 
     ``cabinet``, ``acl`` and ``type_name`` may be empty: then they stay as earlier imports had them. With ``mirrors``,
-    objects of files that are gone are deleted, but more than half of them only with ``deletes_most``. With
-    ``quiet_seconds``, a file that was written within that time is left for a later import. It keeps pace with
-    ``index``, which it closes at the end of its run. Its lock file lies in the folder ``locks``.
+    objects of files that are gone are deleted. If more than half of the files are gone, this needs ``deletes_most``.
+    With ``quiet_seconds``, a file that was written within that time is left for a later import. The import keeps pace
+    with ``index``, and closes it at the end of its run. The import's lock file is in the folder ``locks``.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Import:
         return self.report
 
     def _read(self) -> None:
-        """Read what earlier imports made, once no other import adds to it."""
+        """Read what earlier imports made. The caller has made sure that no other import adds to it now."""
         with self._database.read() as cx:
             unique = self._options.unique_names
             self._view = RepositoryView.read(cx, self._repository, self._principals, unique_names=unique)
@@ -210,7 +210,7 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Give this import's ACL to what shares the cabinet's ACL, and to the cabinet last. Then rename the cabinet."""
+        """Give this import's ACL to all objects with the cabinet's ACL, the cabinet last. Then rename the cabinet."""
         former = self._former("")
         if former is None:
             return
@@ -280,7 +280,7 @@ class Import:
         self.report.deleted += former.record.size >= 0
 
     def _move(self, path: str, former: FormerFile) -> None:
-        """Put an object where its file or folder lies now, under the name that it has now."""
+        """Put an object into the folder that its file or folder is in now, under the name that it has now."""
         name = _object_name(os.path.basename(path))
         changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
         if former.record.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
@@ -379,7 +379,7 @@ class Import:
         return [self._import_one(file) for file in single_files] + self._make_all(new)
 
     def _make_all(self, files: list[SourceFile]) -> list[_Result]:
-        """Make the objects of small new files in one transaction; if one cannot be made, the others still are."""
+        """Make the objects of small new files in one transaction. If one cannot be made, the others are still made."""
         if not files:
             return []
         try:

@@ -105,7 +105,7 @@ _KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite
 
 
 def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
-    """Return the cabinet that earlier imports of this folder made; None if they made none, or if it is gone."""
+    """Return the cabinet that earlier imports of this folder made, or None if they made none or it is gone."""
     import_record = find_one(cx, repository.id, str(folder.resolve()), "")
     if import_record is None:
         return None

@@ -15,7 +15,7 @@ class ImportReport(msgspec.Struct):
     withheld: int = 0
     """How many objects were not deleted because they are more than half of what was imported."""
     reassigned: int = 0
-    """How many objects carry another ACL now because the import names another."""
+    """How many objects got another ACL because the import names another one than before."""
     links: int = 0
     hidden: int = 0
     unsettled: int = 0

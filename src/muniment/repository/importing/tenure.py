@@ -34,7 +34,7 @@ class ImportTenure:
             raise InUse(f"This folder is being imported already, at {other}: let that import finish first.")
 
     def renew(self) -> None:
-        """Renew the lease in time. Raises InUse if it ran out and another import has taken it."""
+        """Renew the lease if that is due. Raises InUse if it ran out and another import has taken it."""
         now = self._clock()
         if abs(now - self._renewed_at) < _RENEW_AFTER:
             return

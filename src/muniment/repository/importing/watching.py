@@ -1,4 +1,4 @@
-"""When has a folder changed? The system tells this. If it cannot, the folder is polled."""
+"""When has a folder changed? The system reports it. If the system cannot do so, the folder is polled."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ _TICK_MILLISECONDS = 1000
 
 
 class FolderGone(Exception):
-    """The folder that is watched is not there any more, or cannot be looked at."""
+    """The folder that is watched is gone, or the system cannot examine it."""
 
 
 def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
-    """Yield whenever the folder is to be imported: at once, after each burst of changes, and while ``is_due`` says so.
+    """Yield whenever the folder is to be imported: at once, after each burst of changes, and while ``is_due`` is true.
 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. A folder that is mounted anew is
-    watched anew. ``polls`` is called if the system cannot notice changes in so many folders: from then on, they are
-    polled. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    watched anew. ``polls`` is called if the system cannot watch so many folders. From then on, the folders are polled.
+    Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None
     while True:

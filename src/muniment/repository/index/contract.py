@@ -58,13 +58,13 @@ class IndexedObject(Protocol):
 class Visible(msgspec.Struct, frozen=True):
     """What one caller may see, as the database says after the snapshot was taken.
 
-    A match in the metadata counts if the caller may browse the object, a match in the content if they may read it. With
-    ``everything`` they may read every object. ``browse_acls`` are the ids of the ACLs by which they may browse objects,
-    and ``read_acls`` of the ACLs by which they may read them. ``owner`` is the caller's key, under which their own
-    objects are stored. ``hidden`` names objects with a change that the snapshot has missed; these objects are left out.
-    ``decided`` names objects whose ACL has changed since the snapshot, so the ACL in the index does not count. The
-    caller may browse a decided object if it is also in ``browse``, and read it if it is also in ``read``. Former
-    versions are left out unless the search asks for ``all_versions``.
+    A match in the metadata counts if the caller may browse the object. A match in the content counts if they may read
+    the object. With ``everything`` they may read every object. ``browse_acls`` are the ids of the ACLs that let them
+    browse objects, and ``read_acls`` the ids of the ACLs that let them read objects. ``owner`` is the caller's key,
+    under which their own objects are stored. ``hidden`` names objects with a change that the snapshot has missed; these
+    objects are left out. ``decided`` names objects whose ACL has changed since the snapshot, so the ACL in the index
+    does not count. The caller may browse a decided object if it is also in ``browse``, and read it if it is also in
+    ``read``. Former versions are left out unless the search asks for ``all_versions``.
     """
 
     everything: bool = False
@@ -96,7 +96,7 @@ class FacetValue(msgspec.Struct, frozen=True):
 
 
 class FacetCounts(msgspec.Struct, frozen=True):
-    """The values of the facet with this id, in its order. ``partial``: the server's limit left some out."""
+    """The values of one facet, in the facet's order. ``partial`` says whether the server's limit left values out."""
 
     id: str
     name: str
@@ -108,16 +108,16 @@ LEAD = 4096.0
 """How much more an object scores if it meets the keywords of a relaxed search as they were written.
 
 It is more than all words of such a search score together. Among a million objects a word scores at most 33, including
-what its form and its neighbours add, and a relaxed search has at most ``relaxation.MOST_WORDS`` words.
+what is added for its exact form and for words near it. A relaxed search has at most ``relaxation.MOST_WORDS`` words.
 """
 
 
 class Near(msgspec.Struct, frozen=True):
     """Objects that are near a question in meaning, the nearest first.
 
-    ``embeddings`` are the ids of their embeddings. ``scores`` say how much nearness adds to the score of each object.
-    The caller may read these objects, and they meet all conditions of the search except its keywords. The first
-    ``added`` of them are hits even if they hold none of the words.
+    ``embeddings`` are the ids of the objects' embeddings. ``scores`` say how much nearness adds to the score of each
+    object. The caller may read these objects, and they meet all conditions of the search except its keywords. The first
+    ``added`` objects are hits even if they hold none of the search's words.
     """
 
     embeddings: tuple[int, ...] = ()
@@ -126,12 +126,12 @@ class Near(msgspec.Struct, frozen=True):
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One question to a snapshot. ``offset`` and ``limit`` count hits.
+    """One question to a snapshot, which returns at most ``limit`` hits after the first ``offset`` ones.
 
-    ``facet_hits`` is how many of the first hits the facets count; None for all. If ``among`` is not None, only the
-    objects that it names can be hits; if ``limit`` is at least their number, the hits come in any order. With ``bare``,
-    the hits have neither excerpts nor terms. With ``marks``, the hits say where their excerpts match. ``near`` lists
-    objects that are near the question in meaning.
+    ``facet_hits`` is how many of the first hits the facets count, or None if they count all hits. If ``among`` is not
+    None, only the objects that it names can be hits; if ``limit`` is at least their number, the hits come in any order.
+    With ``bare``, the hits have neither excerpts nor terms. With ``marks``, the hits say where their excerpts match.
+    ``near`` lists objects that are near the question in meaning.
     """
 
     query: BoundQuery
@@ -148,7 +148,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class SortedBy(msgspec.Struct, frozen=True):
-    """A property by which hits are ordered; it has at most one value. Hits without a value come last.
+    """A property by which hits are ordered. Each object has at most one value of it. Hits without a value come last.
 
     Texts are ordered by their code points; with ``folded``, by the code points of their folded forms. Only the first
     255 characters count.
@@ -163,9 +163,9 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    ``embedding`` is the id of the object's embedding, 0 without one; only bare hits have it. ``marks`` are the matches
-    in the excerpt, each with the index of its first character and the index after its last. They are None unless the
-    search asks for them.
+    ``embedding`` is the id of the object's embedding. It is 0 if the object has none, or if the hit is not bare.
+    ``marks`` are the matches in the excerpt, each with the index of its first character and the index after its last.
+    They are None unless the search asks for them.
     """
 
     object_id: str
@@ -179,7 +179,8 @@ class IndexHit(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search asks for it.
 
-    ``facet_hits`` is how many hits the facets count; None if they count all. ``more`` says whether further hits follow.
+    ``facet_hits`` is the number of hits that the facets count, or None if they count all. ``more`` says whether further
+    hits follow.
     """
 
     hits: tuple[IndexHit, ...]
@@ -197,12 +198,13 @@ class WordCount(msgspec.Struct, frozen=True):
 
 
 class LeafWeight(msgspec.Struct, frozen=True):
-    """What one word or phrase of a query adds to the score of one object, in all of the object and in its metadata.
+    """What one word or phrase of a query adds to the score of one object.
 
-    ``anywhere`` counts for callers who may read the object, ``in_metadata`` for callers who may only browse it. Each is
-    None if the word or phrase does not match there. ``in_text`` says whether the word or phrase is in the text.
-    ``term`` spells it as the terms of a hit do. ``properties`` names the properties that hold it, or is None if the
-    properties were too long to look through.
+    ``anywhere`` is what a match in all of the object adds; it counts for callers who may read the object.
+    ``in_metadata`` is what a match in the metadata adds; it counts for callers who may only browse the object. Each is
+    None if there is no match. ``in_text`` says whether the word or phrase is in the text. ``term`` is the word or
+    phrase as the terms of a hit show it. ``properties`` names the properties that hold the word or phrase, or is None
+    if their values were too long to look through.
     """
 
     leaf: Leaf
@@ -217,7 +219,7 @@ class Examination(msgspec.Struct, frozen=True):
     """What the index knows of one object in one search, including what the search's caller may not see.
 
     ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read the
-    object. ``leaves`` are all words and phrases of the query, also those behind a NOT. ``by_meaning`` is what the
+    object. ``leaves`` are all words and phrases of the query, including those under a NOT. ``by_meaning`` is what the
     object's nearness in meaning adds to the score.
     """
 
@@ -265,53 +267,55 @@ class Snapshot(Protocol):
         """
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """Answer a search in the order of these properties, equal hits by counter; None if the index has no such order.
+        """Answer a search in the order of these properties, or return None if the index has no such order.
 
-        The answer always has the total. Facets count the same hits as with ``search``. Raises as ``search``.
+        Hits that are equal in this order are ordered by counter. The answer always has the total. Facets count the same
+        hits as with ``search``. Raises as ``search``.
         """
 
     def counters(self, search: Search, order: Order) -> Sequence[int]:
-        """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
+        """Return the counters of a search's hits in this order.
 
-        Raises as ``search``, and IndexUnavailable also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises as ``search``, and IndexUnavailable
+        also if the index does not hold counters.
         """
 
     def embeddings(self, search: Search) -> Sequence[int]:
         """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
 
     def examine(self, search: Search, key: str) -> Examination | None:
-        """Say what the index knows of one object in a search; None if the index does not hold the object.
+        """Return what the index knows of one object in a search, or None if the index does not hold the object.
 
-        The weights of the words by which the object is found, and ``by_meaning``, add up to its score. If any of
-        several words is enough, the score may be higher: words near each other add to it, for example. Raises as
-        ``search``.
+        The object's score is the sum of ``by_meaning`` and the weights of the words by which the object is found. If
+        any of several words is enough for a match, the score may be higher. For example, words near each other add to
+        it. Raises as ``search``.
         """
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin like this in the hits of a search, the most common first.
+        """List the words with this beginning in the hits of a search, the most common first.
 
-        Equally common words are in alphabetical order. A word counts only in objects that the caller may read. There
-        are no words for a beginning of one letter, or while an index of an earlier release is being made anew. Stop
-        words are left out. Raises as ``search``.
+        Equally common words are in alphabetical order. In an object that the caller may only browse, only the words of
+        the metadata count. The list is empty if the beginning has only one letter, and while an index of an earlier
+        release is being rebuilt. Stop words are left out. Raises as ``search``.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:
         """Return the likeliest correction of a word by which the caller finds nothing; None if there is none.
 
-        The correction resembles the word: usually a letter or two differ. It stands in a part of an object that the
-        caller may see. Raises IndexUnavailable.
+        The correction resembles the word: usually one or two letters differ. It is a word in a part of an object that
+        the caller may see. Raises IndexUnavailable.
         """
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that say most about a text, in the order in which they stand in it.
+        """Return the words that say most about a text, in the order in which they appear in the text.
 
-        A word says much if it stands in the text several times, and in few of the objects that the caller finds. By
-        each word the caller finds at least one object other than the object ``key``. Of several forms of a word, the
-        one that the text uses most is returned. Stop words are left out. Raises IndexUnavailable.
+        A word says much if it appears in the text several times, but in few of the objects that the caller may see.
+        With each returned word, the caller finds at least one object besides the object ``key``. Of several forms of a
+        word, the one that the text uses most is returned. Stop words are left out. Raises IndexUnavailable.
         """
 
     def marker(self, search: Search) -> Marker:
-        """Return the function that marks words of a text, as in the excerpts of this search. Raises as ``search``.
+        """Return a function that finds matches in a text as this search does in its excerpts. Raises as ``search``.
 
         The function depends on the search alone, so it can be used when the snapshot is no longer in use.
         """
@@ -323,13 +327,14 @@ class Snapshot(Protocol):
         """
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to`` (None: all).
+        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``.
 
-        The digests are in the order of the counters. Raises IndexUnavailable, also if the index does not hold counters.
+        If ``to`` is None, there is no highest counter. The digests are ordered by counter. Raises IndexUnavailable,
+        also if the index does not hold counters.
         """
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of all documents with these keys, in the order of the counters. Raises as ``digests``."""
+        """Read the digests of all documents with these keys, ordered by counter. Raises as ``digests``."""
 
     def digest(self, document: Document) -> DocumentDigest:
         """Return the digest that ``digests`` would return if this release had written the document.
@@ -349,7 +354,7 @@ class Index(Protocol):
 
 
 class OtherFormat(Exception):
-    """The index has another format or other languages than this writer would give it, so it must be rebuilt."""
+    """The index lacks the format, languages or rules that this writer would give it, so it must be rebuilt."""
 
 
 class IndexWriter(Protocol):
@@ -366,14 +371,14 @@ class IndexWriter(Protocol):
         """
 
     def close(self) -> None:
-        """Wait until the work in the background is done, and release the lock."""
+        """Wait until the engine's work in the background is done, and release the lock."""
 
 
 class RepositoryIndex(Protocol):
     """One repository's index with its generations."""
 
     def reader(self) -> Index:
-        """Open the index for reading. The reader follows when another generation becomes the current one."""
+        """Open the index for reading. When another generation becomes the current one, the reader uses that one."""
 
     def current(self) -> str | None:
         """Return the name of the current generation; None before the first."""
@@ -384,7 +389,7 @@ class RepositoryIndex(Protocol):
     def rebuilding(self) -> AbstractContextManager[str]:
         """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
 
-        Raises InUse. The right ends with the process. The block gets the name of the holder, as with
+        Raises InUse. The right also ends when the process ends. The block gets the name of the holder, as with
         ``Engine.sole_agent``.
         """
 
@@ -395,7 +400,7 @@ class RepositoryIndex(Protocol):
         """Make this generation the current one. The switch is atomic, and survives a crash."""
 
     def remove(self) -> None:
-        """Remove every generation, and all that the engine keeps about the repository."""
+        """Remove every generation, and everything else that the engine has stored about the repository."""
 
 
 class Engine(Protocol):
@@ -405,7 +410,7 @@ class Engine(Protocol):
         """List the languages whose stems an index may hold, as English names."""
 
     def index(self, repository: Repository) -> RepositoryIndex:
-        """Return the index of one repository, whether it has a generation or not."""
+        """Return the index of one repository, even if the index has no generation yet."""
 
     def follower(self) -> str:
         """Return the name of the agent that writes these indexes. The name stays as long as the indexes exist."""
@@ -413,8 +418,9 @@ class Engine(Protocol):
     def sole_agent(self) -> AbstractContextManager[str]:
         """Hold the right to be the agent of these indexes while the block runs; only one process of a machine has it.
 
-        The right ends with the process. The block gets the name of the holder. A later process gets the same name, so
-        it takes over the lease of its predecessor at once. Raises InUse when another process has the right.
+        The right also ends when the process ends. The block gets the name of the holder. The next process that has the
+        right gets the same name, so it can take over the lease at once. Raises InUse when another process has the
+        right.
         """
 
     def sweep(self, now: Instant) -> None:

@@ -46,12 +46,12 @@ class IndexableObject(Protocol):
 class Document(msgspec.Struct, frozen=True):
     """One object in the index: its searchable values, its text, its owner and its ACL.
 
-    ``key`` is the object's id, ``owner`` the key of its owner. ``values`` holds every searchable property by its
-    neutral name, which no setting changes; a double is a float, a date an instant. Hits are ordered by ``seq``, the
-    object's counter, and ``modified``, its last change. ``text`` has the form that is split into words
-    (``text.normal``). ``ids`` names the properties that hold ids, in which keywords are not sought. ``embedding`` is
-    the id of the embedding of the object's heading and text; 0 while there is none. A ``former`` version is found only
-    if a search asks for all versions.
+    ``key`` is the object's id, and ``owner`` is the key of its owner. ``values`` holds every searchable property by its
+    neutral name, which no setting changes. A double is held as a float, and a date as an instant. ``seq`` is the
+    object's counter, and ``modified`` the time of its last change; both serve to order hits. ``text`` has the form that
+    is split into words (``text.normal``). ``ids`` names the properties that hold ids, in which keywords are not sought.
+    ``embedding`` is the id of the embedding of the object's heading and text, or 0 while there is none. A ``former``
+    version is found only if a search asks for all versions.
     """
 
     key: str

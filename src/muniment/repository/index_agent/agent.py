@@ -1,7 +1,8 @@
-"""The index agent: it turns changes into documents, and makes an index anew.
+"""The index agent: it turns changes into documents, and rebuilds indexes.
 
 One commit writes a batch's documents and its position. A document is made from what the database holds now, so
-repeating a batch changes nothing. An agent that is killed repeats work, but never skips an object or writes it twice.
+repeating a batch changes nothing. If an agent is killed, some work is repeated, but no object is skipped or indexed
+twice.
 """
 
 import itertools
@@ -53,9 +54,9 @@ _CHORES_SECONDS = 300.0
 _PURGED_AT_A_TIME = 200
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
-"""How long a rebuild waits before it notes again that it goes on. Lines of the log are kept for much longer."""
+"""How long a rebuild waits before it notes again that it is under way. Lines of the log are kept for much longer."""
 _COMMITS_TO_THE_END = 10
-"""After so many commits, a rebuild may end before the end of the log, if it is as far as the current generation."""
+"""After so many commits, a rebuild may end as soon as the new generation has caught up with the current one."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SWEPT_AT_A_TIME = 200
 
@@ -65,8 +66,8 @@ def catch_up(
 ) -> Position:
     """Index the next batch of changes in one commit, and return the writer's position.
 
-    If nothing was new, the position is the same as before. Raises LinesGone when some of the changes are no longer in
-    the log.
+    If nothing was new, the position is the same as before. Raises LinesGone when some of the changes that the index has
+    not seen are no longer in the log.
     """
     return _catch_up(database, repository, writer, now, limit)[0]
 
@@ -111,11 +112,11 @@ def run(
 ) -> None:
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
-    The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
-    waits. ``ready`` is called once no other agent of this machine can work on these indexes. ``retention`` says which
-    lines of the logs are cut off. Without a ``store``, the agent neither purges the wastebasket nor removes content.
-    Every ``check_seconds``, the agent compares a range of objects with an index; with 0, it compares only when somebody
-    asks for a check. Raises InUse when another agent of this machine works on these indexes.
+    The agent works while it holds the lease of these indexes. While an agent of another machine holds the lease, this
+    one waits. ``ready`` is called as soon as no other agent of this machine can work on these indexes. ``retention``
+    says which lines of the logs are removed. Without a ``store``, the agent neither purges the wastebasket nor removes
+    content. Every ``check_seconds``, the agent compares one range of objects with their index. With 0, it compares only
+    when somebody asks for a check. Raises InUse when another agent of this machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -178,8 +179,9 @@ def rebuild(
 ) -> Position:
     """Make a new generation of one repository's index from the database, switch to it, and return its position.
 
-    Searches go on meanwhile. ``progress`` is called with the number of objects that are done. Raises InUse when a
-    rebuild is under way on any machine, and when another machine took over because this one did not renew its lease.
+    Until the switch, searches use the former generation. ``progress`` is called with the number of objects that are
+    indexed so far. Raises InUse when a rebuild of this index is under way on any machine. Raises InUse, too, when
+    another machine has taken over because this one did not renew its lease in time.
     """
     index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
@@ -219,7 +221,7 @@ def rebuild(
 
 
 class _Feeder:
-    """Feeds the changes of one repository to its index; it holds the writer of the current generation."""
+    """Feeds the changes of one repository to the repository's index. It holds the writer of the current generation."""
 
     def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
         self._repository = repository
@@ -237,8 +239,8 @@ class _Feeder:
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
 
-        Any other error is logged, and a later call tries again with a new writer. While indexing fails, changes are
-        taken one by one, and at last the change that fails is passed over.
+        Any other error is logged, and a later call tries again with a new writer. After a failure, changes are indexed
+        one by one. If the same change fails again and again, it is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -280,7 +282,7 @@ class _Feeder:
         return None if self._writer is None else self._writer.position
 
     def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
-        """Note the position of the index, and cut off the lines that nobody must read any more.
+        """Note the position of the index, and remove log lines that no follower needs and ``retention`` does not keep.
 
         Each step is a short transaction of its own.
         """
@@ -359,9 +361,10 @@ class _Feeder:
 
 
 class _ContentChores:
-    """Purges the wastebasket, removes content without an object, and gets back the room of packs.
+    """Purges the wastebasket, removes content without an object, and frees the unused space of packs.
 
-    It takes one step at a time, between other work of the agent. Only the machine with the lease does this work.
+    The agent does one step at a time, between its other work. Only the machine that holds the lease for this work does
+    it.
     """
 
     def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
@@ -370,7 +373,10 @@ class _ContentChores:
         self._chores = 0
 
     def begin(self, now: Instant) -> None:
-        """Begin a new round, unless the last one began a short time ago or is still under way, or there is no store."""
+        """Begin a new round at the first call, and then at one call in ``_CHORES_BETWEEN_COMPACTIONS``.
+
+        No round begins if the last one is still under way, or if there is no store.
+        """
         if self._store is not None and self._steps is None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
             before = now - _ORPHAN_AGE
             sweep = _sweep(self._database, self._store, before)
@@ -390,7 +396,7 @@ class _ContentChores:
             self.stop()
 
     def stop(self) -> None:
-        """End the round, and give the lease back. The next round does the rest."""
+        """End the round, and give the lease back. What is left is done in the next round."""
         self._steps = None
         self._tenure.release()
 
@@ -405,8 +411,8 @@ def _follow_log(
 ) -> Position:
     """Bring a new generation to the end of the change log, and return its position.
 
-    If others write all the time, it need only come as far as the current generation, so that the rebuild can end. The
-    agent goes on from there.
+    If changes are made all the time, it is enough that the new generation reaches the position of the current one, so
+    that the rebuild can end. The agent indexes the later changes.
     """
     with closing(index.reader()) as current:
         commits = 0
@@ -420,7 +426,7 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Say whether the current generation is no further than the position; if it cannot be read, return False."""
+    """Say whether the current generation's position is at most this one. If it cannot be read, return False."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:

@@ -1,4 +1,4 @@
-"""Which index does the agent check next, and when? A range now and then, or all ranges at once if somebody asks."""
+"""Which index does the agent check next, and when? One range at intervals, or all without a pause if somebody asks."""
 
 import time
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ _REST: Instant = 3600 * SECOND
 class BackgroundChecks:
     """Checks the indexes of one agent, one after the other, and repairs what differs.
 
-    It compares one range every ``seconds``; with 0 it does only the checks that somebody asks for. Such a check does
-    not wait between ranges, and repairs only if it was asked to. The caller must be the agent of these indexes.
+    One range is compared every ``seconds``. With 0, only the checks that somebody asks for are done. Such a check does
+    not wait between ranges, and it repairs only if the request says so. The caller must be the agent of these indexes.
     """
 
     def __init__(self, database: Database, engine: Engine, seconds: float) -> None:
@@ -41,7 +41,7 @@ class BackgroundChecks:
         self._due = time.monotonic() + seconds
 
     def advance(self, now: Instant) -> bool:
-        """Take a step if it is time for one; say whether the next one shall follow at once. Raises Busy, DBAPIError."""
+        """Take a step if one is due, and say whether the next one should follow at once. Raises Busy, DBAPIError."""
         if time.monotonic() >= self._look_at:
             self._look(now)
             self._look_at = time.monotonic() + _LOOK_SECONDS
@@ -79,7 +79,7 @@ class BackgroundChecks:
     def _look(self, now: Instant) -> None:
         """Begin the next check: one that somebody asks for, or that of the index whose last check is the oldest.
 
-        A check that somebody asks for takes the place of one that goes on in the background.
+        A check that somebody asks for replaces a background check that is under way.
         """
         if self._current is not None and self._current.is_wanted:
             return
@@ -148,7 +148,7 @@ class _Current:
         self._keep_at = 0.0
 
     def step(self, now: Instant) -> bool:
-        """Take the next step, and say whether the check came further. At intervals, its course is stored."""
+        """Take the next step, and say whether the check made progress. At intervals, its course is stored."""
         has_moved = self.checker.step(now)
         if has_moved:
             self._moved_at = time.monotonic()

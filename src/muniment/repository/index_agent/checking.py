@@ -1,9 +1,10 @@
 """Does the index hold exactly the documents that the repository's objects make? If not, which are wrong?
 
 The checker works beside searches, writers and the agent. It compares one digest for each range of counters, and splits
-a range that differs until single objects are named. Each of these objects is then compared once more by itself, in a
-newer snapshot of the index and a still newer one of the database. If the snapshot of the index has not seen the
-object's last change, that is no difference, and the object is compared again later.
+a range that differs until single objects are named. Each of these objects is then compared once more by itself. For
+that, the checker takes a new snapshot of the index, and after it a new one of the database. If the snapshot of the
+index has not seen the object's last change, this does not count as a difference, and the object is compared again
+later.
 
 A repair is a line of the change log. The agent then indexes the object again, and the checker compares it again. So the
 agent stays the only writer of the index (docs/decisions/0047).
@@ -28,10 +29,14 @@ from muniment.repository.index_agent import indexing
 from muniment.repository.repositories import Repository
 
 Fault = Literal["missing", "extra", "stale", "doubled"]
-"""In this order: an object has no document, a document has no object, they differ, or there are several documents."""
+"""What can be wrong with an object's document.
+
+``missing`` means that the document is not in the index. ``extra`` means that there should be no document. ``stale``
+means that the document differs from what the object makes. ``doubled`` means that there are several documents.
+"""
 
 MOST_NAMED = 100
-"""How many differences a report names; it counts all."""
+"""How many differences a report names at most. Its counts include all differences."""
 
 COUNTS = (
     *("ranges", "objects", "documents", "missing", "extra", "stale", "doubled", "waiting", "unindexed"),
@@ -56,8 +61,8 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 class Difference(msgspec.Struct, frozen=True):
     """One object whose document is not what the database makes of it.
 
-    ``parts`` names what differs: fields of the document, and properties. ``repaired`` says whether the checker has seen
-    since that the index is right.
+    ``parts`` names what differs: fields of the document, and properties. ``repaired`` says whether the checker has
+    later found the document to be right.
     """
 
     object_id: str
@@ -69,10 +74,12 @@ class Difference(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """The findings of one check, as of ``position``, the last position of the index that the checker has seen.
 
-    ``objects`` and ``documents`` were compared in so many ``ranges``. ``missing``, ``extra``, ``stale`` and ``doubled``
-    count objects by fault. ``noted`` of them were noted to be indexed again, and ``repaired`` were seen to be right
-    since. ``waiting`` objects changed faster than the index followed. ``unindexed`` objects cannot be indexed; their
-    index status gives the reason. ``differences`` holds the first ``MOST_NAMED`` differences.
+    ``objects``, ``documents`` and ``ranges`` say how many of each were compared. ``missing``, ``extra``, ``stale`` and
+    ``doubled`` count objects by fault. ``noted`` says how many of these objects were noted in the change log, to be
+    indexed again. ``repaired`` says how many of the noted ones were later found to be right. ``waiting`` counts the
+    objects that were not compared, because the index had not seen their last change. ``unindexed`` counts the objects
+    that cannot be indexed; their index status gives the reason. ``differences`` holds the first ``MOST_NAMED``
+    differences.
     """
 
     began: Instant
@@ -103,10 +110,11 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct):
-    """How far a check has come: what a process must know to go on with it.
+    """How far a check has come: what a process must know to continue it.
 
-    ``after`` is the counter up to which objects were compared, None after the last range. ``suspects`` are still to be
-    compared one by one, ``changed`` have a change that the index has not seen, ``noted`` wait for the agent.
+    ``after`` is the counter up to which objects were compared, or None after the last range. ``suspects`` are objects
+    that are still to be compared one by one. ``changed`` are objects with a change that the index has not seen.
+    ``noted`` are wrong objects that the agent is to index again.
     """
 
     report: Report
@@ -123,7 +131,7 @@ class Course(msgspec.Struct):
 
 
 class Checker:
-    """Compares one repository with its index, a step at a time. A step reads one range, or asks about some objects.
+    """Compares one repository with its index, a step at a time. A step compares one range, or some single objects.
 
     A step reads the database in short transactions, each of which ends as soon as it has read what is needed.
     """
@@ -134,10 +142,10 @@ class Checker:
         self._asked_at: Position | None = None
 
     def step(self, now: Instant) -> bool:
-        """Do the next piece of work, and return whether the check came further.
+        """Do the next piece of work, and say whether the check made progress.
 
-        If it did not, the check waits until the index has followed the change log. Raises IndexUnavailable. Raises
-        IndexBehind if lines that the index has not seen are gone from the log.
+        If it made none, the check must wait until the index has seen more of the change log. Raises IndexUnavailable.
+        Raises IndexBehind if lines that the index has not seen are gone from the log.
         """
         course = self.course
         if course.suspects:
@@ -150,7 +158,7 @@ class Checker:
         return True
 
     def give_up(self) -> None:
-        """Stop waiting for the index. Objects that are still open are reported as they were last seen."""
+        """Stop waiting for the index. Changed objects count as waiting, and noted ones as not repaired."""
         course = self.course
         self._count(waiting=len(course.changed))
         for difference in course.noted.values():
@@ -180,7 +188,10 @@ class Checker:
         self._count(ranges=1, objects=count, documents=len(actual), unindexed=unindexed)
 
     def _ask_again(self, now: Instant) -> bool:
-        """Compare the open objects again if the index has moved, and say whether fewer of them are open now."""
+        """Compare the changed and the noted objects again if the index has a new position.
+
+        Return whether fewer of them are left.
+        """
         course = self.course
         position = self._index.snapshot().position
         if position == self._asked_at:
@@ -199,7 +210,7 @@ class Checker:
         return len(course.changed) + len(course.noted) < former_count
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
-        """Compare these objects one by one. If repairs are wanted, note the wrong ones, to be indexed again."""
+        """Compare these objects one by one. If repairs are wanted, note the wrong ones in the change log."""
         course = self.course
         reported_ids = {*course.noted, *(difference.object_id for difference in course.report.differences)}
         repairs: list[Difference] = []
@@ -221,9 +232,10 @@ class Checker:
             self._asked_at = None
 
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
-        """Yield each object's id with the difference between the database and a new snapshot; None if there is none.
+        """Yield each object's id with a verdict, from a new snapshot of the index and the database.
 
-        It is ``changed`` if nobody can say, because the snapshot has not seen the object's last change.
+        The verdict is the difference, or None if there is none. It is ``changed`` if the snapshot has not seen the
+        object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
@@ -269,7 +281,7 @@ def check(
     """Compare a repository with its index, and return what differs.
 
     With ``repairs``, objects that differ are noted, to be indexed again. Objects that wait for the agent are compared
-    again, until the check has not come further for ``patience`` seconds; then it gives up. Raises IndexBehind,
+    again. The check gives up waiting when it has made no progress for ``patience`` seconds. Raises IndexBehind,
     IndexUnavailable.
     """
     checker = Checker(database, repository, index, Course(Report(clock()), repairs))
@@ -317,7 +329,10 @@ def _difference(
     *,
     lacks: bool,
 ) -> Difference | None:
-    """Compare what a snapshot holds of one object with the expected document; with ``lacks`` it may hold nothing."""
+    """Compare what a snapshot holds of one object with the expected document.
+
+    With ``lacks``, it is no difference if the snapshot holds nothing of the object.
+    """
     digests = list(actual.get(object_id, ()))
     if expected is None:
         return Difference(object_id, "extra") if digests else None

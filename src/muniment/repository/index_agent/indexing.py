@@ -1,7 +1,7 @@
 """How do objects become documents, and how does a batch of them get into the index in one commit?
 
-If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out. It never
-stops the others.
+If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out. The other
+objects are indexed nevertheless.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,28 +37,32 @@ unindexed = sa.Table(
 )
 
 CHARACTERS = 8_000_000
-"""A batch ends early once it holds more text than this, in characters."""
+"""A batch ends early when it holds more text than this, in characters."""
 
 log = structlog.get_logger("muniment.agent")
 
 _OBJECTS_AT_A_TIME = 1000
 _REBUILT_AT_A_TIME = 5000
-"""Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits."""
+"""How many objects a rebuild commits at a time.
+
+Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits.
+"""
 
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
-"""More texts than ``_TEXTS_AT_A_TIME`` are read at one time only if their content has at most so many bytes together.
+"""How many bytes of content a portion of more than ``_TEXTS_AT_A_TIME`` objects may have.
 
-The limit is low because a packed file holds more text than it has bytes.
+A portion is the objects whose texts are read at one time. The limit is low because a packed file holds more text than
+it has bytes.
 """
 
 
 class Batch(msgspec.Struct):
     """The documents of some objects, to be committed together.
 
-    ``done_ids`` names every object of the batch, ``keys_to_remove`` those that exist no more. ``refusals`` gives, for
-    each object that makes no document, the reason. ``ids_not_indexed`` names the objects that an earlier batch recorded
-    as refused.
+    ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``refusals`` gives,
+    for each object that makes no document, the reason. ``ids_not_indexed`` names the objects that an earlier batch
+    recorded as refused.
     """
 
     documents: list[Document] = []
@@ -69,7 +73,7 @@ class Batch(msgspec.Struct):
 
 
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
-    """Make the documents of these objects, in this order; the batch ends early once it holds much text."""
+    """Make the documents of these objects, in this order. The batch ends early when it holds much text."""
     catalogue = object_types.catalogue(cx, repository.id)
     indexed = IndexedProperties.read(cx, repository.id, catalogue)
     batch, characters = Batch(), 0
@@ -139,7 +143,7 @@ def readmit(database: Database, object_ids: Collection[str]) -> None:
 def leave_out(
     database: Database, repository: Repository, writer: IndexWriter, line: Change, reason: str, now: Instant
 ) -> None:
-    """Remove a change's object from the index, move the index past the change, and record the reason."""
+    """Remove the object of a change from the index, set the index's position to the change, and record the reason."""
     writer.apply((), [line.object_id], line.position)
     log.error("object cannot be indexed", object_id=line.object_id, reason=reason)
     _record(database, repository, {line.object_id: reason}, now)
@@ -189,7 +193,10 @@ def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int
 
 
 def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:
-    """Divide the objects so that the texts of one portion fit into memory: many small texts, or a few of any size."""
+    """Divide the objects so that the texts of one portion fit into memory.
+
+    A portion has many objects with small contents, or at most ``_TEXTS_AT_A_TIME`` objects with contents of any size.
+    """
     portion: list[str] = []
     total_size = 0
     for object_id in object_ids:
@@ -207,7 +214,7 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 def _refused_by_engine(
     writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
 ) -> dict[str, str]:
-    """Apply each document in a commit of its own, and return by key why the engine refused some of them.
+    """Apply each document in a separate commit. Return, by key, why the engine refused some of them.
 
     Raises ``error`` if the writer refuses even a commit without a document.
     """

@@ -20,11 +20,11 @@ log = structlog.get_logger("muniment.agent")
 _LOOK_SECONDS = 1.0
 
 IndexPosition = Callable[[int], Position | None]
-"""Returns the position that the index of a repository has reached; None if nobody feeds the index at the moment."""
+"""Returns the position of a repository's index, or None if this process does not feed the index at the moment."""
 
 
 class Reindexer:
-    """Does the reindexing that is under way in steps, some objects at a time.
+    """Does, in steps of some objects each, the reindexing of properties that is under way.
 
     Agents of several machines may each have a reindexer.
     """
@@ -37,7 +37,7 @@ class Reindexer:
         """Take a step, and say whether anything was done.
 
         A step finishes the properties whose objects are all indexed, and notes the next objects of one property. Call
-        it only when the index has followed the change log, so that the notes never run far ahead of the index. Raises
+        it only when the index has reached the end of the change log, so that few notes ever wait for the index. Raises
         Busy, DBAPIError.
         """
         if time.monotonic() < self._look_at:

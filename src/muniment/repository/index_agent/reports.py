@@ -1,6 +1,6 @@
-"""What did the last check of an index say, how far has the current check come, and which check is wanted?
+"""What did the last check of an index find, how far has the current check come, and which check is wanted?
 
-Each index agent keeps one row for each repository of its indexes. Whoever wants a check writes one row, which every
+Each index agent keeps one row for each repository. Whoever wants a check writes one row for the repository, which every
 agent of the repository reads.
 """
 
@@ -14,7 +14,7 @@ from muniment.db import repository_tables
 from muniment.repository.index_agent.checking import Course, Report
 
 FORMAT = 1
-"""The number of the form of kept reports. Rows of another form are not read: the next check replaces them."""
+"""The number of the format of stored reports. Rows of another format are not read, and the next check replaces them."""
 
 index_checks = sa.Table(
     "index_checks",
@@ -43,14 +43,17 @@ class WantedCheck(msgspec.Struct, frozen=True):
 
 
 class KeptReport(msgspec.Struct, frozen=True):
-    """What one agent keeps: the report of its last check, and the check that is under way. Each may be None."""
+    """What one agent stores for one repository: the report of the last check, and the course of the current one.
+
+    Each is None if there is none.
+    """
 
     report: Report | None = None
     course: Course | None = None
 
 
 def began(report: KeptReport) -> Instant:
-    """Return when the check under way began, or else when the last one did; 0 if there was none."""
+    """Return when the current check began. If there is none, return when the last one began, or 0 if there was none."""
     if report.course is not None:
         return report.course.report.began
     return 0 if report.report is None else report.report.began
@@ -62,12 +65,12 @@ def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> 
 
 
 def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
-    """Return, by repository id, the check of this repository that was wanted last."""
+    """Return, for each repository's id, the check of the repository that was wanted last."""
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
 def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
-    """Keep an agent's report in place of its former one."""
+    """Store what an agent keeps for one repository, in place of what it kept before."""
     texts = {
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
@@ -78,19 +81,19 @@ def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -
 
 
 def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
-    """Return what is kept of one repository, by the names of the agents."""
+    """Return what each agent keeps for one repository, by the agent's name."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.repository_id == repository_id))
     return {row.follower: _read(row._mapping) for row in rows}
 
 
 def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
-    """Return what one agent keeps, by the ids of the repositories."""
+    """Return what one agent keeps for each repository, by the repository's id."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
     return {row.repository_id: _read(row._mapping) for row in rows}
 
 
 def forget(cx: Connection) -> None:
-    """Delete all reports and wanted checks, as after a restore, when the indexes that were checked do not exist."""
+    """Delete all reports and wanted checks. Call it after a restore, because the indexes are other ones then."""
     for table in (index_checks, index_reports):
         cx.execute(table.delete())
 

@@ -71,7 +71,7 @@ class Embedder:
     def advance(self) -> bool:
         """Take a step for each repository, and say whether there was anything to do.
 
-        If another machine holds the lease, this one does nothing. Raises Busy, DBAPIError, NotEmbedded.
+        If another process holds the lease, nothing happens. Raises Busy, DBAPIError, NotEmbedded.
         """
         if not self._holds_lease():
             return False
@@ -80,7 +80,7 @@ class Embedder:
         return sum(self._step(repository) for repository in every) > 0
 
     def release(self) -> None:
-        """Give the lease back, so that another machine can go on. Raises Busy, DBAPIError."""
+        """Give the lease back, so that another process can go on. Raises Busy, DBAPIError."""
         if self._renewed_at is not None:
             self._renewed_at = None
             with self._database.begin() as cx:
@@ -132,7 +132,10 @@ class Embedder:
         return True
 
     def _stale(self, cx: Connection, some: Sequence[StoredObject]) -> "list[_Stale]":
-        """Return those of these objects whose embedding is missing, or was made from another heading or text."""
+        """Return those of these objects whose embedding is missing, or was made from another heading or text.
+
+        Objects whose text is not read yet are left out.
+        """
         texts = queue.text_of(cx, [stored.id for stored in some])
         present = embeddings.of_objects(cx, [stored.id for stored in some])
         stale = []
@@ -160,7 +163,10 @@ class Embedder:
                 return
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
-        """Have the texts of these objects embedded. Raises NotEmbedded; the failure of a single object is counted."""
+        """Have the passages of these objects embedded.
+
+        Raises NotEmbedded. If the group has one object, the failure is counted for the object.
+        """
         try:
             of_each = iter(self._embeds.vectors([text for each in group for text in each.passages]))
         except NotEmbedded:
@@ -173,7 +179,7 @@ class Embedder:
         ]
 
     def _alone(self, one: "_Stale") -> list[NewEmbedding]:
-        """Embed one object of a group that failed. If its own text fails too often, it is stored without vectors."""
+        """Embed one object of a group that failed. After ``_TRIES`` failures, the object is stored without vectors."""
         if self._failures[one.object_id] < _TRIES:
             return self._vectors_of([one])
         log.warning("a text cannot be embedded", object_id=one.object_id)
@@ -198,7 +204,7 @@ def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
 
 
 class _Pass:
-    """A look at all objects: the position of the log at which it began, and the counter of the last object."""
+    """A pass over all objects: the log's position when it began, and the counter of the last object that it reached."""
 
     def __init__(self, start: Position) -> None:
         self.start = start

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class Embedding(msgspec.Struct, frozen=True):
-    """The id of an object's row, and the digest of what it was made from (``passages.digest``).
+    """The id of an object's row, and the digest of what the row was made from (``passages.digest``).
 
     The id is 0 if the row has no vectors: then the object is near nothing.
     """

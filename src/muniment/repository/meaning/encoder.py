@@ -17,7 +17,7 @@ _AT_A_TIME = 8
 
 
 class Encoder:
-    """The model, read from ``folder`` into the memory of this process. One thread computes at a time."""
+    """The model, read from ``folder`` into the memory of this process. It computes in one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -26,7 +26,7 @@ class Encoder:
         self._model = ctranslate2.Encoder(str(folder), device="cpu", inter_threads=1, intra_threads=1)
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector of length 1 for each text: the mean of what the model makes of its tokens."""
+        """Return a vector for each text: the mean of the model's output for the text's tokens, scaled to length 1."""
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         found = np.zeros((len(tokens), DIMENSIONS), np.float32)
         by_length = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))

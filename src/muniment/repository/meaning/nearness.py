@@ -29,13 +29,13 @@ ADDED = 50
 """How many of these objects may be hits although they hold none of the words."""
 
 _BY_WORDS = 50
-"""How many hits by words the feedback chooses among."""
+"""How many of the best hits by words, and how many of the nearest objects, the feedback chooses among."""
 
 _FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
-"""How many objects the question is moved towards, and how much they count beside the question itself."""
+"""How many objects the question is moved towards, and the weight of their mean. The question's own weight is 1."""
 
 _FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
-"""How much nearness counts beside the score of the best hit by words: for the feedback, and in the answer."""
+"""The weights of nearness, where the score of the best hit by words counts 1: for the feedback, and in the answer."""
 
 _QUESTIONS = 2_000
 
@@ -76,8 +76,9 @@ class Meaning:
     def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
         """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
 
-        ``by_words`` is the question's search, ``anything`` the same search without words. Returns nothing if there are
-        more objects or vectors than are compared. Raises as ``Snapshot.search``.
+        ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if
+        ``anything`` finds no object with vectors, or more objects or vectors than are compared. Raises as
+        ``Snapshot.search``.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:
@@ -109,7 +110,10 @@ class Meaning:
 
 
 def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: float) -> list[int]:
-    """Return the places of the objects that answer a question best by words and meaning together."""
+    """Return the places in ``vectors`` of the objects that answer a question best by words and meaning together.
+
+    ``best`` is the score of the best hit by words.
+    """
     places = {int(embedding): place for place, embedding in enumerate(vectors.ids)}
     by_words = {places[hit.embedding]: _without_lead(hit.score) / best for hit in hits if hit.embedding in places}
     nearest = np.lexsort((vectors.ids, -cosines))[:_BY_WORDS]

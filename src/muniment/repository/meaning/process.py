@@ -34,7 +34,7 @@ class NotEmbedded(Exception):
 class EmbeddingProcess:
     """A confined process with the model of ``folder``. It is started when needed, and replaced when it breaks.
 
-    It belongs to the thread that asks it: the kernel ends it when that thread ends.
+    The kernel ends the process when the thread that started it ends.
     """
 
     def __init__(self, folder: Path) -> None:

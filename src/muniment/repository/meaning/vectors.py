@@ -57,9 +57,9 @@ class VectorMemory:
         self._forget()
 
     def take(self, cx: Connection, ids: Sequence[int]) -> Vectors | None:
-        """Return the vectors of these embeddings, whose ids ascend; None if there are too many vectors, or none.
+        """Return the vectors of these embeddings, or None if there are no vectors or more than ``most``.
 
-        Embeddings that are gone are left out.
+        ``ids`` are in ascending order. Embeddings that are gone are left out.
         """
         wanted = np.asarray(ids, np.int64)
         with self._lock:
@@ -83,7 +83,7 @@ class VectorMemory:
         self._matrix = np.empty((0, DIMENSIONS), np.int8)
 
     def _add(self, cx: Connection, missing: NDArray[np.int64], wanted: NDArray[np.int64]) -> None:
-        """Read vectors from the database. Without room for them, forget all vectors and read all that are wanted."""
+        """Read vectors from the database. If there is no room, forget all vectors and read all that are wanted."""
         ids, counts, parts = [], [], []
         for row_id, row_vectors in embeddings.vectors(cx, [int(each) for each in missing]):
             count = len(row_vectors) // DIMENSIONS

@@ -2,7 +2,7 @@
 
 `process.EmbeddingProcess` starts it, with ``<socket> <parent> <limits> <folder>`` as its arguments.
 Texts come from strangers, and the libraries that read them are not ours. So the process
-can only compute and answer (without seccomp, it can at least reach no network).
+can only compute and answer. On a system without seccomp, it is at least cut off from the network.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How do objects come into a repository with the ids and dates that they have already, as those of an export do?
+"""How do objects that already have ids and dates, such as those of an export, come into a repository?
 
 No right is checked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
 the index takes it up.
@@ -22,7 +22,7 @@ _objects = table.objects
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object to be kept, which has no counter yet; ``further`` are its contents beside the main one."""
+    """An object to be stored, which has no counter yet. ``further`` are its contents beside the main one."""
 
     stored: StoredObject
     further: tuple[ObjectContent, ...] = ()
@@ -31,11 +31,12 @@ class Arrival(msgspec.Struct, frozen=True):
 def keep(
     cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
 ) -> list[StoredContent]:
-    """Keep objects in this order. Return the stored contents that their rows name now, in the order of ``arrivals``.
+    """Store objects in this order. Return the contents that their rows name, in the same order.
 
-    ``shared`` holds the keys of the contents that rows name already. The other contents are new: the store has their
-    bytes, but no row names them yet. The folders of each object are in the repository already, or come before it in
-    ``arrivals``. Raises UnknownType, and VersionConflict if something that an object refers to is gone.
+    If equal bytes were stored already, a row names those instead of the content that arrived. ``shared`` holds the keys
+    of the contents that rows name already. The other contents are new: the store has their bytes, but no row names them
+    yet. The folders of each object are in the repository already, or come before it in ``arrivals``. Raises
+    UnknownType, and VersionConflict if something that an object refers to is gone.
     """
     contents = [each for arrival in arrivals for each in _contents(arrival)]
     kept = [each for each in stored_contents.keep_or_share(cx, contents, shared) if each is not None]
@@ -71,12 +72,12 @@ def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: I
 
 
 def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str]:
-    """Return those of the given ids, at most a few thousand, that belong to objects of the repository."""
+    """Return those of the given ids that belong to objects of the repository."""
     return {row[0] for row in _rows(cx, ids) if row[1] == repository_id}
 
 
 def taken(cx: Connection, ids: Collection[str]) -> list[str]:
-    """Return the given ids that objects have already, in whichever repository, sorted."""
+    """Return those of the given ids that objects of any repository have already, sorted."""
     return sorted(row[0] for row in _rows(cx, ids))
 
 
@@ -92,7 +93,7 @@ def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[
 
 
 def broken_tree(cx: Connection, repository_id: int) -> str | None:
-    """Return the chronicle id of a tree of versions that has no current version, or several; None if no tree is so."""
+    """Return the chronicle id of a tree of versions with no current version, or several. None if every tree has one."""
     current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
     trees = sa.select(_objects.c.chronicle_id).where(
         _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)

@@ -44,10 +44,10 @@ class CheckIn(msgspec.Struct, frozen=True):
     """The plan of a check-in.
 
     ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
-    version shares all contents of the present one. ``text`` is the text of ``content``, if it is known, and
-    ``media_type`` its media type. The new version gets the symbolic ``labels``, and other versions of its tree lose
-    them. With ``make_current``, the new version becomes the current one. With ``retain_lock``, the caller has the new
-    version checked out at once. ``expected`` is the revision that the caller has seen.
+    version shares all contents of the version that is checked out. ``media_type`` is the media type of ``content``, and
+    ``text`` is its text, if that is known. The new version gets the symbolic ``labels``, and other versions of its tree
+    lose them. With ``make_current``, the new version becomes the current one. With ``retain_lock``, the caller has the
+    new version checked out at once. ``expected`` is the revision that the caller has seen.
     """
 
     policy: Policy
@@ -67,7 +67,7 @@ def check(stored: StoredObject, permission: Permission, principals: Principals, 
     """Check that the caller may check an object in.
 
     Raises NotPermitted (without Version), VersionConflict, WrongValue (a folder), NotCheckedOut, CheckedOut, and
-    Superseded unless the version is the latest of its branch or begins a new branch.
+    Superseded if the version has a next one on its branch and the check-in does not begin a new branch.
     """
     checkouts.check(stored, permission, "check this object in")
     if what.expected is not None and stored.revision != what.expected:

@@ -1,7 +1,7 @@
 """Check an object out, so that nobody else changes it, and cancel a check-out.
 
-A check-out is bound to the caller's key, so that a later bearer of the name does not inherit it. Source:
-docs/interface.md, ours 17.
+A check-out is bound to the key of its user, not to their name. So a later bearer of that name does not inherit it.
+Source: docs/interface.md, ours 17.
 """
 
 import msgspec
@@ -71,7 +71,8 @@ def lock_row(
 ) -> StoredObject:
     """Read an object of which the caller may make versions, and lock its row.
 
-    ``action`` says in a refusal what the caller may not do. Raises as ``check_out`` does, except CheckedOut.
+    ``action`` is what the caller may not do, as the sentence of a refusal names it. Raises as ``check_out`` does,
+    except CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, action)

@@ -1,9 +1,9 @@
-"""Which packs hold mostly contents that no row names any more? Move their other contents away, and drop these packs.
+"""Which packs hold mostly contents that no row names any more? Move the contents still named, and drop these packs.
 
-Only the counts of uses say which contents of a pack rows still name (decisions 0040, 0073). A pack is dropped if no row
-names a content of it. A pack whose contents are moved now is dropped at the next compaction, so that a process that has
-read a row before can still read the content. If the process is killed, it leaves copies that no row names, or a pack
-that a later compaction drops.
+Only the counts of uses (``stored_contents``) are asked which contents of a pack are still named (decisions 0040, 0073).
+A pack is dropped if no row names a content of it. A pack whose contents are moved now is dropped only at the next
+compaction, so that a process that read a row before the move can still read the content. If the process is killed, it
+leaves copies that no row names, or a pack that a later compaction drops.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ _AT_A_TIME = 200
 
 
 def steps(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Move the used contents out of packs of which they fill less than half, and drop packs without used contents.
+    """Drop packs without used contents. If used contents fill less than half of a pack, move them to another pack.
 
-    A content is used if a row names it. It looks only at packs to which nobody has written since ``before``. Each step
-    moves at most a few hundred contents, and yields their number. After each pack it yields 0, also if it moved
-    nothing. The caller may stop iterating after any step. Raises NotStored, Busy, OSError.
+    A content is used if a row names it. Only packs to which nobody has written since ``before`` are looked at. Each
+    step moves at most a few hundred contents, and yields their number. After each pack, a further step yields 0. The
+    caller may stop iterating after any step. Raises NotStored, Busy, OSError.
     """
     for pack in store.packs(before):
         with database.read() as cx:

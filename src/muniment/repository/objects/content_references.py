@@ -1,7 +1,8 @@
 """Which tables name contents? Let rows name another content with the same bytes.
 
-A table that names contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It stands in
-``TABLES``, and its module counts each use in ``stored_contents``. A test compares ``TABLES`` with all tables.
+A table that names contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It is listed in
+``TABLES``. Whoever writes or removes such a row counts the use in ``stored_contents``. A test compares ``TABLES`` with
+all tables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ _AT_A_TIME = 500
 
 
 def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) -> int:
-    """Let some of the rows that name ``original`` name ``copy``, which has the same bytes. Return how many rows.
+    """Let some rows that name ``original`` name ``copy``, which has the same bytes. Return how many rows were changed.
 
     The caller repeats this in further transactions until it returns 0, so that no transaction gets long.
     """
@@ -73,7 +74,7 @@ def object_ids(cx: Connection, key: str) -> list[str]:
 
 
 def count(cx: Connection) -> dict[str, int]:
-    """Return by key how many rows name each content. The counts in ``stored_contents`` must equal these."""
+    """Return how many rows name each content, by its key. The counts in ``stored_contents`` must equal these."""
     counts: dict[str, int] = {}
     for column in (table.c.content_key for table in TABLES):
         query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)

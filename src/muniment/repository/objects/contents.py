@@ -148,10 +148,11 @@ def remove(
 ) -> StoredObject:
     """Remove a content from an object, and return the object. The caller removes ``freed`` contents after the commit.
 
-    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent.
+    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent, Superseded.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     present = find(cx, stored, wanted)
+    objects.check_may_have_content(stored, principals)
     if present.place.is_main:
         columns = {**content_columns(None), "media_type": ""}
         new = objects.update(cx, stored, principals, ["content"], now, **columns)

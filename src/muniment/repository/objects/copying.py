@@ -59,8 +59,8 @@ def copy(
 ) -> StoredObject:
     """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
-    Returns the copy of the first object, which lies in the folder ``folder_id``. Every other object lies in folders
-    among ``sources``, and its copy lies in the copies of these. Raises as ``creation.create`` does.
+    Returns the copy of the first object, which lies in the folder ``folder_id``. Every other object lies in
+    folders among ``sources``, and its copy lies in the copies of those folders. Raises as ``creation.create`` does.
     """
     root = sources[0]
     further = further_contents.by_object(cx, [each.id for each in sources])
@@ -109,7 +109,7 @@ def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], l
 def _places(
     original: StoredObject, parents: Mapping[str, Sequence[str]], copies: Mapping[str, StoredObject]
 ) -> list[str]:
-    """Return the ids of the new folders in which the copy of an object lies, as far as they have been made already."""
+    """Return the ids of the new folders for the copy of an object. Folders that are not copied yet are left out."""
     return [copies[folder_id].id for folder_id in parents[original.id] if folder_id in copies]
 
 

@@ -77,9 +77,9 @@ def write(cx: Connection, stored: StoredObject, folder_ids: Sequence[str]) -> di
 
 
 def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
-    """Write the rows of ``folder_links`` for objects whose own rows have just been written, and name all folders.
+    """Write the rows of ``folder_links`` for objects that were just stored. Their own rows name all folders already.
 
-    Objects that lie in one folder at most cost no statement.
+    An object that lies in at most one folder costs no statement.
     """
     rows = [_row(each, folder_id) for each in stored_objects for folder_id in each.further_folders]
     if rows:

@@ -28,10 +28,10 @@ def find(
     name: str | None = None,
     most: int | None = None,
 ) -> set[str]:
-    """Return the ids of folders that the caller may browse: those with these ``ids``, or directly ``inside`` these.
+    """Return the ids of folders that the caller may browse: those with these ``ids``, or those directly in ``inside``.
 
-    Without ``ids`` and ``inside``, it returns those that lie in no folder. With a ``name``, it returns only folders of
-    this name. If there are more than ``most``, it may leave some out.
+    Without ``ids`` and ``inside``, it returns folders that lie in no folder. With a ``name``, it returns only folders
+    of this name. If there are more than ``most``, it may leave some out.
     """
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,

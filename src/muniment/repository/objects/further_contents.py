@@ -77,7 +77,7 @@ def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent |
 
 
 def of(cx: Connection, object_id: str) -> list[ObjectContent]:
-    """Return the further contents of an object: pages of the primary content, then renditions, each by page."""
+    """Return the further contents of an object: first pages of the primary content, then renditions, both by page."""
     query = sa.select(further_contents).where(further_contents.c.object_id == object_id)
     order = (further_contents.c.is_primary.desc(), further_contents.c.page, further_contents.c.id)
     return [read_row(row) for row in cx.execute(query.order_by(*order))]
@@ -98,7 +98,7 @@ def of_all(cx: Connection, object_ids: Collection[str]) -> Iterator[ObjectConten
 
 
 def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[ObjectContent]]:
-    """Return the further contents of these objects by id; objects without any are left out."""
+    """Return the further contents of each of these objects, by object id. Objects without any are left out."""
     several: dict[str, list[ObjectContent]] = {}
     for each in of_all(cx, object_ids):
         several.setdefault(each.object_id, []).append(each)
@@ -106,7 +106,7 @@ def by_object(cx: Connection, object_ids: Collection[str]) -> dict[str, list[Obj
 
 
 def sizes(cx: Connection, object_ids: Collection[str]) -> dict[str, int]:
-    """Return the bytes of the further contents of these objects by id; objects without any are left out."""
+    """Return how many bytes each object's further contents have, by object id. Objects without any are left out."""
     by_id: dict[str, int] = {}
     for each in of_all(cx, object_ids):
         by_id[each.object_id] = by_id.get(each.object_id, 0) + each.content.size
@@ -146,7 +146,7 @@ def remove(cx: Connection, object_ids: Sequence[str]) -> list[ObjectContent]:
 
 
 def with_main(main: StoredContent | None, contents: Sequence[ObjectContent]) -> list[StoredContent]:
-    """Return the contents of an object as the store knows them: the main one, if there is one, then the others."""
+    """Return all stored contents of an object: the ``main`` one, if there is one, then those of ``contents``."""
     return [*([main] if main else []), *(each.content for each in contents)]
 
 
@@ -167,7 +167,7 @@ def row_of(present: ObjectContent) -> dict[str, object]:
 
 
 def put_back(cx: Connection, contents: Sequence[ObjectContent]) -> None:
-    """Store contents again that were removed with their objects. Their uses are counted already."""
+    """Store again the further contents of objects that are stored again. Their uses are counted already."""
     if contents:
         cx.execute(further_contents.insert(), [row_of(each) for each in contents])
 
@@ -187,7 +187,7 @@ def _row(
 
 
 def read_row(row: Sequence[Any]) -> ObjectContent:
-    """Return the content that a row describes, which has all columns in their order."""
+    """Return the content that a row describes. The row has all columns of the table in their order."""
     counter, object_id, is_primary, page, media_type, essence, modifier, added, key, size, sha256 = row
     place = ContentPlace(bool(is_primary), page, essence, modifier)
     return ObjectContent(counter, object_id, place, media_type, added, StoredContent(key, size, bytes(sha256)))

@@ -87,7 +87,7 @@ def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredO
 def values(
     stored: StoredObject, catalogue: Catalogue, acl_name: str, lacking: Container[str] = ()
 ) -> dict[str, list[Value]]:
-    """Return the values of an object's properties by neutral name, except the ``lacking`` properties.
+    """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
 
     ``acl_name`` is the value of the property of that name; if it is empty, the property has no value. Dates are cut to
     milliseconds. A property without a value is left out, and so are those of ``object_types.SHOWN_ONLY``.
@@ -114,7 +114,7 @@ def values(
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count, by owner's key, the objects of each owner and their bytes, the wastebasket included.
+    """Count the objects of each owner and their bytes, by owner's key. Objects in the wastebasket are counted, too.
 
     It reads all objects. The counts in ``usage`` must equal these.
     """
@@ -131,9 +131,9 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
 
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
-    """Remove contents that were written before the instant and that no row names, as a crash may leave them.
+    """Remove contents that no row names and that were written before the instant. A crash may leave such contents.
 
-    Contents in packs stay (``compaction``). Returns how many contents it removed.
+    Contents in packs stay: the ``compaction`` removes them. Returns how many contents it removed.
     """
     count, old_keys = 0, store.older_than(before)
     while keys := list(itertools.islice(old_keys, _AT_A_TIME)):

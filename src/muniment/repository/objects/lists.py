@@ -1,4 +1,4 @@
-"""Which objects does a caller see in a folder, which of them does a filter leave, and in which order?
+"""Which objects does a caller see in a folder, which of these meet a filter, and in which order are they listed?
 
 The queries themselves leave out what the caller may not browse. Source: docs/filters.md.
 """
@@ -70,10 +70,11 @@ class Folder(NamedTuple):
 def page(
     cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
 ) -> list[ListedObject]:
-    """List the objects that the caller may browse and the selection wants, in the order of its sort or else by name.
+    """List the objects that the caller may browse and the selection wants.
 
-    In the order by name, former versions come last. ``type_prefix`` begins the shown names of the built-in types; the
-    selection compares the shown names. Raises UnknownProperty, WrongValue, BadSort.
+    They come in the order of the selection's sort or, if it has none, by name. In the order by name, former versions
+    come last. ``type_prefix`` begins the shown names of the built-in types; the selection compares the shown names.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = properties_of(cx, folder.view, type_prefix)
     order = _EVERY_VERSION if folder.all_versions else _BY_NAME
@@ -82,7 +83,7 @@ def page(
 
 
 def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
-    """Return the objects of a page's rows, each of which begins with all columns of the table of objects."""
+    """Return the objects of a page, with their places. Each row begins with all columns of the table of objects."""
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
@@ -243,7 +244,7 @@ def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias,
 
 
 def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:
-    """Make a table of the ids in a JSON list: ``value`` is the id, and ``key`` grows from each id to the next."""
+    """Make a table of the ids in a JSON list: ``value`` is the id, and ``key`` grows in the order of the list."""
     ids_text = sa.literal(ids, sa.Text())
     if cx.dialect.name == "postgresql":
         elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
@@ -271,7 +272,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Make the branch of the objects of which this is a further folder; None for a list of objects in no folder."""
+    """Make the query branch for objects with this as a further folder. None for a list of objects in no folder."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)

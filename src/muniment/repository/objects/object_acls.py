@@ -43,7 +43,7 @@ def find_assignable(cx: Connection, repository_id: int, text: str, principals: P
 def remove_unused(cx: Connection) -> int:
     """Remove some unnamed ACLs that no object carries and that are no folder's default ACL. Return how many.
 
-    Objects and folders in the wastebasket count, too.
+    An ACL that an object or a folder in the wastebasket refers to stays, too.
     """
 
     def is_used(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:

@@ -93,9 +93,9 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 """Built-in properties that an object shows. No search and no list looks at them."""
 
 STANDARD = 1
-"""The number of the category of every type here, as the interface of the field has it.
+"""The category of every type here, by its number in the interface that clients of the field expect.
 
-There, 2 is the category of shareable types, and 4 that of lightweight ones."""
+In that interface, 2 is the category of shareable types, and 4 that of lightweight ones."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
@@ -299,10 +299,12 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
 
 
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
-    """Lock these types until the end of a transaction that writes objects of them, so that nobody changes them
-    meanwhile. ``read`` is the catalogue by which the objects were checked. Built-in types need no lock and no
-    statement. Raises UnknownType, and VersionConflict if one of the types has changed since the catalogue was read. A
-    change of a label, or of whether a property is searchable, does not matter."""
+    """Lock these types and the types above them, so that nobody changes them until the end of the transaction.
+
+    The transaction writes objects of these types. ``read`` is the catalogue by which the objects were checked.
+    Built-in types need no lock and no statement. Raises UnknownType, and VersionConflict if one of the types has
+    changed since the catalogue was read. A change of a label, or of whether a property is searchable, does not matter.
+    """
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
         return

@@ -103,7 +103,7 @@ def keep_new(
 
     ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
     must still be read. ``shared`` are the keys of those contents that belong to other objects and are not new. If equal
-    bytes are kept already, the returned object names these, and the caller removes the new ones after the commit.
+    bytes are kept already, the returned object names the kept content, and the caller later removes the new content.
     ``quota`` limits what each owner may have; None means no limit. Raises UnknownType, QuotaExceeded, and
     VersionConflict when a draft refers to something that is gone.
     """
@@ -238,7 +238,7 @@ def change(
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:
     """Return the new values of the columns, for those of the ``new`` properties that have columns of their own.
 
-    Raises WrongValue (no name, or too long), UnknownAcl.
+    Raises WrongValue (an empty name, or one that is too long), UnknownAcl.
     """
     columns: dict[str, object] = {}
     if "object_name" in new:
@@ -289,11 +289,11 @@ def replace_content(
     text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Replace the main content of an object. If equal bytes are kept already, the object names these. After the commit,
-    the caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of
-    the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not checked if
-    the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders),
-    CheckedOut, Superseded, QuotaExceeded."""
+    """Replace the main content of an object. If equal bytes are kept already, the object names the kept content. After
+    the commit, the caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is
+    the text of the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not
+    checked if the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for
+    folders), CheckedOut, Superseded, QuotaExceeded."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)
@@ -366,11 +366,11 @@ def lock_to_delete(
 def remove(
     cx: Connection, stored_objects: Sequence[StoredObject], by: Principals, now: Instant, keep_days: int = 0
 ) -> list[StoredObject]:
-    """Remove objects of one repository, and note the changes. Return the objects, each with its change's position. In
-    ``stored_objects``, an object comes before its folders, and last comes the object with which the others are deleted.
-    The trees of versions that lose members are mended. After the commit, the caller removes the ``freed`` contents.
-    With ``keep_days``, the objects stay in the wastebasket for so many days, and nothing is freed. Raises InUse for a
-    folder in which other objects lie."""
+    """Remove objects of one repository, and note the changes. Return each object with the position of its change. In
+    ``stored_objects``, an object comes before its folders. The last object is the one with which the others are
+    deleted. If a tree of versions loses members, the tree is mended. After the commit, the caller removes the ``freed``
+    contents. With ``keep_days``, the objects stay in the wastebasket for so many days, and nothing is freed. Raises
+    InUse for a folder in which other objects lie."""
     ids = [each.id for each in stored_objects]
     further: dict[str, list[ObjectContent]] = {}
     filing.drop(cx, stored_objects)
@@ -437,7 +437,7 @@ def lock_to_use(
 
 
 def require(permission: Permission, least: Permission, action: str) -> None:
-    """Raise NotPermitted if the permission is too low; the sentence names the action and the permission it needs."""
+    """Raise NotPermitted if the permission is too low; the sentence names the action and the needed permission."""
     if permission < least:
         raise NotPermitted(f"You may not {action}: it takes the permission {least.name.capitalize()}.")
 
@@ -453,9 +453,9 @@ def next_seqs(cx: Connection, count: int) -> Sequence[int]:
 
 
 def amounts(stored_objects: Sequence[StoredObject], further_bytes: Mapping[str, int] = {}) -> dict[str, Amount]:
-    """Count by owner's key how many of these objects belong to each owner, and the bytes of their content.
+    """Return, by owner's key, how many of these objects each owner has, and how many bytes their contents have.
 
-    ``further_bytes`` are the bytes of further contents, by object id.
+    ``further_bytes`` are the bytes of each object's further contents, by object id.
     """
     by_owner: dict[str, Amount] = {}
     for stored in stored_objects:

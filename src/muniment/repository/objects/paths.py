@@ -1,7 +1,7 @@
 """Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
 
-A path is written with a slash before each name. Within a name, a backslash is added before each slash. A backslash of
-the name also gets another one before it if a slash or a backslash follows it, or if it ends the name. Source:
+A path is written with a slash before each name. A slash in a name gets a backslash before it. A backslash in a name
+also gets a backslash before it if a slash or a backslash follows, or if the name ends with it. Source:
 docs/interface.md, ours 2 (paths).
 """
 
@@ -32,7 +32,7 @@ MOST_CHARACTERS = 65_536
 """The most characters that the shown paths of a folder have together."""
 
 MOST_ABOVE = 1000
-"""The most folders that are shown of a folder and all folders above it."""
+"""The most ids that a folder shows of itself and of all folders above it."""
 
 MOST_STEPS = 500
 """The most names in a path that is looked up."""
@@ -71,7 +71,7 @@ def write(name: str) -> str:
 
 
 def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, Ancestry]:
-    """Return where each of these folders lies, by id, as far as the caller may browse the folders above them.
+    """Return where each of these folders lies, by id. Folders above it that the caller may not browse are left out.
 
     It takes a statement for each level, however many folders there are. A path is left out unless the caller may browse
     every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder.
@@ -105,10 +105,10 @@ def values(place: Ancestry) -> dict[str, list[Value]]:
 
 
 def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most: int) -> set[str]:
-    """Return the ids of the folders to which these names lead, from a cabinet on.
+    """Return the ids of the folders to which these names lead. The first name is that of a cabinet.
 
-    There may be several, because names need not be unique. If one of the names leads to more than ``most`` folders, the
-    search ends there and returns more than ``most`` of these.
+    There may be several folders, because names need not be unique. If one of the names leads to more than ``most``
+    folders, the search ends there and returns more than ``most`` of these.
     """
     folder_ids = folders.find(cx, view, name=names[0], most=most + 1)
     for name in names[1:]:

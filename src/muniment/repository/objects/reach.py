@@ -1,4 +1,4 @@
-"""May the caller reach the object that a row of another table names? A query of such rows asks by this condition."""
+"""May the caller reach the object that a row of another table names? A query for such rows uses this condition."""
 
 import sqlalchemy as sa
 

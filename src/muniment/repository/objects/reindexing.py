@@ -1,8 +1,8 @@
 """Which objects must be indexed again because a property became searchable, or ceased to be? Only objects that have a
-value are noted, some at a time, in the order of their counters. The transaction that notes them also writes how far it
-has come into the row of the property. So the work goes on after a kill, any number of processes may do it, and each
-process knows which properties the document of an object holds now. Meanwhile queries that use the property are refused
-(docs/decisions/0076)."""
+value are noted, some at a time, in the order of their counters. The transaction that notes them also writes to
+``reindexings`` the counter of the last object that was looked at. So the work goes on after a kill, any number of
+processes may do it, and each process knows which properties the document of an object holds now. Until the work ends,
+queries that use the property are refused (docs/decisions/0076)."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -66,8 +66,8 @@ def under_way(cx: Connection) -> list[Reindexing]:
 
 
 def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | None:
-    """Note the next objects, and return how far the work has come; None if another process has finished it. The row is
-    locked until the commit, so other processes wait and then go on after these objects."""
+    """Note the next objects, and return how far the work has come, or None if another process has finished it. The row
+    of the reindexing is locked until the commit, so other processes wait and then go on after these objects."""
     row = cx.execute(sa.select(reindexings).where(reindexings.c.id == reindexing_id).with_for_update()).first()
     if row is None:
         return None

@@ -1,6 +1,6 @@
-"""Restore a deleted object to its folders or to another one, or remove it for good.
+"""Restore a deleted object to its former folders or to another folder, or remove it for good.
 
-The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
+The rights that the caller has now count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
 """
 
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
 
     The object goes into the folder ``folder_id``. If that is empty, it goes into those of its former folders that still
     exist and in which the caller may write. The caller must own each of the restored objects, or have the permission
-    Delete on it. If the ACL of an object is gone, it gets the ACL of the folder, or ``private`` if there is no folder.
-    Raises UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if there is no folder
-    for it).
+    Delete on it. If the ACL of a restored object is gone, it gets the ACL of the first folder into which ``object_id``
+    goes, or ``private`` if it goes into none. Raises UnknownObject, NotPermitted, NameTaken, UnknownType,
+    VersionConflict, WrongValue (also if ``folder_id`` is empty and no former folder is left that can be used).
     """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
@@ -112,11 +112,12 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return the versions that the objects become again, by id. An object that is left out begins a tree of its own.
+    """Return the ``version`` that each restored object gets, by id. An object that is left out begins a new tree.
 
-    A tree is restored only if the repository has none of its versions any more. Then nobody has its versions checked
-    out, and one of them is current. If the repository still has versions of a tree, only its first version returns to
-    it, as a former version, because the id of the first version is the chronicle id of the tree.
+    A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
+    was deleted without its current version, the newest restored one becomes current. If the repository still has
+    versions of a tree, only its first version returns to it, as a former version, because the id of the first version
+    is the chronicle id of the tree.
     """
     trees: dict[str, list[StoredObject]] = {}
     for each in sorted(discards, key=lambda one: one.seq):

@@ -2,9 +2,9 @@
 
 Each row that names a content is a *use* of it. The transaction that writes or removes such a row also counts here, so
 the counts are right even after a kill. Only this table says which contents are still used, and the sweep, the
-compaction and backups read no other table for this. A key is never used again. So when the last use of a content is
-gone, its bytes may be removed at any time after the commit, whatever other processes upload meanwhile. Among contents
-with equal bytes, new uploads use the one that is ``offered``.
+compaction and backups read no other table for this. No other content ever gets the same key. So when the last use of a
+content is gone, its bytes may be removed at any time after the commit, whatever other processes upload at that time. If
+several contents have equal bytes, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -81,9 +81,9 @@ def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
 def keep_or_share(
     cx: Connection, contents: Sequence[StoredContent | None], shared: Collection[str]
 ) -> list[StoredContent | None]:
-    """Do ``share`` for contents with a key in ``shared``, and ``keep`` for all others. Return as ``keep`` does.
+    """Call ``share`` for contents with a key in ``shared``, and ``keep`` for all others.
 
-    None stays None.
+    Returns for each content the one that its row has to name. For None, it returns None.
     """
     share(cx, [content for content in contents if content is not None and content.key in shared])
     new = [content for content in contents if content is not None and content.key not in shared]
@@ -92,14 +92,14 @@ def keep_or_share(
 
 
 def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Remove the keys of these contents from the set ``keys``, and return the keys that it removed."""
+    """Remove the keys of these contents from the set ``keys``. Return those that were in the set, each once."""
     own = tuple(dict.fromkeys(content.key for content in contents if content.key in keys))
     keys.difference_update(own)
     return own
 
 
 def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Count one use less of each of these contents. Return the keys of those that no row uses any more. The caller
+    """Subtract one use of each of these contents. Return the keys of those that no row uses any more. The caller
     removes their bytes after the commit. If the process ends before that, the sweep removes them."""
     counts = Counter(content.key for content in contents)
     some = sorted({content.key: content for content in contents}.values(), key=_in_order)
@@ -117,7 +117,7 @@ def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...
 def exchange(
     cx: Connection, new: Sequence[StoredContent], former: Sequence[StoredContent]
 ) -> tuple[list[StoredContent], tuple[str, ...]]:
-    """Do ``keep`` for new contents, and ``release`` for those that they replace. Return the results of both."""
+    """Call ``keep`` for new contents, and ``release`` for those that they replace. Return the results of both."""
     if former and cx.dialect.name == "postgresql":
         # Two transactions that exchange the same contents in opposite directions must not wait for each other.
         digests = sorted({content.sha256 for content in (*new, *former)})
@@ -132,12 +132,12 @@ def exchange(
 
 
 def used_keys(cx: Connection, keys: Collection[str]) -> set[str]:
-    """Return those of at most a few hundred keys that some row names."""
+    """Return those of these keys that some row names. At most a few hundred keys may be given."""
     return set(cx.scalars(sa.select(stored_contents.c.key).where(stored_contents.c.key.in_(keys))))
 
 
 def is_used(cx: Connection, key: str) -> bool:
-    """Say whether some row names a content. First wait for transactions that are changing the count of its uses."""
+    """Say whether some row names a content. Transactions that are changing the count of its uses are waited for."""
     query = sa.select(stored_contents.c.uses).where(stored_contents.c.key == key).with_for_update()
     return cx.execute(query).first() is not None
 
@@ -156,7 +156,7 @@ def amount_in(cx: Connection, pack: Pack) -> Amount:
 
 
 def portion_of(cx: Connection, pack: Pack, after_key: str, limit: int) -> list[StoredContent]:
-    """Return the next ``limit`` contents of a pack that some row names, in the order of their keys."""
+    """Return, in the order of their keys, the next ``limit`` contents of a pack that are named by some row."""
     return _portion(cx, limit, sa.and_(_in(pack), stored_contents.c.key > after_key))
 
 
@@ -175,16 +175,16 @@ def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
 
 
 def uses(cx: Connection) -> dict[str, int]:
-    """Return the number of uses that is stored for each key: for checks and tests."""
+    """Return the stored number of uses of each content, by key. Only checks and tests need it."""
     rows = cx.execute(sa.select(stored_contents.c.key, stored_contents.c.uses))
     return {row.key: row.uses for row in rows}
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
-    """Move ``count`` uses from ``original`` to ``copy``. The caller has just let as many rows name the copy.
+    """Move ``count`` uses from ``original`` to ``copy``. The caller has just made as many rows name ``copy``.
 
-    If new uploads of equal bytes used the original, they use the copy from now on. If the original has no use left, its
-    row is removed.
+    If the original was the content that new uploads of equal bytes use, the copy takes its place. If the original has
+    no use left, its row is removed.
     """
     offered = cx.execute(
         sa.select(stored_contents.c.offered).where(stored_contents.c.key == original.key).with_for_update()

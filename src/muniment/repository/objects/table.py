@@ -185,12 +185,12 @@ type_properties = sa.Table(
 class StoredObject(msgspec.Struct, frozen=True):
     """One object as it is stored, in our neutral names.
 
-    ``owner`` is the owner as callers see them, ``owner_key`` the key under which their objects are stored.
+    ``owner`` is the user id of the owner, and ``owner_key`` is the key that stands for the owner (``bearers``).
     ``properties`` holds the properties without a field here, such as the title and the custom ones; a date is an
-    Instant. The file name of the content is the object's name. Functions that write return the ``position`` of the
-    change in the log, and in ``freed`` the keys of contents that no row names any more: the caller removes their bytes
-    after the commit. If the object is a folder, new objects in it get the ACL ``default_acl_id``, or if this is None,
-    the folder's own ACL.
+    Instant. The file name of the content is the object's name. In the object that a writing function returns,
+    ``position`` is the position of the change in the change log, and ``freed`` holds the keys of contents that no row
+    names any more. The caller removes their bytes after the commit. If the object is a folder, new objects in it get
+    the ACL ``default_acl_id``, or if this is None, the folder's own ACL.
     """
 
     seq: int
@@ -265,7 +265,7 @@ _OWN_COLUMNS = len(objects.c) - len(version.columns(FIRST))
 
 
 def read_row(row: Sequence[Any]) -> StoredObject:
-    """Return the object of a row that has all columns in their order.
+    """Return the object that a row describes. The row has all columns of the table in their order.
 
     It reads columns by number, because for a page of hits this takes half the time of reading them by name.
     """

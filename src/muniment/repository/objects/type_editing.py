@@ -1,7 +1,8 @@
 """Make, change and remove custom types and their properties.
 
 A transaction that changes a type locks it (``object_types.lock``). A transaction that stores objects also locks their
-types (``object_types.hold``). So no object is stored by a definition that is gone. Source: docs/interface.md, ours 19.
+types (``object_types.hold``). So no object is stored under a definition that has since been changed or
+removed. Source: docs/interface.md, ours 19.
 """
 
 import itertools
@@ -113,10 +114,10 @@ def define_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 
 
 def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> ObjectType:
-    """Change a type: its label, and the properties that it adds itself. A property that it lacks is added.
+    """Change the label of a type, and the properties that it adds itself. Properties that the type lacks are added.
 
     Raises UnknownType, NameTaken, InUse (a property is being reindexed), VersionConflict, WrongValue (also for a
-    built-in type, and for another parent).
+    built-in type, and if the form names another parent).
     """
     present = object_types.lock(cx, repository_id, form.name)
     if form.parent not in ("", present.get(form.name).parent):
@@ -171,7 +172,10 @@ def remove_property(cx: Connection, repository_id: int, type_name: str, name: st
 
 
 def check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
-    """Raise WrongValue if a property of this name in the repository differs in kind, repeating or ``searchable``."""
+    """Check that a definition agrees with the property of this name, if the repository has one.
+
+    Raises WrongValue if they differ in ``kind``, ``repeating`` or ``searchable``.
+    """
     try:
         present = catalogue.property(definition.name)
     except UnknownProperty:

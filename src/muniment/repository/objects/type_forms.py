@@ -37,9 +37,9 @@ Several = Value | list[Value] | None
 
 
 class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value that a form asks for in the list of a property, with its label and its condition.
+    """A value that a form wants in the list of allowed values of a property, with its label and its condition.
 
-    ``when`` holds values of the property on which the list depends.
+    The condition is met if the property on which the list depends has one of the values ``when``.
     """
 
     value: Value
@@ -104,7 +104,7 @@ def new_definition(form: PropertyForm, siblings: Mapping[str, PropertyDefinition
 
 
 def bare_definition(form: PropertyForm) -> PropertyDefinition:
-    """Make a definition from only the form's name, kind and ``repeating``. Without a kind, it is ``string``."""
+    """Make a definition from only the form's name, kind and ``repeating``. The default kind is ``string``."""
     kind = "string" if form.kind is msgspec.UNSET else form.kind
     return PropertyDefinition(form.name, kind, repeating=form.repeating is True)
 
@@ -114,8 +114,8 @@ def change_definition(
 ) -> PropertyDefinition:
     """Return the definition ``former`` with the changes that the form asks for.
 
-    ``siblings`` are the properties of its type, by name. Raises WrongValue, also if the form would change the kind or
-    ``repeating``.
+    ``siblings`` are the properties of the same type, by name. Raises WrongValue, also if the form would change the kind
+    or ``repeating``.
     """
     name = former.name
     if form.kind not in (msgspec.UNSET, former.kind) or form.repeating not in (msgspec.UNSET, former.repeating):

@@ -63,7 +63,7 @@ def count(
 
 
 def _list_query(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Select[Any], PropertiesOf, Order]:
-    """Make a query for the types. Return it with the properties for filters and sorts, and with the order by name."""
+    """Make a query for the types. Return it with the properties for filters and sorts, and with the default order."""
     text = sa.String(64)
     subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
     built_in = [

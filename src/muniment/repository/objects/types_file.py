@@ -1,4 +1,4 @@
-"""Give a repository the types and properties that a types file defines: what it lacks is added, the rest is changed.
+"""Give a repository the types and properties of a types file: add those that it lacks, and change the others.
 
 Source: docs/interface.md, ours 19.
 """
@@ -50,8 +50,8 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     ``name = { kind = "KIND", repeating = true, ... }``. What the file leaves out stays as it is, so loading a file
     again changes nothing.
 
-    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (a property has another kind
-    already).
+    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a property has
+    another kind already).
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")
@@ -84,7 +84,10 @@ def _relabel(present: Catalogue, name: str, file_type: _FileType) -> list[str]:
 
 
 def _not_inherited(present: Catalogue, name: str, forms: list[PropertyForm]) -> list[PropertyForm]:
-    """Return the forms without those of inherited properties. Raises WrongValue if one of these has another kind."""
+    """Return the forms without those of inherited properties.
+
+    Raises WrongValue if a form gives an inherited property another kind, or another ``repeating``.
+    """
     if name not in present:
         return forms
     inherited = present.properties_of(name).keys() - {each.name for each in present.get(name).properties}

@@ -50,7 +50,7 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
 
 
 def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:
-    """Make a query for one of the ``names`` that is taken by an object other than ``besides``."""
+    """Make a query for one of the names in its parameter ``names`` that an object other than ``besides`` has."""
     named = table.c.name.in_(sa.bindparam("names", expanding=True))
     current = table.c.former == sa.literal_column("0")
     return sa.select(table.c.name).where(named, current, key != besides).limit(1)

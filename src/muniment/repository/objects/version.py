@@ -65,7 +65,9 @@ class Version(msgspec.Struct, frozen=True):
 
 
 FIRST = Version()
-"""The version of an object that was never checked in and is not checked out. Its row has null or 0 for it."""
+"""The version of an object that was never checked in and is not checked out.
+
+In the row of such an object, all columns of the version are null or 0."""
 
 
 def columns(version: Version) -> dict[str, object]:
@@ -127,8 +129,8 @@ def decode(labels: str | None) -> tuple[str, ...]:
 def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
     """Return the number of the next version after the one with ``number``; ``taken`` are all numbers of the tree.
 
-    A branch of 1.1 begins with 1.1.1.0, and the next one with 1.1.2.0. Raises WrongValue if branches would be nested
-    too deep.
+    The first branch of 1.1 begins with 1.1.1.0, and the second one with 1.1.2.0. Raises WrongValue if branches would be
+    nested too deep.
     """
     parts = _parts(number)
     if policy == "next-minor":

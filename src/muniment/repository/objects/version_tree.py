@@ -1,7 +1,7 @@
-"""Which versions does a tree have, and how is it mended when some of them go? One version of a tree is the current one.
-A version that was made from a removed one gets the nearest earlier version that is left as its antecedent. If the
-current version is removed, its nearest earlier version that is left becomes current, or else the newest version.
-Source: docs/interface.md, ours 17."""
+"""Which versions does a tree have, and how is it mended when some are removed? One version of a tree is current. If the
+antecedent of a version is removed, the version gets the nearest remaining version before the removed one as antecedent.
+If the current version is removed, the nearest remaining version before it becomes current. If none remains before it,
+the newest version of the tree becomes current. Source: docs/interface.md, ours 17."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
@@ -87,7 +87,7 @@ def take_labels(
 
 
 def without(of: Version, labels: Collection[str]) -> Version:
-    """Return a version without these labels. It is a former version if the label ``CURRENT`` is not left."""
+    """Return a version without these labels. If ``CURRENT`` is not among the labels left, it is a former version."""
     left = (of.number, *(label for label in of.labels[1:] if label not in labels))
     return msgspec.structs.replace(of, labels=left, former=CURRENT not in left)
 
@@ -117,7 +117,7 @@ def _mend(
 ) -> None:
     """Link the versions of a tree that are left. If the current version was removed, make another one current.
 
-    ``antecedents`` maps the id of each removed version to that of its own antecedent. ``lost_current`` holds the id of
+    ``antecedents`` maps the id of each removed version to the id of its antecedent. ``lost_current`` holds the id of
     the removed current version, if any.
     """
     by_id = {each.id: each for each in tree}

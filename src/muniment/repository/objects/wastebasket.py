@@ -1,6 +1,6 @@
 """Which deleted objects can still be restored? A deletion moves the whole row of an object into the wastebasket. So no
-list, no search and no count sees it any more. Its content stays stored, and still counts against the owner's quota.
-Source: docs/interface.md, ours 18; decision 0075."""
+list, no search and no count of a list has the object any more. Its content stays stored, and still counts against the
+owner's quota. Source: docs/interface.md, ours 18; decision 0075."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -108,8 +108,8 @@ def page(
 ) -> list[ListedDiscard]:
     """List deleted objects that the caller owns, and those that they deleted and may browse, the last deletion first.
 
-    An object that was deleted with another one is only in the list of its owner, and only if somebody else deleted it.
-    An administrator sees every deletion, but not the objects that were deleted with another one. Raises
+    An object that was deleted with another one is listed only for its owner, and only if somebody else deleted it.
+    An administrator sees the root of every deletion, and no object that was deleted with it. Raises
     UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
@@ -133,10 +133,10 @@ def find(cx: Connection, repository: Repository, principals: Principals, object_
 
 
 def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
-    """Return a deleted object and the objects to restore or remove with it, itself first, and lock their rows.
+    """Return a deleted object, and then the objects to restore or remove with it. Lock the rows of all of them.
 
-    With the root of a deletion, these are all other objects of the deletion. With any other object, these are the
-    objects of the deletion that lay below it. Raises UnknownObject.
+    If the object is the root of its deletion, all objects of that deletion are returned. Otherwise, the object and the
+    objects of the deletion that lay below it are returned. Raises UnknownObject.
     """
     query = sa.select(wastebasket).where(wastebasket.c.root == discard.root).order_by(wastebasket.c.seq)
     left = {row.id: _read(row).stored for row in cx.execute(query.with_for_update())}
@@ -171,7 +171,7 @@ def take_out(cx: Connection, ids: Sequence[str]) -> list[ObjectContent]:
 def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[str, ...]:
     """Remove objects from the wastebasket for good, and subtract them from their owners' counts.
 
-    Returns the keys of contents that no row uses any more. The caller removes them after the commit.
+    Returns the keys of contents that no row uses any more. The caller removes these contents after the commit.
     """
     further = take_out(cx, [each.id for each in stored_objects])
     contents = [each.content for each in stored_objects if each.content is not None]
@@ -209,18 +209,18 @@ def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int)
 
 
 def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove at most ``limit`` objects of a repository, as ``purge`` does."""
+    """Remove at most ``limit`` objects of a repository from the wastebasket. Returns as ``purge`` does."""
     return _remove(cx, sa.select(wastebasket).where(wastebasket.c.repository_id == repository_id).limit(limit))
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count, by owner's key, the objects in the wastebasket and the bytes of their contents."""
+    """Count each owner's objects in the wastebasket and the bytes of their contents, by owner's key."""
     query = sa.select(wastebasket.c.owner_key, sa.func.count(), sa.func.sum(wastebasket.c.bytes))
     return {key: Amount(number, int(size)) for key, number, size in cx.execute(query.group_by(wastebasket.c.owner_key))}
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str) -> int:
-    """Give the deleted objects of the bearer of a key to another owner, and return how many there are."""
+    """Give the deleted objects of the bearer of a key to another owner. Return how many were given."""
     where = sa.and_(wastebasket.c.repository_id == repository_id, wastebasket.c.owner_key == key)
     number, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(wastebasket.c.bytes)).where(where)).one()
     if number:
@@ -247,7 +247,7 @@ def _members(repository: Repository, principals: Principals, now: Instant) -> sa
 
 
 def _read(row: sa.Row[tuple[object]]) -> Discard:
-    """Read a row. Owner and content may have changed since the deletion, so their columns count, not the JSON."""
+    """Read a row. Owner and content are read from their columns: since the deletion, only these are kept up to date."""
     content = None
     if row.content_key is not None:
         content = StoredContent(row.content_key, row.content_size, bytes(row.content_sha256))

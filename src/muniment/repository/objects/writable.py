@@ -57,7 +57,7 @@ def _check_rules(
 ) -> None:
     """Check values against closed lists. Raises WrongValue.
 
-    A property is checked only if its value changes, or the value of the property on which its list depends.
+    A property is checked only if its own value changes, or if the property on which its list depends changes.
     """
     changed = {name for name, of_name in values.items() if of_name != current.get(name, [])}
     of_object = {**current, **values}

@@ -32,8 +32,8 @@ def check(
 ) -> dict[str, Permission]:
     """Return the entries with the key of each accessor instead of its name, ordered by key.
 
-    ``present`` holds the keys that the ACL names now: for these accessors, a name still means the same bearer. Raises
-    WrongValue, UnknownAccessor.
+    ``present`` holds the keys of the accessors that the ACL has now. The names of these accessors keep their keys.
+    Raises WrongValue, UnknownAccessor.
     """
     levels_by_name = _fold_names(entries)
     keys = bearers.keys_in_list(cx, levels_by_name.keys() - {OWNER, WORLD}, present, principals.identify, now)
@@ -143,8 +143,8 @@ def highest(
 ) -> sa.ScalarSelect[Any]:
     """Make a subquery for the highest permission that a row's ACL gives the caller; null if no entry applies to them.
 
-    Without ``principals``, ``caller_parameters`` returns its parameters. The rule that an owner can always read is not
-    part of it; see ``level``.
+    Without ``principals``, the subquery has parameters, for which ``caller_parameters`` returns the values. The rule
+    that an owner can always read is not part of the subquery; see ``level``.
     """
     key: sa.ColumnElement[str] = sa.bindparam("caller_key")
     accessors: Any = sa.bindparam("caller_accessors", expanding=True)
@@ -168,7 +168,7 @@ def level(highest: int | None, *, owns: bool) -> Permission:
 
 
 def permission(cx: Connection, acl_id: int, owner_key: str, principals: Principals) -> Permission:
-    """Return the caller's permission on an object of this ACL and owner."""
+    """Return the caller's permission on an object that has this ACL and owner."""
     return permissions(cx, [(acl_id, owner_key)], principals)[(acl_id, owner_key)]
 
 

@@ -1,7 +1,7 @@
 """Which ACL does a text name for a caller, and which text names an ACL for them?
 
-A text that means an ACL that the caller may not see is refused like one that means none. Source: docs/interface.md,
-ours 4.
+If a text names an ACL that the caller may not see, it is refused as if there were no such ACL. Source:
+docs/interface.md, ours 4.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.permissions.table import acls
 
 UNNAMED = "="
-"""The owner's key of an unnamed ACL (``unnamed_acls``): nobody has it."""
+"""The owner's key in the row of each unnamed ACL (``unnamed_acls``). No user has this key."""
 
 AT_A_TIME = 200
 """How many ACLs, or names of ACLs, one statement looks up."""
@@ -31,9 +31,9 @@ _NAMED = acls.c.owner_key != UNNAMED
 
 
 class _Namesake(NamedTuple):
-    """An ACL that may be meant by the name of an ACL that an object carries.
+    """An ACL that the name of an object's ACL may mean: the object's ACL itself, or another one of this name.
 
-    ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the carried ACL.
+    ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the object's ACL.
     """
 
     carried_id: int
@@ -54,14 +54,15 @@ _R = TypeVar("_R", Row, _Namesake)
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
     """Return a text that names an object's ACL for the caller. It means the same ACL when they send it back.
 
-    It is the bare name, else the owner with the name, else the id. If they may not see the ACL, it is the id. For an
-    unnamed ACL it is empty.
+    It is the first of these texts that means this ACL to the caller: the bare name, the owner with the name, the id. If
+    the caller may not see the ACL, it is the id. For an unnamed ACL, it is empty.
     """
     return shown_names(cx, [acl_id], principals)[acl_id]
 
 
 _Question: TypeAlias = tuple[str, int, bool, str, frozenset[str]]
-"""The mark of all ACLs, an ACL's id, whether an administrator asks, the caller's key, and their accessors."""
+"""What a shown name depends on: the mark of all ACLs, the ACL's id, whether the caller is an administrator, the key of
+the caller, and the accessors that apply to the caller."""
 
 _REMEMBERED = 50_000
 _shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
@@ -70,7 +71,7 @@ _shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
     """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs.
 
-    The process remembers the names of each caller under the mark of all ACLs (``marks``).
+    The process remembers the names for each caller until the mark of all ACLs changes (``marks``).
     """
     mark, who = marks.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
     names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((mark, acl_id, *who))) is not None}
@@ -148,9 +149,10 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
 
 
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
-    """Make a statement for the visible ACLs that a name of one of ``carried`` could mean for the caller ``own_key``.
+    """Make a statement for the visible ACLs that the name of an object's ACL could mean to a caller.
 
-    The statement returns at least one row for each ACL of ``carried``.
+    The parameter ``carried`` has the ids of objects' ACLs, and ``own_key`` is the caller's key. The statement returns
+    at least one row for each ACL of ``carried``.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
@@ -185,4 +187,4 @@ _NAMESAKES = {
     True: _namesakes(_NAMED),
     False: _namesakes(_visible(sa.bindparam("own_key"), sa.bindparam("accessors", expanding=True))),
 }
-"""One condition for administrators, who see every ACL, and one for all other callers."""
+"""One statement for administrators, who see every ACL that has a name, and one for all other callers."""

@@ -64,7 +64,7 @@ def put_back(
     *,
     common: bool,
 ) -> int:
-    """Keep an ACL without its entries, with the id that it has already, and return the key of its row.
+    """Store an ACL of an export, with its id but without its entries. Return the key of its row.
 
     ``dates`` are the instants when it was made and last changed. Raises IntegrityError if another ACL has the id, or if
     the name is taken as in ``insert``.
@@ -89,7 +89,7 @@ def put_back(
 
 
 def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[Row]:
-    """Return the next ACLs of a repository, including the unnamed ones, in the order in which they were made."""
+    """Return the ACLs of a repository whose rows follow ``after_key``, including unnamed ones, the oldest first."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
 

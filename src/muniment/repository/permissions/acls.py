@@ -156,7 +156,10 @@ def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
 
 
 def find(cx: Connection, repository_id: int, text: str, principals: Principals) -> Acl:
-    """Find the ACL that a text names for the caller, with its entries, if they may see it. Raises UnknownAcl."""
+    """Return the ACL that a text names for the caller, with its entries.
+
+    Raises UnknownAcl, also if the caller may not see the ACL.
+    """
     row = acl_look_up.rows_named(cx, repository_id, [text], principals).get(text)
     if row is None:
         raise _unknown(text)
@@ -184,8 +187,8 @@ def needs_settling(cx: Connection) -> bool:
 def settle(cx: Connection, repository_id: int, administrators: Collection[str]) -> list[AclSummary]:
     """Decide, once after a migration, which ACLs are common: those whose owners are administrators.
 
-    Returns the others, whose bare names from now on only their owners can use, and those whose names are not valid any
-    more. They are ordered by name.
+    Returns the ACLs that are not common, whose bare names only their owners can use from now on. Also returns the ACLs
+    whose names are no longer valid. All are ordered by name.
     """
     administrator_names = {fold_name(administrator) for administrator in administrators}
     still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
@@ -203,7 +206,7 @@ def settle(cx: Connection, repository_id: int, administrators: Collection[str]) 
 
 
 def by_id(cx: Connection, acl_id: int) -> Acl:
-    """Read the ACL that an object carries."""
+    """Read an ACL by its internal key. No rights are checked."""
     row = cx.execute(sa.select(acls).where(acls.c.id == acl_id)).one()
     return _acl(row, acl_entries.of(cx, [acl_id]).get(acl_id, {}))
 
@@ -211,22 +214,22 @@ def by_id(cx: Connection, acl_id: int) -> Acl:
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
     """Return the names of these ACLs by id, in one statement; an unnamed one has an empty name.
 
-    Give it at most the ACLs of one page or batch.
+    ``acl_ids`` are at most the ACLs of one page or batch.
     """
     rows = cx.execute(sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(set(acl_ids))))
     return {acl_id: "" if owner_key == UNNAMED else name for acl_id, name, owner_key in rows}
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
-    """Count the ACLs that the owners with these keys have in each repository, by the repository's id."""
+    """Count the ACLs that the owners with these keys have together in each repository, by the repository's id."""
     rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
     return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give the ACLs of one key to another owner, and return how many.
+    """Give the ACLs of the owner with this ``key`` to another owner, and return how many were given.
 
-    If the new owner has an ACL of the same name already, the id of the given ACL is added to its name.
+    If the new owner has an ACL of the same name already, the given ACL's name is extended by its id.
     """
     used_names = sa.select(_other_acls.c.name).where(
         _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
@@ -239,7 +242,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def forget(cx: Connection, key: str) -> int:
-    """Remove the entries of a removed user or group from every ACL, and return how many ACLs had one."""
+    """Remove the entries for a removed user or group from all ACLs. Return how many ACLs had such an entry."""
     acl_ids = acl_entries.drop_accessor(cx, key)
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids)).values(entry_count=acls.c.entry_count - 1))
     unnamed_acls.keep_apart(cx, acl_ids)
@@ -282,8 +285,9 @@ def _check_quota(
 ) -> None:
     """Raise QuotaExceeded if the owner would have too many ACLs or entries.
 
-    ``acl_id`` is that of the ACL that gets ``size`` entries, or None for a new ACL. Entries that exist already may
-    exceed the quota. Until the commit, no other transaction can add ACLs or entries of this owner.
+    ``acl_id`` is that of the ACL that gets ``size`` entries, or None for a new ACL. An existing ACL that gets no more
+    entries than it has is never refused. Until the commit, no other transaction that calls this can add ACLs or entries
+    of this owner.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"acls {repository_id} {owner_key}".encode()).digest()
@@ -303,7 +307,7 @@ def _check_quota(
 
 
 def owns(owner_key: str, principals: Principals) -> bool:
-    """Say whether the caller sees all entries of this owner's ACL, and may change it."""
+    """Say whether the caller may see all entries of this owner's ACLs, and may change the ACLs."""
     return principals.administrator or principals.is_(owner_key)
 
 

@@ -4,9 +4,9 @@ A name can pass to another user later; an identity cannot. So the table binds ea
 first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Each later bearer has a
 key without ``@``, which cannot be a name.
 
-If a name has no row in the table, no bearer of it has called yet: rows under this name wait for its first bearer. A row
-without an identity comes from an earlier release. It waits for ``settle``, or for the first call of its bearer
-(decision 0019).
+If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
+waits for its first bearer. A row of the table without an identity comes from an earlier release, or from an import that
+knows former bearers of the name. It waits for ``settle``, or for the first call of its bearer (decision 0019).
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class SettledNames(NamedTuple):
 class Bearing(NamedTuple):
     """Who has a key: the name, the bearer's identity if it is known, and which former bearer of the name this is.
 
-    ``former`` is 0 for the last known bearer, and otherwise counts from 1 on, the first bearer first.
+    ``former`` is 0 for the last known bearer of the name. The earlier bearers are numbered from 1, the first one first.
     """
 
     name: str
@@ -107,7 +107,7 @@ def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
     ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity gets the key of its only bearer. If it has had several bearers, it gets none of their keys.
+    an identity gets the key of its only bearer. If it has had several bearers, it gets a key that nobody has.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
@@ -146,7 +146,7 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the key of each of these folded names. They replace a list of names, whose keys are ``present``.
+    """Return the key of each of these folded names. They are to replace a list of names that has the keys ``present``.
 
     A name that the former list had keeps its key, and so its bearer. The other names get the keys of ``of_names``.
     """
@@ -156,7 +156,7 @@ def keys_in_list(
 
 
 def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
-    """Return the name for each key that is not a name itself. If there is no such key, it takes no statement."""
+    """Return the name for each key that is not a name itself. If there is no such key, no statement is executed."""
     by_key: dict[str, str] = {}
     for portion in _portions(key for key in set(some_keys) if key.startswith("id:")):
         rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
@@ -189,7 +189,7 @@ def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
 
 
 def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
-    """Bind the identity of a former bearer to a key, and return the key. The present bearer does not get it."""
+    """Bind the identity of a former bearer to a key, and return the key. The present bearer gets another key."""
     insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
     key = key_of(former.identity)
     # This low ``bound`` orders them before every bearer that is known here. The name itself waits for its present one.
@@ -256,7 +256,7 @@ def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) ->
 
 
 def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:
-    """Bind a key, unless another transaction does so first."""
+    """Bind an identity to a key, unless another transaction does so first."""
     other_bearer = sa.exists().where(_other_bearers.c.identity == identity)
     binding = {"identity": identity, "bound": now}
     if not cx.execute(bearers.update().where(_waits(key), ~other_bearer).values(binding)).rowcount:

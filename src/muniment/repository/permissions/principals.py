@@ -34,8 +34,9 @@ class Permission(IntEnum):
 class Principals(msgspec.Struct, frozen=True, dict=True):
     """A caller: their user id, all their groups however deep, and whether they administer the repository.
 
-    ``identities`` maps these names to the identities that the directory has sent, ``keys`` maps them to the keys under
-    which rows are stored (``bearers``). ``identify`` asks the directory who bears a name now.
+    ``identities`` maps the names of the caller and their groups to the identities that the directory has sent. ``keys``
+    maps the names to the keys under which rows are stored (``bearers``). ``identify`` asks the directory who bears a
+    name now.
     """
 
     id: str
@@ -61,7 +62,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key under which rows of the user whom the caller calls ``owner`` are stored."""
+        """Return the key under which something new is stored for the user whom the caller names ``owner``."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
@@ -72,7 +73,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return self.key == owner_key
 
     def with_keys(self, keys: Mapping[str, str]) -> "Principals":
-        """Return the caller with these keys of their names: the same value again as long as the keys are the same."""
+        """Return the caller with these keys of their names. The next call with equal keys returns the same object."""
         keyed: Principals | None = vars(self).get("_keyed")
         if keyed is None or keyed.keys != keys:
             keyed = msgspec.structs.replace(self, keys=keys)

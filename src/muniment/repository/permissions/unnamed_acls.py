@@ -1,6 +1,8 @@
 """ACLs without a name hold sets of entries that were put on objects directly.
 
-Objects with equal sets carry the same ACL. Such an ACL never changes: an object whose entries change gets another ACL.
+Objects with equal sets carry the same ACL. An object whose entries are changed gets another ACL. The entries of an
+unnamed ACL change only when a user or group leaves the directory; then no further object gets the ACL.
+
 Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. It has no owner and
 counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
 """
@@ -28,7 +30,7 @@ _CHANGED = "changed "
 def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permission], now: Instant) -> int:
     """Return the id of the unnamed ACL with these entries, which ``acl_entries.check`` has returned.
 
-    Until the commit nobody removes it. Raises VersionConflict if it was removed at this very moment.
+    Until the commit nobody removes the ACL. Raises VersionConflict if it was removed while this function ran.
     """
     name = name_of(entries)
     present = sa.select(acls.c.id).where(
@@ -48,7 +50,7 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permi
 
 
 def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
-    """Mark the unnamed ones of these ACLs, whose entries have changed, so that no further object shares them."""
+    """Mark those of these ACLs that are unnamed. Their entries have changed, so no further object may share them."""
     own_name = sa.literal(_CHANGED) + acls.c.shown_id
     cx.execute(acls.update().where(acls.c.id.in_(acl_ids), acls.c.owner_key == UNNAMED).values(name=own_name))
 
@@ -56,8 +58,9 @@ def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
 def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.ColumnElement[bool]]) -> int:
     """Remove some unnamed ACLs that nothing uses, and return how many.
 
-    ``is_used`` makes the condition that something uses the ACL with an id. If something begins to use one of them
-    meanwhile, none is removed. In a repository without a guard they stay: the objects of an import come after them.
+    ``is_used`` makes the condition that something uses the ACL with an id. If something begins to use one of these ACLs
+    during the removal, none is removed. In a repository without a guard, all stay: an import stores its ACLs before the
+    objects that carry them.
     """
     closed = [each.id for each in repositories.every(cx) if not each.resource_id]
     unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
@@ -75,12 +78,12 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
 
 
 def is_apart(name: str) -> bool:
-    """Say whether the row of an unnamed ACL has the name of one that no further object shares."""
+    """Say whether a name in the row of an unnamed ACL means that no further object shares the ACL."""
     return name.startswith(_CHANGED)
 
 
 def name_apart(shown_id: str) -> str:
-    """Return the name in the row of an unnamed ACL that no further object shares."""
+    """Return the name that the row of an unnamed ACL gets so that no further object shares the ACL."""
     return _CHANGED + shown_id
 
 

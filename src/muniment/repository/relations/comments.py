@@ -166,9 +166,10 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedComment]:
-    """List the comments on an object without the replies, or the replies to a comment; the oldest first.
+    """List the replies to the comment ``replies_to``, or, without one, the comments on the object that are no replies.
 
-    It checks no right. Raises UnknownProperty, WrongValue, BadSort.
+    The oldest come first unless the selection sorts them. No rights are checked. Raises
+    UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(object_id, replies_to), _property, _OLDEST_FIRST, stretch, selection)
     return [ListedComment(_read(row), place) for row, place in rows]
@@ -186,7 +187,7 @@ def count_by_author(cx: Connection, author_key: str) -> int:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
-    """Return the next comments of a repository, each with its counter, whatever a caller's rights."""
+    """Return the comments of a repository after a counter, each with its own counter. No rights are checked."""
     query = sa.select(comments.c.seq, *_COLUMNS)
     rows = query.where(comments.c.repository_id == repository_id, comments.c.seq > after_seq)
     return [(row.seq, _read(row)) for row in cx.execute(rows.order_by(comments.c.seq).limit(limit))]
@@ -199,7 +200,7 @@ def by_ids(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[Comment]) -> None:
-    """Keep comments with the ids that they have already. The caller has checked what they refer to.
+    """Store comments of an export with their ids. The caller has checked the objects and comments that they refer to.
 
     Raises WrongValue for a text that a comment may not have, IntegrityError if an id is taken.
     """

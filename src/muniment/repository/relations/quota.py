@@ -1,4 +1,4 @@
-"""Has a user made the most relations, or comments, that one user may make?"""
+"""Has a user made as many relations, or comments, as one user may make?"""
 
 import hashlib
 
@@ -10,7 +10,7 @@ from muniment.repository.refusals import QuotaExceeded
 
 
 def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, most: int, what: str) -> None:
-    """Raise QuotaExceeded if the caller has made ``most`` rows already. ``maker_key`` is the column of a row's maker.
+    """Raise QuotaExceeded if the caller has made ``most`` rows already. ``maker_key`` is the column of makers' keys.
 
     Until the commit, no other transaction that calls this can add a row of the caller. Administrators may make more.
     ``what`` names the rows in the refusal's sentence.

@@ -49,7 +49,7 @@ class RelationType(msgspec.Struct, frozen=True):
 
 
 def every(cx: Connection, repository_id: int) -> list[RelationType]:
-    """Return all types of a repository, at most ``MAX_TYPES`` and the built-in ones, by name."""
+    """Return the built-in types and the types that were added to the repository, ordered by name."""
     query = sa.select(relation_types).where(relation_types.c.repository_id == repository_id)
     added = {row.name: row.description for row in cx.execute(query)}
     return [RelationType(name, description) for name, description in sorted({**BUILT_IN, **added}.items())]

@@ -168,7 +168,7 @@ def count_by_maker(cx: Connection, maker_key: str) -> int:
 def _ends(
     cx: Connection, repository: Repository, draft: RelationDraft | Relation, principals: Principals
 ) -> tuple[str, str]:
-    """Return the ids of both ends, which the caller may relate, and lock them. Raises UnknownObject, NotPermitted."""
+    """Lock both ends, and return their ids. Raises UnknownObject, NotPermitted (the caller may not relate an end)."""
     ids = {}
     for object_id in sorted({draft.parent_id, draft.child_id}):
         stored, permission = objects.read(cx, repository, object_id, principals, lock=True)
@@ -184,14 +184,17 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
-    """Return the next relations of a repository, each with its counter and its maker's key. No rights are checked."""
+    """Return the relations of a repository after a counter, each with its own counter and its maker's key.
+
+    No rights are checked.
+    """
     query = sa.select(relations.c.seq, relations.c.maker_key, *_COLUMNS)
     rows = query.where(relations.c.repository_id == repository_id, relations.c.seq > after_seq)
     return [(row.seq, _read(row), row.maker_key) for row in cx.execute(rows.order_by(relations.c.seq).limit(limit))]
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Relation, str]]) -> None:
-    """Keep relations with the ids that they have already, each with its maker's key. The caller has checked them.
+    """Store relations of an export with their ids, each with its maker's key. The caller has checked the relations.
 
     Raises IntegrityError if an id is taken.
     """

@@ -167,7 +167,9 @@ def change(
 ) -> SavedSearch:
     """Change a saved search. ``expected`` is the revision that the caller has seen.
 
-    Stored results of the former document are removed, and also those of callers who cannot see the search any more.
+    If the document changes, all stored results are removed. If the search is made private, the results that others than
+    the owner stored are removed.
+
     Raises UnknownSavedSearch, NotPermitted, VersionConflict, WrongValue, QuotaExceeded (only if the search grows).
     """
     saved_search = _own(cx, repository_id, "search", search_id, principals, expected)
@@ -258,7 +260,7 @@ def page(
 def count(
     cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: Selection = EVERYTHING
 ) -> int:
-    """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    """Count what all pages of ``page`` list together. Raises UnknownProperty, WrongValue."""
     return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
 
 

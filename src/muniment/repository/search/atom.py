@@ -26,7 +26,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     ``address`` is the address of the object. ``marks`` are the places of the summary that match, and ``copies`` is the
     number of hits with the same content that were left out. Each is None unless the caller asks for it. ``inlined`` is
     the object itself: a value for JSON, or the text of an element for XML. It is None if only the address is shown.
-    ``author_address`` is the address of a user who is the author. ``links`` are the entry's links besides the one
+    ``author_address`` is the author's address if the author is a user. ``links`` are the entry's links besides the one
     to its ``address``.
     """
 
@@ -64,7 +64,7 @@ class FeedFacetValue(msgspec.Struct, frozen=True):
 class FeedFacet(msgspec.Struct, frozen=True):
     """A facet of a search. ``hits`` is the number of hits that were counted, or None if all were.
 
-    ``partial`` says that it lacks values, or that its counts may be too low.
+    ``partial`` says that the facet lacks values, or that its counts may be too low.
     """
 
     id: str

@@ -73,7 +73,10 @@ class ConditionPart(msgspec.Struct, frozen=True):
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
-        """List the sentences that say why the part is not met, each with its place in the document."""
+        """List the reasons why the part is not met: sentences, each with the place of the failing part in the document.
+
+        The place is empty if the failing part belongs to keywords.
+        """
         if self.kind in ("expression-set", "all", "any", "fulltext") and self.parts:
             failing_parts = [part for part in self.parts if part.outcome == "not-met"]
             return [failure for part in failing_parts for failure in part.failures()]
@@ -96,8 +99,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
 class Examiner:
     """Decides for one object which parts of a condition it meets.
 
-    ``leaves`` are what the index says of the query's words and phrases, or None if the index does not hold the object
-    as it is now. Without ``may_read``, matches in the text do not count.
+    ``leaves`` are the answers of the index about the query's words and phrases, or None if the index does not hold the
+    object as it is now. Without ``may_read``, matches in the text do not count.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression, from which ``bind`` made ``condition``. ``contributions`` gets the words that match."""
+        """Decide an expression, from which ``bind`` made ``condition``. Its matches are added to ``contributions``."""
         condition_part, leaves = self._part(expression, condition)
         for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0
@@ -205,7 +208,7 @@ class Examiner:
 
 
 _Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
-"""A part, and the words and phrases that add to its score. One that adds several times is listed several times."""
+"""A part, and the words and phrases that add to its score. A word that adds twice is listed twice."""
 
 _KINDS = {
     Property: "property",

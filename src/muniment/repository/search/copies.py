@@ -28,11 +28,11 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Cursor, Walk
 
 _COPY = 1
-"""In a walk, each hit is a number. This bit of it says that the hit is a copy; the bits above are the hit's counter."""
+"""The bit that says that a hit is a copy. In a walk of copies, a hit is a number: its counter, and this lowest bit."""
 
 
 class CollapsedSearch(msgspec.Struct, frozen=True):
-    """A question whose copies are collapsed, who asks it, and the read of the database that answers it.
+    """A question for hits without their copies, who asks it, and the read of the database that answers it.
 
     ``cx`` must be a read that began after the snapshot was taken. Relative dates count from ``now``.
     """
@@ -55,7 +55,10 @@ class _PageOfWalk(NamedTuple):
 
 
 def page(asked: CollapsedSearch) -> HitPage:
-    """Return the page with the question's number, with its hits as of now. Raises what ``results.search`` raises."""
+    """Return the page that the question names by its number, with the hits as of now.
+
+    Raises what ``results.search`` raises.
+    """
     if asked.question.words == "auto":
         return results.relaxed_if_few(
             lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question, asked.memory
@@ -142,7 +145,10 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
 
 
 def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
-    """Return the search, and the counters of its hits with copies: at most one more than are compared."""
+    """Return the search, and the counters of its first hits, copies included.
+
+    If there are more hits than are compared with each other, the counter of one more hit is returned.
+    """
     options = asked.options
     search = results.prepare(
         *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
@@ -159,7 +165,7 @@ def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
 
 
 def _contents(asked: CollapsedSearch, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
-    """Return, by counter, the digests of these objects' contents that the caller may read now."""
+    """Return the digests of these objects' contents by counter, without contents that the caller may not read now."""
     return _readable(asked, visible, lists.content_digests(asked.cx, asked.repository.id, counters))
 
 
@@ -173,7 +179,7 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
 
 
 def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return the counters of the objects with these digests, without the objects that are no hits of the search."""
+    """Return the counters of those objects of ``digests`` that are hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(asked.snapshot.counters(among, "made")) if ids else set()

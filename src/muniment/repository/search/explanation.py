@@ -5,8 +5,10 @@ callers who may read it. An administrator may ask for another user: then that us
 the user.
 
 The index decides whether the object is a hit, and which words and phrases match. Comparisons of properties use the
-values that the index holds of the object. If the index has missed a change of the object, they use the values of the
-database. Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+values that the index holds of the object. If the index lacks the object, or has missed a change that hides the object
+from the search, they use the values of the database.
+
+Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +43,10 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""The least rest of a score that counts as what words together add. A smaller rest comes from rounding."""
+"""What is left of a score without its words counts as what words together add, if it is more than this.
+
+A smaller difference comes from rounding.
+"""
 
 _UNITS = 10_000
 """How many units make a score of 1. A feed shows scores with four decimals, so a unit is a ten-thousandth."""
@@ -50,10 +55,11 @@ _UNITS = 10_000
 class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    If any word is enough, one match may be ``together``. Its weight is what the object gains because words stand in the
-    form of the query or near each other, and because all words match. One match may be ``by_meaning``. Its weight is
-    what nearness in meaning adds. The weights add up to the score as it is shown. ``properties`` are the properties
-    that hold the word; None if they were too long to look through.
+    In a search for any of its words, one match may stand for all words ``together``. Its weight is what the object
+    gains because words stand in the form of the query or near each other, and because all words match. One match may
+    stand for nearness in meaning (``by_meaning``). Its weight is what this nearness adds. The weights add up to the
+    score as it is shown. ``properties`` are the properties that hold the word; None if they were too long to look
+    through.
     """
 
     term: str
@@ -65,7 +71,10 @@ class TermMatch(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why an object is no hit: the part of the answer that decides it, the place in the query, and a sentence."""
+    """One reason why an object is no hit: a ``message``, and the ``part`` of the explanation to which it belongs.
+
+    ``place`` is the place in the query, if the reason has one.
+    """
 
     part: str
     message: str
@@ -241,7 +250,7 @@ class _Explainer:
         return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
-        """Return the values that the index will have of the object."""
+        """Return the object's values from the database, as the index holds them once it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
         return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)

@@ -36,8 +36,8 @@ class _Group(NamedTuple):
 def room(most_values: int, repositories: int) -> int:
     """Return how many values a repository returns at most, if a search shows ``most_values``.
 
-    All repositories together return ten times as many. If there are more than ten repositories, each returns as many as
-    are shown.
+    All repositories together return at most ten times ``most_values``. If there are more than ten repositories, each
+    returns at most ``most_values``.
     """
     return max(most_values, _TIMES * most_values // max(repositories, 1))
 
@@ -84,9 +84,10 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return, for each facet, how many values a repository returns at each level that is ordered by frequency.
+    """Return the width of each facet: how many values a repository returns at a level that is ordered by frequency.
 
-    The number is 0 if there is room only for the values that are shown.
+    A level that shows more values than the width returns as many as it shows. The width is 0 if there is room only for
+    the values that are shown.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [
@@ -100,12 +101,12 @@ def _fits(facet: BoundFacet, width: int, values: int, asked: int) -> bool:
 
 
 def _values(facet: BoundFacet, width: int) -> int:
-    """Return how many values a facet may have, with those of its nested facets."""
+    """Return how many values a repository may return for a facet of this width, values of nested facets included."""
     return _wanted(facet, width) * (1 + (_values(facet.nested, width) if facet.nested else 0))
 
 
 def _asked(facet: BoundFacet, width: int) -> int:
-    """Return how many questions a facet may put to an engine."""
+    """Return how many questions a facet of this width may put to an engine, those of nested facets included."""
     own = len(facet.buckets) or (1 if facet.unit is None else _QUESTIONS_OF_PERIODS)
     return own + facet.with_null + (_wanted(facet, width) * _asked(facet.nested, width) if facet.nested else 0)
 
@@ -141,7 +142,10 @@ def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> Fac
 
 
 def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
-    """Add up one facet. ``lacking`` says that a repository that returned no counts of it may have hits, too."""
+    """Add up the counts of one facet.
+
+    ``lacking`` says that a repository that returned no counts of this facet may have hits that belong to it.
+    """
     values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
     for number, counts in enumerate(several):
         for value in counts.values:

@@ -18,7 +18,10 @@ from muniment.repository.search.results import Hit, HitPage
 
 
 class SortedHits(NamedTuple):
-    """Hits of one repository in their order there. If the query has sorts, also each hit's place by object id."""
+    """Hits of one repository in their order there.
+
+    If the query has sorts, ``places`` has each hit's place in that order, by the hit's object id.
+    """
 
     hits: Sequence[Hit]
     places: Mapping[str, Place] = {}
@@ -42,7 +45,7 @@ def of_repository(query: Query, name: str) -> Query | None:
 def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequence[Kind]]) -> None:
     """Check that each sort orders values of the same kind in all repositories. Raises BadSort.
 
-    ``kinds_of_each`` has the kinds of the sorts' values by the repository's name.
+    ``kinds_of_each`` maps the name of each repository to the kinds that the sorts' values have there.
     """
     for at, sort in enumerate(sorts):
         first_repository = ""
@@ -82,7 +85,7 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 def fed(pages: Sequence[HitPage]) -> int | None:
     """Return how many hits the facets of these pages count together; None if they count all hits.
 
-    If the facets of some pages do not count all hits, the other pages must have their ``total``.
+    If the facets of only some pages count all hits, these pages must have their ``total``, which is added up.
     """
     if all(page.facet_hits is None for page in pages):
         return None

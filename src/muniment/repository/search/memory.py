@@ -35,7 +35,10 @@ _encoder = msgspec.json.Encoder()
 
 
 class GrantedAcls(msgspec.Struct, frozen=True):
-    """The ids of the ACLs that let a caller browse other owners' objects, and of the ACLs that let them read these."""
+    """The ids of the ACLs that let a caller browse, or also read, objects of other owners.
+
+    ACLs that let the caller read are in ``browse``, too.
+    """
 
     browse: frozenset[int]
     read: frozenset[int]
@@ -44,7 +47,7 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 class SearchMemory:
     """Remembers queries, types and ACLs for the searches of one process.
 
-    In each method, ``cx`` must read one snapshot. Queries that it binds also find the ``synonyms`` of their words.
+    In each method, ``cx`` must read one snapshot of the database. ``bind`` adds ``synonyms`` to the words of a query.
     ``meaning`` finds objects near in meaning; None if nothing is embedded.
     """
 

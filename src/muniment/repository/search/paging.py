@@ -20,8 +20,9 @@ from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 class TurnedPage(NamedTuple):
     """A page, and the cursor ``following`` that leads to the next page.
 
-    If there is no cursor, the next page can only be asked for by its number. ``unkept`` is a walk that must still be
-    kept until ``expires``: unless it is kept, the cursor leads nowhere.
+    If there is no cursor, the next page can only be asked for by its number. ``unkept`` is the walk that the cursor
+    needs, if it is not stored yet. It must then be kept until ``expires`` (``kept_searches.keep_walk``). Otherwise the
+    cursor leads nowhere.
     """
 
     page: HitPage
@@ -40,7 +41,10 @@ def by_number(
     options: RepositoryOptions,
     memory: SearchMemory,
 ) -> HitPage:
-    """Return the page with the question's number, with its hits as of now. Raises what ``results.search`` raises."""
+    """Return the page that the question names by its number, with the hits as of now.
+
+    Raises what ``results.search`` raises.
+    """
     if question.collapse:
         return copies.page(CollapsedSearch(cx, snapshot, repository, principals, question, now, options, memory))
     return results.search(
@@ -61,8 +65,8 @@ def by_number(
 def begin(cx: Connection, page: HitPage, following: Binding, now: Instant, options: RepositoryOptions) -> TurnedPage:
     """Return a page that was asked for by number, with the cursor to the next page.
 
-    The cursor is bound to ``following``. There is no cursor to a page beyond the depth that a walk reaches: it is asked
-    for by number.
+    The cursor is bound to ``following``. There is no cursor to a page beyond the depth that a walk reaches. Such a page
+    is asked for by its number.
     """
     if not page.has_more or not page.counters or following.page * page.items_per_page > options.walk_hits:
         return TurnedPage(page)

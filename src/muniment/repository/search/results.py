@@ -120,7 +120,7 @@ def search(
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how
-    many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's own. ``max_sorted``
+    many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's. ``max_sorted``
     and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``. Raises BadQuery, BadSort, UnknownType,
     UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
@@ -211,7 +211,7 @@ def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
 
 
 def _relaxed_query(question: SearchQuestion) -> Query | None:
-    """Return the relaxed query if any word of the question is enough; None if not, or if it cannot be relaxed."""
+    """Return the question's query, relaxed; None if all words are needed, or if the query cannot be relaxed."""
     return relaxation.relax(question.query) if question.words == "any" else None
 
 
@@ -228,7 +228,7 @@ def standing(
     max_sorted: int = sorting.MOST_SORTED,
     type_prefix: str = "",
 ) -> Sequence[int]:
-    """Return the counters of at most ``limit`` hits of all pages, in their order.
+    """Return the counters of the first ``limit`` hits, in their order, whatever page the question asks for.
 
     For the other arguments and for what it raises, see ``search``.
     """
@@ -291,7 +291,7 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare two searches: one without locations, for objects that the question found; one for total and facets."""
+    """Prepare two searches: one among objects that the question found, without locations; one for total and facets."""
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )

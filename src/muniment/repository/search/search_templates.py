@@ -87,8 +87,8 @@ def without_variables(query: Query, root: Element) -> Query:
 def fill(root: Element, names: RepositoryNames, limits: QueryLimits, values: Sequence[VariableValue]) -> Query:
     """Read the query of a document with these values in its variables. Other variables keep their own values.
 
-    Raises BadQuery (for an id that is unknown or comes twice, and for a value of another form), and
-    what ``documents.read`` raises.
+    Raises BadQuery for an id that is unknown or comes twice, and for a value whose type or keys do not fit
+    its variable. Also raises what ``documents.read`` raises.
     """
     by_id: dict[str, VariableValue] = {}
     for one in values:
@@ -143,7 +143,7 @@ def _data_type(expression: str, name: str, catalogue: Catalogue) -> DataType:
 
 
 def _with(element: Element, value: VariableValue) -> Element:
-    """Return the expression with other values. Raises BadQuery if the values have another form."""
+    """Return the expression with other values. Raises BadQuery if their type or their keys do not fit it."""
     kind = _KINDS.get(element.name, element.name)
     if value.variable_type and value.variable_type != kind:
         raise BadQuery(f"The variable {value.id[:40]!r} is a {kind}, not a {value.variable_type[:40]!r}.")

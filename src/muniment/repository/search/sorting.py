@@ -2,7 +2,7 @@
 
 The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
 For any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
-database orders them as lists are ordered. Source: docs/aql.md, "Order"; docs/decisions/0053.
+database orders them as it orders lists of objects. Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Return what the index orders by for a sort; None if it holds other values than ``lists`` compares."""
+    """Return what the index orders by for a sort; None unless the index holds the values that ``lists`` compares."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:

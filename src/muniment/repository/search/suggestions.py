@@ -67,8 +67,8 @@ class Typist(msgspec.Struct, frozen=True):
 def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
     """Suggest at most ``limit`` completions of what has been typed, or else a correction.
 
-    Keywords with operators, quotation marks or wildcards get no suggestions. After a blank nothing is completed. Raises
-    BadQuery, IndexBehind, IndexUnavailable.
+    Keywords with operators, quotation marks or wildcards get no suggestions. A text that ends with a blank is not
+    completed. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     if not words:

@@ -1,9 +1,9 @@
 """A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
 
-The cursor after the first page holds the counters of that page's hits; only those of a large page are kept in the
-database. When this cursor is followed, the counters of all other hits are kept, in the order that they have then. Each
-later page reads its slice of them. So an object that does not change is shown once, whatever else is written. Rights
-are asked again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
+The cursor after the first page holds the counters of that page's hits. If the page is large, they are kept in the
+database instead. When this cursor is followed, the counters of all other hits are kept, in the order that they have
+then. Each later page reads its slice of them. So an object that does not change is shown once, whatever else is
+written. Rights are checked again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.
@@ -116,7 +116,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         return bytes(byte ^ 0xFF for byte in self.name)
 
     def after(self, part: Slice, size: int) -> Self | None:
-        """Return the cursor to the page after this slice of ``size`` hits; None if the walk ends with the slice."""
+        """Return the cursor to the page after this slice; None if the walk ends with it. ``size`` is the page size."""
         offset = self.offset + size
         return type(self)(self.name, self.began, offset, part.edition) if offset < part.in_all else None
 
@@ -236,10 +236,11 @@ def make(
 ) -> Walk:
     """Make the walk that follows a first page. ``after`` are the hits that the page showed: they are left out.
 
-    ``standing`` are the search's hits in their present order. If there are more than ``most``, the caller gives one
-    more, and the walk is cut; a walk that is cut ends with a whole page. If ``first_page`` is not page 1, the hits
-    before that page are left out, too. Each hit of the page tells where the page would begin now, if the hit had kept
-    its place on the page. The median of these answers counts, so that single hits that have moved do not matter.
+    ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
+    ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
+    not page 1, the hits before that page are left out, too. Each hit of the page tells where the page would begin now,
+    if the hit had kept its place on the page. The median of these places is used, so that single hits that have moved
+    do not matter.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)

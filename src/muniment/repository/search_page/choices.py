@@ -49,9 +49,9 @@ _FORMATS: Mapping[str, str] = {
 class Choice(NamedTuple):
     """A property by whose values a search is narrowed. A hit must have one of the chosen values.
 
-    ``id`` is also the parameter of the address. ``value`` turns a counted value into a value of the address. ``label``
-    turns this into what a person reads. ``check`` returns a value of the address, or raises Malformed if it is wrong.
-    ``expression`` says in AQL what the chosen values mean.
+    ``id`` is also the name of the parameter in the address. ``value`` turns a counted value into a value of this
+    parameter. ``label`` turns a parameter's value into what a person reads. ``check`` returns a parameter's value, or
+    raises Malformed if it is wrong. ``expression`` says in AQL what the chosen values mean.
     """
 
     id: str

@@ -56,7 +56,7 @@ def place(request: Request) -> str:
 def draw(
     request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
 ) -> Response:
-    """Draw a page. Without ``scripts``, no script may run on it, as where a password is typed."""
+    """Draw a page. Without ``scripts``, no script may run on it, for example where a password is typed."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
@@ -85,7 +85,8 @@ def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
 def requested_page(request: Request) -> str:
     """Return the path and query of the page that the browser asks for, below the prefix.
 
-    For a request that sends a form, it is the page to go back to, as the endpoint has set it; empty if it has not.
+    For a request that sends a form, return the page to go back to. The endpoint sets it; without it, return an empty
+    text.
     """
     if request.method != "GET":
         here: str = request.scope.get("muniment.search_page", "")

@@ -1,4 +1,4 @@
-"""List, make and remove saved searches on the page. A new one asks what the page asks."""
+"""List, make and remove saved searches on the page. A new saved search asks what the page asks."""
 
 import msgspec
 from sqlalchemy.engine import Connection

@@ -1,7 +1,7 @@
-"""Searching: the box, the hits of a page with what they tell, the values to narrow to, and the question as AQL.
+"""The page of results: the box, a page of hits, the values to narrow to, and the question as AQL.
 
-The page finds its hits as every search does (``search.results``): in its turn among the searches, with the rights of
-that moment.
+The page finds its hits as every search does (``search.results``): in its turn among the searches, with the caller's
+present rights.
 """
 
 import shlex
@@ -51,7 +51,7 @@ HITS = 20
 
 _SAVED = 10
 READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
-"""The refusals that the page shows above its box, because another question helps."""
+"""The refusals that the page shows above its box, because the person can ask another question there."""
 
 DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
 
@@ -89,7 +89,7 @@ class ShownChoice(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A page of hits with what stands around it.
+    """A page of hits, and what the browser's page shows besides the hits.
 
     ``may_relax`` says whether the caller may ask for hits that have any one of the words.
     ``correction`` is what the caller may have meant, if no object has all of the words.
@@ -166,7 +166,7 @@ async def around(
 def question_query(
     cx: Connection, options: RepositoryOptions, repository: Repository, principals: Principals, asked: PageQuestion
 ) -> tuple[Query, SavedSearch | None]:
-    """Return the query that a page asks, and the saved search that it begins with.
+    """Return the query of a page's question, and the saved search to which the question adds, or None without one.
 
     Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
     """
@@ -254,9 +254,10 @@ def _correction(
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
-    """Say whether to relax a search with sorts, because too few hits have all words.
+    """Say whether the page must relax a search: one that has sorts, and in which too few hits have all words.
 
-    ``results`` does not relax such a search (``results.WordsNeeded``), so a person who chose an order would lose hits.
+    ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a person who
+    chooses an order would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and search_requests.default_words(options) == "auto" and relaxation.relax(query) is not None
@@ -402,7 +403,7 @@ def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[st
 
 
 def _offered(options: RepositoryOptions) -> list[Choice]:
-    """List the choices that the settings leave room for."""
+    """List as many of the first choices as the limits of facets and of their values in the settings allow."""
     offered: list[Choice] = []
     left = options.max_facet_values
     for choice in CHOICES[: options.max_facets]:

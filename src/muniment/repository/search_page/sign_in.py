@@ -1,6 +1,6 @@
 """Signing in to search, and out again.
 
-The server sends a form. With the name and the password of the form, it gets tokens of the directory.
+The server sends a form. With the name and the password of the form, it gets tokens from the directory.
 """
 
 import re
@@ -96,5 +96,8 @@ async def _shown(
 
 
 def _page_of_ours(path: str) -> str:
-    """Return the path if it leads to one of these pages, below the prefix; empty otherwise, as for the first page."""
+    """Return the path below the prefix if it leads to one of these pages.
+
+    For any other path, return an empty text, which leads to the first page.
+    """
     return path if _OURS.fullmatch(path) else ""

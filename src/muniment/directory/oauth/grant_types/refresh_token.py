@@ -92,7 +92,7 @@ def _decide_each(
 
 
 def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
-    """Return the client of a request, which has authenticated or is public. Raises InvalidClient."""
+    """Return the client of a request: a public client, or one that has authenticated. Raises InvalidClient."""
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
@@ -100,7 +100,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
-    """Return the refusal of a request's client, or None. This refusal takes precedence over one of the token."""
+    """Return the refusal of a request's client, or None. It takes precedence over a refusal of the token."""
     try:
         _client(cx, memory, joint_request, marks.read_generation(cx))
     except InvalidClient as refusal:

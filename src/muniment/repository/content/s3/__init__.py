@@ -1,1 +1,1 @@
-"""Content in a store of objects in the network, by the interface of S3."""
+"""A content store in the network that speaks S3."""

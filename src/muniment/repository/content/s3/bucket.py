@@ -1,7 +1,7 @@
 """Which objects lie below a prefix of a bucket? Every request to an S3 store is made here, with a time limit.
 
-After a store was silent, it is not asked for some seconds. Callers who come meanwhile are refused at once, so that a
-dead store never holds all threads of a server.
+If the store was silent, nobody asks it for some seconds. Callers are refused at once during that time, so that a dead
+store never makes all threads of a server wait.
 """
 
 import http.client
@@ -60,8 +60,8 @@ class MissingObject(Exception):
 class ContentBucket:
     """The objects below a prefix of one bucket. All methods may raise StoreUnavailable.
 
-    ``clock`` tells the time for signatures. The connection is made when the first question is asked, so a process may
-    fork before that, but not afterwards.
+    ``clock`` tells the time for signatures. The connection is made with the first request, so a process may fork
+    before that, but not afterwards.
     """
 
     def __init__(self, options: S3Options, clock: Callable[[], Instant]) -> None:
@@ -107,7 +107,7 @@ class ContentBucket:
             obstore.put(self._store, self._prefix + name, data, use_multipart=False)
 
     def create(self, name: str, data: bytes) -> None:
-        """Write an object unless there is one of this name. A store that ignores this condition replaces that one."""
+        """Write an object unless its name is taken. A store that ignores this condition replaces the existing one."""
         with self.asking():
             try:
                 obstore.put(self._store, self._prefix + name, data, mode="create")
@@ -239,8 +239,8 @@ class ContentBucket:
     def asking(self) -> Iterator[None]:
         """Guard a block that asks the store: turn the store's errors into StoreUnavailable and MissingObject.
 
-        After the store was silent, nobody asks it during a pause. Then one caller at a time asks, until the store
-        answers. All others are refused at once.
+        After the store was silent, every caller is refused for some seconds. Then one caller at a time may ask, and all
+        others are refused at once, until the store answers.
         """
         is_first = False
         if self._silent:

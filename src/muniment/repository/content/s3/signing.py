@@ -1,4 +1,4 @@
-"""Sign a request of S3 with a key and its secret (AWS Signature Version 4).
+"""Sign a request to an S3 store with a key and its secret (AWS Signature Version 4).
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 """
@@ -30,7 +30,7 @@ class S3Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The path with the query, as they stand in the request's first line."""
+        """The path with the query, encoded for the request's first line."""
         return self._path + ("?" + self._query if self._query else "")
 
     @property

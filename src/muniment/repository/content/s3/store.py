@@ -1,4 +1,4 @@
-"""A content store in the network, by the interface of S3: an object for each content, under the content's key.
+"""A content store in the network that speaks S3. Each content is one object, named by the content's key.
 
 The store has an object whole, or not at all. Each request is signed with the digest of its body, so the store refuses
 bytes that were altered on their way. The store answers a write when it has the object. That the object survives a
@@ -57,7 +57,7 @@ class S3Writer:
                 self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep the bytes, and return the content. Raises NotStored; then nothing is kept, or a sweep removes it."""
+        """Keep the bytes, and return the content. Raises NotStored; then the sweep removes what the store may have."""
         self.write()
         with self._lock:
             try:
@@ -88,8 +88,7 @@ class S3Store:
     """A bucket, or a prefix in one, that holds every content of one installation (a ContentStore).
 
     ``owner`` names the installation. The store notes this name below the prefix, and refuses to write for any other
-    installation.
-    ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
+    installation. ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class S3Store:
         self._claimed = False
 
     def writer(self) -> ContentWriter:
-        """Begin to keep new content. It asks nothing of the store."""
+        """Return a writer for new content. It sends nothing to the store yet."""
         return self._writer(uuid.uuid4().hex)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
@@ -110,7 +109,7 @@ class S3Store:
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once, and return them in the same order. Raises NotStored.
 
-        After NotStored none is kept, or the sweep removes what the store has.
+        After NotStored the contents are removed again. The sweep removes those that remain.
         """
         self._claim()
         new_contents = [StoredContent(uuid.uuid4().hex, len(each), hashlib.sha256(each).digest()) for each in contents]
@@ -130,9 +129,9 @@ class S3Store:
         return new_contents
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy of another store's content under the same key; False if that store finds the content damaged.
+        """Keep a copy of another store's content under the same key.
 
-        Raises NotStored.
+        Returns False if that store finds the content damaged. Raises NotStored.
         """
         target = self._bucket.open_writer(_name(content.key))
         try:
@@ -191,7 +190,7 @@ class S3Store:
             yield file
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Say whether the content has this digest; False if it is missing. Raises StoreUnavailable."""
+        """Return whether the content is there and has this digest. Raises StoreUnavailable."""
         digest = hashlib.sha256()
         try:
             for block in self._blocks(key, self._size(key)):
@@ -228,7 +227,7 @@ class S3Store:
     def older_than(self, before: Instant) -> Iterator[str]:
         """Yield the keys of all content last written before the instant; drop unfinished uploads of that age.
 
-        The age is by the store's clock. Raises StoreUnavailable.
+        The store's clock decides the age. Raises StoreUnavailable.
         """
         self._claim()
         for each in self._bucket.objects(_FOLDER):

@@ -2,8 +2,8 @@
 
 Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) are
 removed. Words may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each
-character is a word, so that searches find any part of a sentence. The fields of stems hold bigrams of Chinese, Japanese
-and Korean text instead of single characters, and variants of words (``variants``).
+character is a word, so that searches find any part of a sentence. The fields of stems hold Chinese, Japanese and Korean
+text as bigrams instead of single characters. They also hold variants of words (``variants``).
 """
 
 import copy
@@ -40,7 +40,7 @@ _QUESTION_WORDS = {
         "we were what when where which who whom whose why would you your"
     ).split()
 }
-"""Words that questions begin with or consist of, and that say nothing of the subject. The engine's lists lack them."""
+"""Words of questions that say nothing about the subject. The engine's lists of stop words lack them."""
 
 
 class Span(NamedTuple):
@@ -53,12 +53,13 @@ class Span(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Words that an object holds one after the other if it matches a term: stems if ``stems``, else exact words.
+    """A sequence of words by which an object matches a term: the object must hold them one after the other.
 
-    Each of ``words`` has its place. ``beginning`` is the first word, folded but not reduced to its stem.
-    ``has_bigrams`` says whether some words are bigrams. ``language`` is the language of the stems; it is empty for the
-    index's own language. ``counted_as`` gives, for each of the words, its stems in every language of the index; it is
-    empty if a term is looked up in one language only.
+    They are stems if ``stems`` is true, otherwise exact words. Each item of ``words`` is a place and a word.
+    ``beginning`` is the first word, folded but not reduced to its stem. ``has_bigrams`` says whether some words are
+    bigrams. ``language`` is the language of the stems; it is empty for the index's own language. ``counted_as`` gives,
+    for each of the words, its stems in every language of the index. It is empty if the term is looked up in one
+    language only.
     """
 
     stems: bool
@@ -72,11 +73,11 @@ class Way(NamedTuple):
 class Analyser:
     """Splits text into words. The index, the excerpts and the oracle of the tests use the same analyser.
 
-    ``language`` is one of ``LANGUAGES``, and so are ``others``, the further languages of texts. A method that takes the
-    language of a text takes one of ``others``, or an empty string for the analyser's own language. ``stop_words`` are
-    further stop words, besides those of the language. Without ``varied``, stems have neither bigrams nor variants, as
-    in indexes of earlier formats. ``compounds`` take apart the compounds of some languages. Raises ValueError for an
-    unknown language.
+    ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
+    ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
+    analyser's own language. ``stop_words`` are further stop words, besides those of the language. Without ``varied``,
+    stems have neither bigrams nor variants, as in indexes of earlier formats. ``compounds`` gives, for some languages,
+    what takes their compounds apart. Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Analyser:
         return language if language in self.others else ""
 
     def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
-        """Return the language of an object's metadata; empty unless it is one of ``others``.
+        """Return the language of an object's metadata, or an empty string unless the language is one of ``others``.
 
         The language does not depend on the text, which is hidden from those who may only browse the object.
         """
@@ -179,7 +180,7 @@ class Analyser:
         return [*ways, as_written] if self._asked else ways
 
     def _variants_of_words(self, text: str) -> list[str]:
-        """List the variants of a query's words in the query's language, or in every language if that is not known."""
+        """List the variants of a query's words in the query's language, or in all languages if it is not known."""
         asked = "" if self._asked == self.language else self._asked
         languages = [asked] if self._asked else ["", *self.others]
         each = dict.fromkeys(self._parts_of.get(language) for language in languages)
@@ -196,9 +197,10 @@ class Analyser:
         return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
 
     def _in_stems(self, text: str, language: str) -> str:
-        """Replace each word of a ``normal`` text with bigrams by its stem in a further language, and mark the stem.
+        """Replace each word of a text by its stem in a further language, and mark the stem.
 
-        With an empty ``language``, return the text as it is.
+        The text is ``normal``, and its bigrams have been written already. With an empty ``language``, return the text
+        as it is.
         """
         if not language:
             return text
@@ -211,7 +213,7 @@ class Analyser:
         return [(each.position, each.text) for each in self.stems.pre_tokenize(text).tokens]
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
-        """Split text with wildcards into patterns of folded words, with their places. A wildcard alone is no word."""
+        """Split text with wildcards into patterns of folded words, with their places. Lone wildcards are left out."""
         words: list[Pattern] = []
         for chunk in _WILD_WORD.findall(normal(text)):
             pieces = tuple(
@@ -267,7 +269,7 @@ class Analyser:
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
-        """Split a ``normal`` text into spans of words, or of stems. With ``most``, return only the first of them."""
+        """Split a ``normal`` text into spans of words, or of stems. With ``most``, return at most so many."""
         if not (stemmed and self.varied and (language or variants.has_bigrams(text))):
             words = self.stems if stemmed else self.exact_words
             return [
@@ -293,7 +295,8 @@ class Analyser:
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
         """Split a ``normal`` text as ``spans`` does. With ``stemmed``, the stems of the text's variants follow.
 
-        A variant covers the words for which it stands. As in an index, there is a gap of one place before it.
+        The stems of a variant cover the characters for which it stands. As in an index, there is a gap of one place
+        before each variant.
         """
         spans = self.spans(text, stemmed, language=language)
         if not (stemmed and self.varied):

@@ -1,11 +1,11 @@
-"""How are queries of the engine put together?"""
+"""How are several queries of the engine combined into one?"""
 
 from collections.abc import Sequence
 
 from tantivy import Occur, Query
 
 SEVERAL = 100
-"""The number of terms up to which an OR is faster than a set."""
+"""The largest number of terms for which an OR of term queries is faster than one query for a set of terms."""
 
 
 def silent(query: Query) -> Query:
@@ -14,7 +14,7 @@ def silent(query: Query) -> Query:
 
 
 def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
-    """Make the query for the objects that every query finds and no exclusion finds."""
+    """Make the query for the objects that all of ``queries`` find and none of ``exclusions`` finds."""
     if len(queries) == 1 and not exclusions:
         return queries[0]
     parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, silent(Query.all_query()))]

@@ -48,13 +48,13 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""The part of their score as a phrase that two words near each other add, and the slop that counts as near."""
+"""Two words near each other add this part of the score that they have as a phrase. The slop says what is near."""
 
 _AS_WRITTEN = 0.3
-"""The part of its score that a word adds if the object holds it exactly as the query does."""
+"""A word adds this part of its score as an exact word if the object holds it exactly as the query does."""
 
 _MOST_RANKED = 8
-"""The most words with wildcards of one query whose hits are ranked."""
+"""The most words with wildcards in one query for which hits are ranked. Further ones score the same for every hit."""
 
 MATCHES = 24
 """The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
@@ -91,7 +91,7 @@ class CompiledQuery(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for its caller.
+    """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
     ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit; such a query
     depends on the schema alone. ``has_former`` says whether the index holds former versions.
@@ -164,9 +164,9 @@ class Compiler:
         return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
 
     def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
-        """Extend a query: it also finds objects that are near in meaning, and nearness adds to the score.
+        """Extend a query by objects that are near in meaning. Nearness adds to the score of each hit in ``near``.
 
-        It finds the first ``near.added`` objects, as far as the caller may read them.
+        The first ``near.added`` objects become hits if the caller may read them.
         """
         terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
         added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
@@ -185,7 +185,10 @@ class Compiler:
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
-        """Make the query by which a caller finds objects with a pattern, an exact word, or without ``exact`` a stem."""
+        """Make the query by which a caller finds the objects that hold a word or a pattern.
+
+        With ``exact``, exact words are searched, otherwise stems.
+        """
 
         def in_field(pair: fields.WordFields) -> Query:
             field = pair.words if exact else pair.stems
@@ -214,7 +217,10 @@ class Compiler:
         return self._permitted_query(visible, visible.read_acls, visible.read)
 
     def only_browsable(self, visible: Visible) -> Query | None:
-        """Make the query for the objects that the caller may browse but not read; None if there are none."""
+        """Make the query for the objects that the caller may browse but not read.
+
+        Return None if the caller has the same rights for browsing as for reading.
+        """
         if _alike(visible):
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
@@ -275,9 +281,9 @@ class Compiler:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
-        """Adapt the query for what ACLs permit to the changes since the snapshot, and leave out former versions.
+        """Apply ``decided`` and ``hidden`` to the query for what ACLs permit, and leave out former versions.
 
-        The query does not find the document that holds the position, because this has neither an ACL nor an owner.
+        The query does not find the document that holds the position, because that document has neither ACL nor owner.
         """
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
@@ -289,7 +295,10 @@ class Compiler:
         return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
 
     def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
-        """Make the clause that leaves out former versions; none if the search asks for them or the index has none."""
+        """Make the clause that leaves out former versions.
+
+        The list is empty if the search asks for former versions, or if the index holds none.
+        """
         if visible.all_versions or not self._has_former:
             return []
         return [(Occur.MustNot, self._term(fields.FORMER, fields.IS_FORMER))]
@@ -340,7 +349,7 @@ class Compiler:
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
         """Make queries that raise the score of objects that hold words exactly as the query does, or near each other.
 
-        Each object that these queries find has one of the words.
+        Each object that these queries find holds at least one of the words.
         """
         queries = []
         pairs = [
@@ -376,7 +385,7 @@ class Compiler:
         return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
     def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
-        """Return the first few patterns that can be ranked. If more were ranked, too many words would be scored."""
+        """Return the first ``_MOST_RANKED`` patterns that can be ranked. With more, too many words would be scored."""
         wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
@@ -406,7 +415,7 @@ class Compiler:
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the query for words that differ in one letter from a single word.
 
-        Several words have none, nor does a word that is too short or too long.
+        The list is empty if there are several words, or if the word is too short or too long.
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []

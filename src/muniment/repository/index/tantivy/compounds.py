@@ -32,7 +32,7 @@ _LONGEST = 60
 _REMEMBERED = 20_000
 _SHORTEST_PART, _SHORTEST_LEARNED, _LONGEST_PART = 2, 4, 14
 _OFTEN = {4: 5, 5: 2, 6: 2}
-"""How many words of the dictionary a part of this length must begin or end. A longer part needs one."""
+"""By the length of a part, how many words of the dictionary it must begin or end. For other lengths, one is enough."""
 
 _LEARNED_FROM = range(6, 19)
 _EACH = 2
@@ -47,7 +47,7 @@ _SHORT = frozenset(
         "ton tor typ tür uhr uni wal web weg wut zoo zug öko öl"
     ).split()
 )
-"""The parts of two or three letters. Most other short endings are no words by themselves."""
+"""The only parts of two or three letters. Most other endings of this length are no words by themselves."""
 
 _PREFIXES = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks
@@ -69,7 +69,7 @@ _ENDINGS = frozenset(
         "tum tums tät ung ungen ungs zen"
     ).split()
 )
-"""Endings that do not count as parts. Some are nouns without the s that begins them, such as *toff* for *Stoff*."""
+"""Endings that do not count as parts. Some are a noun without the s at its beginning, such as *toff* for *Stoff*."""
 
 _WHOLE = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks
@@ -100,7 +100,7 @@ class Compounds:
         self._begins = {part: math.log1p(count) for part, count in counts.begins.items()}
         self._ends = {part: math.log1p(count) for part, count in counts.ends.items()}
         self.parts = lru_cache(_REMEMBERED)(self._parts)
-        """The parts of a word in their order; the word alone if it has none."""
+        """Returns the parts of a word in their order, or only the word itself if it is no compound."""
 
     @classmethod
     def read(cls, path: Path) -> "Compounds":
@@ -125,7 +125,7 @@ class Compounds:
         return tuple(parts)
 
     def _cut(self, word: str) -> list[str]:
-        """Cut a folded word into parts, and cut these again."""
+        """Cut a folded word in two, and cut each of the two again, as long as that is possible."""
         if len(word) < SHORTEST or word in _WHOLE:
             return [word]
         place = self._place(word)
@@ -134,7 +134,7 @@ class Compounds:
         return [*self._cut_beginning(word[:place]), *self._cut(word[place:])]
 
     def _cut_beginning(self, part: str) -> list[str]:
-        """Cut the beginning of a word. If it ends with an s that joins it to the rest, the last part keeps the s."""
+        """Cut the beginning of a word. If an s joins it to the rest of the word, its last part keeps the s."""
         parts = self._cut(part)
         if len(parts) == 1 and part.endswith("s"):
             *first, last = self._cut(part[:-1])
@@ -142,7 +142,7 @@ class Compounds:
         return parts
 
     def _place(self, word: str) -> int:
-        """Return where a word is best cut in two; 0 if it is no compound."""
+        """Return the place at which a word is best cut in two, or 0 if it is no compound."""
         best, middle = _Cut(0.0, 0), range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1)
         for place in middle:
             begins, ends = self._begins.get(word[:place]), self._ends.get(word[place:])
@@ -254,7 +254,10 @@ def _cuts(word: str, may_begin: Collection[str], may_end: Collection[str]) -> li
 
 
 def _often(counts: Mapping[str, int], always: Collection[str]) -> dict[str, int]:
-    """Return the counts of the parts that are counted often enough, and of those in ``always``, by folded part."""
+    """Return, by folded part, the count of each part that is counted often enough, and of each part in ``always``.
+
+    A part in ``always`` that is not counted often enough gets the count 1.
+    """
     often = {part: count for part, count in counts.items() if count >= _OFTEN.get(len(part), 1)}
     return {_fold(part): count for part, count in sorted((dict.fromkeys(always, 1) | often).items())}
 

@@ -1,4 +1,4 @@
-"""The embedded index: one repository's documents in a folder, kept by Tantivy."""
+"""The embedded index: Tantivy stores one repository's documents in a folder."""
 
 import os
 import threading
@@ -24,8 +24,8 @@ _HEAP = 128_000_000
 class _About(msgspec.Struct, frozen=True):
     """What a search must know to read an index: its format and its languages. ``others`` are further languages.
 
-    ``compounds`` is the number of the rules by which compounds are taken apart, 0 if they are not. The learned parts
-    lie beside the index.
+    ``compounds`` is the number of the rules by which compounds are taken apart, or 0 if they are not taken apart. The
+    learned parts are in further files of the index's folder.
     """
 
     format: int
@@ -35,7 +35,7 @@ class _About(msgspec.Struct, frozen=True):
 
     @property
     def languages(self) -> str:
-        """The languages, as a sentence names them."""
+        """The names of the languages, with *and* between them."""
         return " and ".join((self.language, *self.others))
 
 
@@ -104,7 +104,7 @@ class TantivyIndex:
 
 
 class TantivyWriter:
-    """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
+    """An index folder that is open for writing (an IndexWriter). The folder is made if it does not exist.
 
     ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if another process
     writes to the index, and OtherFormat if the index has another format, other languages or older rules for compounds.
@@ -143,8 +143,7 @@ class TantivyWriter:
         """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
         A document replaces the one with the same key. If the call raises, nothing has changed. Raises OSError if the
-        disk is full or takes no writes; after that the writer must be closed. Raises IndexUnavailable if the engine
-        fails.
+        disk is full or cannot be written; then the writer must be closed. Raises IndexUnavailable if the engine fails.
         """
         writer = self._writing()
         try:
@@ -186,7 +185,7 @@ class TantivyWriter:
 def _read_about(folder: Path, formats: Collection[int]) -> _About:
     """Read the format and the languages of an index.
 
-    Raises OtherFormat if the format is none of ``formats``, IndexUnavailable if the file is missing or cannot be read.
+    Raises OtherFormat if the format is none of ``formats``, and IndexUnavailable if the file is missing or damaged.
     """
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
@@ -232,6 +231,10 @@ def _compounds_file(folder: Path, language: str) -> Path:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """Return two numbers that change if another folder replaces this one, or if a commit writes this ``meta.json``."""
+    """Return two numbers that identify a folder or a ``meta.json``.
+
+    The numbers of a folder change if another folder replaces it. The numbers of a ``meta.json`` change with each
+    commit.
+    """
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

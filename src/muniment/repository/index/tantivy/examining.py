@@ -22,9 +22,9 @@ from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
-"""The most characters of metadata that are compared, over all words and phrases, to name the properties that match.
+"""The most characters of metadata that are looked through to name the properties that match.
 
-The same limit holds for the characters of the text.
+The characters are counted again for each word or phrase. The characters of the text have the same limit.
 """
 
 
@@ -102,7 +102,11 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
 def _properties(
     finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
 ) -> list[tuple[str, ...] | None]:
-    """Name, for each leaf that is in the metadata, the properties that hold it; None if all together are too long."""
+    """For each leaf, name the properties that hold it.
+
+    A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if all values are too long
+    to be looked through.
+    """
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]

@@ -51,11 +51,11 @@ class Finder:
     def excerpt(
         self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
     ) -> str | None:
-        """Cut out the part of a text where most of these leaves match; None if nothing matches.
+        """Cut out the part of a text where most of these leaves match, or return None if nothing matches.
 
-        Of equal parts, it is the first. A long text is searched only from its beginning to a piece with matches (see
-        ``_places``). Unless ``thorough``, the search ends after two pieces. ``leaves`` are places in the sequence of
-        the finder's leaves; None means all of them. ``language`` is the language of the text, or empty for the
+        If several parts match equally well, the first is taken. A long text is searched only from its beginning to a
+        piece with matches (see ``_places``). Unless ``thorough``, the search ends after two pieces. ``leaves`` are
+        indexes of the finder's leaves; None means all. ``language`` is the language of the text, or empty for the
         analyser's own.
         """
         patterns = self._patterns_of(leaves, language)
@@ -65,7 +65,7 @@ class Finder:
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
         """Return the matches of all leaves in an excerpt, each with the index of its first character and its end.
 
-        The end is the index after the last character. The excerpt is looked at in every language of the analyser.
+        The end is the index after the last character. The leaves are sought in every language of the analyser.
         """
         begin = len(excerpt) - len(excerpt.lstrip(_MORE))
         text = normal(excerpt.strip(_MORE))
@@ -81,12 +81,12 @@ class Finder:
         )
 
     def occurs(self, text: str, leaf: int, language: str = "") -> bool:
-        """Say whether the leaf at this place in the sequence of the finder's leaves matches in a text."""
+        """Say whether the finder's leaf with this index matches in a text."""
         patterns = self._patterns_of([leaf], language)
         return bool(patterns) and bool(self._places(text, patterns, True))
 
     def _patterns_of(self, leaves: Collection[int] | None, language: str) -> list["_Pattern"]:
-        """List the patterns of some leaves, or of all, that may match in a text of a language."""
+        """List those patterns of some leaves, or of all leaves, that can match in a text of a language."""
         patterns = self._all_patterns if leaves is None else [each for at in leaves for each in self._patterns[at]]
         if not self._analyser.others:
             return patterns
@@ -95,9 +95,10 @@ class Finder:
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the pieces of a text that are searched.
 
-        The search ends with the first piece in which every pattern matches, or after the second piece as soon as any
-        pattern has matched. A piece has 65,536 characters. For a single pattern, only its first match is sought, and
-        the first piece is short, because the beginning of a text often holds the match.
+        The search ends after a piece in which every pattern matches. From the second piece on, it also ends after a
+        piece if any pattern has matched in this piece or an earlier one. A piece has 65,536 characters. For a single
+        pattern, only its first match is sought, and the first piece is short, because the beginning of a text often
+        holds the match.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -157,7 +158,8 @@ def beginning(text: str) -> str:
 def cut(text: str, first: int, last: int) -> str:
     """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
-    It begins and ends at the edge of a sentence if there is one near by, otherwise of a word. White space is collapsed.
+    The part begins and ends at the edge of a sentence if one is near, otherwise at the edge of a word. White space is
+    collapsed.
     """
     # White space is rare enough that most texts need no more than the shorter piece.
     text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
@@ -200,7 +202,10 @@ def _ending(text: str, least: int, most: int) -> str:
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:
-    """Return the places of the first and last match in the first window whose leaves weigh most."""
+    """Return the places of the first and last match in the best window.
+
+    The best window is the one whose leaves weigh most together, and the first of several such windows.
+    """
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
@@ -244,11 +249,12 @@ class _Leaf(NamedTuple):
 
 
 class _Pattern:
-    """Words that match a leaf if they follow each other, and the beginning of the first, which is searched for.
+    """A sequence of words that matches a leaf. ``beginning`` is the beginning of the first word.
 
-    Each of ``words`` is a place with patterns, one of which must match there. The patterns match stems if ``stemmed``,
-    else exact words. With ``inside``, a match may begin inside a word of the text. If the leaf is a phrase, ``phrase``
-    holds its words. ``language`` is the language of the stems, or empty for the analyser's own.
+    A text is searched for ``beginning`` first. Each item of ``words`` is a place with several patterns; one of them
+    must match the word at that place. The patterns match stems if ``stemmed``, otherwise exact words. With ``inside``,
+    a match may begin inside a word of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words.
+    ``language`` is the language of the stems, or empty for the analyser's own.
     """
 
     def __init__(
@@ -302,7 +308,7 @@ class _Pattern:
 
 
 class _Spans:
-    """The words of a text as each pattern looks at them. The text is split once for each kind of words."""
+    """The words of a text, exact or as stems of a language, for each pattern. Each kind of words is split only once."""
 
     def __init__(self, analyser: Analyser, text: str) -> None:
         self._analyser, self._text = analyser, text
@@ -316,7 +322,10 @@ class _Spans:
 
 
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
-    """Make the patterns of a leaf. A term has one for each of its ways. A leaf without a word has none."""
+    """Make the patterns of a leaf. A term has one for each of its ways, and one more if it is fuzzy.
+
+    A leaf without a word has none.
+    """
     about = _Leaf(number, 1.0, 4 * len(leaf.text) + 200)
     match leaf:
         case Wild():

@@ -2,8 +2,8 @@
 
 The counts are exact: each value counts each hit once. The engine counts a hit once in each bucket, however many of its
 values fall into the bucket. A terms aggregation counts wrongly over several segments unless each segment reports every
-term; so a facet with more values than a segment reports is refused. A nested facet counts only within the values that
-are shown.
+term; so a facet with more values than a segment reports is refused. A nested facet is counted only for those values of
+its outer facet that are shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -42,9 +42,9 @@ def as_refusals(what: str) -> Iterator[None]:
 
 
 def check_room(folder: Path) -> None:
-    """Raise OSError if the disk of the folder has no room for a commit, so that no document is blamed for it.
+    """Raise OSError if the disk of the folder has no room for a commit.
 
-    The engine itself does not say why its thread died.
+    The engine does not say why a commit has failed. Without this check, a document would be blamed for the full disk.
     """
     with tempfile.TemporaryFile(dir=folder) as probe:
         os.posix_fallocate(probe.fileno(), 0, _ROOM)

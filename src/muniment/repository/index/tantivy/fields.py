@@ -1,15 +1,16 @@
 """Which fields does the built-in index have, and how does a document fill them?
 
-All properties are in one JSON field with a sub-object for each kind, so that a new property of a type needs no new
+All properties are in one JSON field with a sub-object for each kind of value, so a new property of a type needs no new
 schema. ``s`` holds strings as they are compared, ``v`` strings as they were written. A marker stands before both;
 without it the engine would read a string that looks like a time as a time. ``i`` holds whole numbers and instants.
 ``f`` holds doubles, encoded as integers that have the same order. ``b`` holds truth values as 0 and 1.
 
 Words are in two pairs of fields. Callers who may read an object search ``anywhere``: title and name, which are written
-as often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse it search
-``metadata``, which is the same without the text. One field of each pair holds stems, the other exact words. Between two
-values there is a gap, so that no phrase reaches from one value to the next. The variants of words (``variants``) are
-further values of the field of stems, behind all others, so completions and phrases in quotation marks never see them.
+as often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Callers who may only browse the object
+search ``metadata``, which holds the same without the text. One field of each pair holds stems, the other exact words.
+Between two values there is a gap, so that no phrase reaches from one value to the next. The variants of words
+(``variants``) are further values of the field of stems, behind all others, so completions and phrases in quotation
+marks never see them.
 """
 
 import itertools
@@ -74,8 +75,8 @@ HEADINGS = ("title", "object_name")
 HEADING_WEIGHT = 3
 """How often a heading is written into the index.
 
-So one match in a heading outranks one match in the text of another object, unless that object has less than about a
-third of the words.
+So one match in a heading outranks one match in the text of another object, unless the other object is much shorter: it
+has fewer than about a third of the first one's words.
 """
 
 POSITION = "\0position"
@@ -83,7 +84,7 @@ NOTHING = "\0nothing"
 MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
-"""Sub-objects of PROPERTIES that together hold every property with a value: ``v`` has the same properties as ``s``."""
+"""Sub-objects of PROPERTIES that together hold every property with a value. ``v`` would add none to those of ``s``."""
 
 
 class WordFields(NamedTuple):
@@ -148,7 +149,7 @@ _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 
 def schema(number: int = FORMAT) -> tantivy.Schema:
-    """Make the schema of a format. A field is stored only where excerpts or the checker need it."""
+    """Make the schema of a format. A field is stored only if excerpts or the checker need its content."""
     builder = tantivy.SchemaBuilder()
     for name in (KEY, TYPE, ACL, OWNER):
         builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
@@ -169,9 +170,10 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
 
 
 def searched_fields(number: int, *, readable: bool) -> Sequence[WordFields]:
-    """Return the fields that a search looks through.
+    """Return the pairs of fields that a search looks through.
 
-    With ``readable``, it looks through objects that the caller may read, otherwise through those they may only browse.
+    With ``readable``, they are the fields for objects that the caller may read, otherwise the fields for objects that
+    the caller may only browse.
     """
     if not readable:
         return (METADATA,)

@@ -100,7 +100,7 @@ class FolderIndex:
         self._open_writer, self._open_index = open_writer, open_index
 
     def reader(self) -> Index:
-        """Open the index for reading. The reader follows when another generation becomes the current one."""
+        """Open the index for reading. When another generation becomes the current one, the reader uses that one."""
         return FollowingIndex(self._folder, self._open_index)
 
     def current(self) -> str | None:
@@ -135,7 +135,7 @@ class FolderIndex:
 
 
 class FollowingIndex:
-    """The index of one repository, open for reading (an Index). It follows when another generation becomes current."""
+    """The index of one repository, open for reading (an Index). It always uses the generation that is current."""
 
     def __init__(self, folder: Path, open_index: Callable[[Path], Index]) -> None:
         self._folder = folder

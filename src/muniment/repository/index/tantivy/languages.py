@@ -83,7 +83,10 @@ def check_detector() -> None:
 
 
 def detect(text: str) -> str:
-    """Return the language of a text; empty if the text is too short, or its language is uncertain or unknown here."""
+    """Return the language of a text. The answer is empty if the text is too short or its language is uncertain.
+
+    It is also empty if the language is not one of ``LANGUAGES``.
+    """
     text = text[:_LOOKED_AT]
     if len(text) < _SHORTEST:
         return ""

@@ -35,7 +35,7 @@ def leaves(
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    Where any of several words is enough for a match, ``choose`` returns those that count.
+    If any of several words is enough for a match, only those that ``choose`` returns are listed.
     """
     match condition:
         case ConditionSet():

@@ -28,7 +28,7 @@ MOST_BUCKETS = 2_000
 """The depth up to which hits are ordered by the values of properties."""
 
 _SORTED = 255
-"""Beyond this length, two texts may differ only in characters that do not count."""
+"""How many characters of a text count in an order. The engine compares more, so it cannot order by longer texts."""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
 """Two scores count as equal if they differ by at most ``_NOISE`` times the score.
@@ -37,7 +37,7 @@ If the score is above ``_MOST_NOISY``, they may differ by at most ``_NOISE`` tim
 """
 
 _BESIDE = 200
-"""How many hits beyond a page are read at first to find all hits that score as its last hit does."""
+"""How many hits beyond a page are read at first, to find all hits with the same score as the page's last hit."""
 
 
 class Ranking:
@@ -48,7 +48,7 @@ class Ranking:
         self._schema = schema
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
-        """Return the counters of a query's hits in this order, from hit number ``offset`` on at most ``limit``.
+        """Return the counters of at most ``limit`` hits of a query in this order, without the first ``offset`` hits.
 
         In the order by score, if further hits have the same score as the last hit, any of these may be returned.
         """
@@ -74,7 +74,7 @@ class Ranking:
         return [int(value) for value, _ in hits]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Return a page of hits, the best first, and with ``total`` the number of all hits, else None."""
+        """Return a page of hits, the best first. With ``total``, also return the number of all hits, otherwise None."""
         if offset >= REACH:
             result = self._searcher.search(query, limit, count=total, offset=offset)
             return list(result.hits), count_of(result)
@@ -93,8 +93,8 @@ class Ranking:
     ) -> tuple[list[Ranked], int | None]:
         """Return a page of hits by their last modification. The order is exact however deep the page is.
 
-        The engine orders by one field only, so this method orders the objects of the same instant. If an instant's
-        objects lie on both sides of an edge of the page, a further query reads them by counter.
+        The engine orders by one field only, so this method orders the objects of the same instant. If an edge of the
+        page divides the objects of one instant, a further query reads them, ordered by counter.
         """
         extra = min(offset, 1)
         result = self._ordered_by(
@@ -176,9 +176,10 @@ class Ranking:
         return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score by counter up to REACH.
+        """Order hits of equal score by counter, up to REACH.
 
-        A group that crosses REACH stays as it is, because its order would differ from page to page.
+        Hits of equal score that are on both sides of REACH keep the engine's order. Otherwise their order would differ
+        from page to page.
         """
         complete = len(ranked_hits)
         if complete > REACH:
@@ -189,7 +190,7 @@ class Ranking:
         return self._ties_in_order(head) + ranked_hits[complete:]
 
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score (or instant), which stand side by side, by counter."""
+        """Order hits of equal score (or instant) by counter. In ``hits``, they are next to each other."""
         if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
@@ -212,7 +213,7 @@ def _tie(hit: Ranked, following: Ranked) -> bool:
 
 
 def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
-    """Return where the ties of hit ``end - 1`` end, as the index after the last of them. Hits are in their order."""
+    """Return the index after the last hit that ties with hit ``end - 1``. The hits are in the engine's order."""
     while end < len(hits) and _tie(hits[end - 1], hits[end]):
         end += 1
     return end
@@ -248,7 +249,10 @@ def _path(sort: SortedBy) -> str:
 
 
 def index_kind(kind: Kind, *, folded: bool) -> str:
-    """Return the name of the sub-object of PROPERTIES with values of this kind; for texts, ``folded`` or as written."""
+    """Return the name of the sub-object of PROPERTIES that holds values of this kind.
+
+    For texts, it is the one with folded values if ``folded``, otherwise the one with values as they are written.
+    """
     match kind:
         case "string" | "id":
             return "s" if folded else "v"

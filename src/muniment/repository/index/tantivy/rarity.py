@@ -32,7 +32,7 @@ MOST_FORMS = 64
 """How many words of a pattern are scored at most. These are the commonest ones."""
 
 FORM_BYTES = 200
-"""How many bytes a scored word of a pattern counts in the size of a query that is remembered."""
+"""As how many bytes each scored word of a pattern counts in the size of a query that is remembered."""
 
 _LOOKED_THROUGH = 10_000
 """How many words that begin as a pattern does are compared with it at most. These are the commonest ones."""
@@ -58,10 +58,11 @@ class Forms(NamedTuple):
 class SeenCounts:
     """How many objects one caller finds by each word.
 
-    A key of ``counts`` says whether the word is exact, and the word. ``forms`` holds the words of patterns; each word
-    counts as 1. ``compiled`` holds queries of the engine that are weighted by these counts; a key is the search's query
-    as JSON. ``completions`` holds what completes the last word of a question. A key is the query of the words before it
-    as JSON, the letters of the last word, and how many completions are wanted.
+    A key of ``counts`` is a pair: whether the word is exact, and the word or pattern. ``forms`` holds the words of
+    patterns. In its size, each word counts as 1. ``compiled`` holds queries of the engine that are weighted by these
+    counts; a key is the search's query as JSON. ``completions`` holds the words that complete the last word of a
+    question. A key is the query of the earlier words as JSON, the letters of the last word, and how many completions
+    are wanted.
     """
 
     def __init__(self) -> None:
@@ -75,8 +76,8 @@ class Rarity:
     """The weights of words for one caller. ``documents`` is the number of documents that the engine counts.
 
     ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
-    ``everything`` finds all objects that the caller may browse. ``beginning`` gives, for each word that begins with the
-    letters, the number of objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
+    ``everything`` finds all objects that the caller may browse. ``beginning`` gives, for each word that begins with
+    certain letters, the number of objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
 
 
 def caller_key(visible: Visible) -> CallerKey:
-    """Return what decides what a caller may see, apart from changes that the snapshot has missed."""
+    """Return the facts that decide what a caller may see, without the changes that the snapshot has missed."""
     return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 

@@ -43,7 +43,7 @@ class Reading:
             offset += len(addresses)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to``."""
+        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
         in_range = Query.range_query(
             *(self._schema, fields.NUMBER, FieldType.Unsigned),
             lower_bound=max(after, 0),

@@ -14,10 +14,10 @@ _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 _BYTES_ANYWHERE = 120
-"""How long the alternatives of one expression may be, in bytes, if it matches at any place in a text."""
+"""How long the alternatives of one expression may be together, in bytes, if it matches at any place in a text."""
 
 MOST_COST = 150_000
-"""The highest cost of all regular expressions of a query together. They take the engine a second or two."""
+"""The highest cost of all regular expressions of a query together. Such a cost takes the engine a second or two."""
 
 
 class Allowance:
@@ -87,10 +87,10 @@ def join(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Return what it costs to apply an expression: its length, plus a cost of the gaps in each alternative.
+    """Return what it costs to apply an expression: the cost of its length, plus that of the gaps in each alternative.
 
-    The length counts twice if the expression matches at any place in a text. The gaps cost 12 times the square of their
-    number.
+    The length counts twice if the expression matches at any place in a text. The gaps of one alternative cost 12 times
+    the square of their number.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
@@ -138,7 +138,7 @@ def _exactly(text: str) -> str:
 def _beyond(beginning: str, low: int, high: int) -> list[str]:
     """Write an expression for texts that continue ``beginning`` with a character of this range.
 
-    There is none if the range is empty or holds only surrogates.
+    The list is empty if the range is empty or holds only surrogates.
     """
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high

@@ -48,10 +48,10 @@ MOST_FED = 10_000
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _CALLERS, _CALLER = 500_000, 5_000
-"""The size of the memory of callers, and how much one caller counts there in addition to 1 for each ACL."""
+"""The size of the memory of callers. In it, a caller counts as ``_CALLER``, plus 1 for each ACL."""
 
 _SIZES = 10
-"""How many times larger than the bytes of its query a plan is assumed to be."""
+"""A plan is assumed to be this many times as large as its query, in bytes."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -108,14 +108,15 @@ class TantivySnapshot:
 
     @property
     def numbered(self) -> bool:
-        """Whether the index holds the counters of its objects; those of formats before ``DATED`` do not."""
+        """Whether the index holds the counters of its objects. Indexes of formats before ``DATED`` do not."""
         return self._dated
 
     def search(self, search: Search) -> Answer:
-        """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
+        """Answer a search, with the best hits first. Without keywords, the newest hits are first.
 
-        Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery if the
-        engine refuses the query, IndexUnavailable if the engine fails.
+        Hits that are equal in this order are ordered by counter. Each page has the order of its own snapshot, so a
+        commit between two pages may move hits. Raises BadQuery if the engine refuses the query, and IndexUnavailable if
+        the engine fails.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -125,9 +126,10 @@ class TantivySnapshot:
             return self._answer(compiler, plan, query, search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
-        """Answer a search in the order of these properties, equal hits by counter; None if the index has no such order.
+        """Answer a search in the order of these properties, or return None if the index has no such order.
 
-        One question to the engine orders and counts all hits, and another one scores those of the page.
+        Hits that are equal in this order are ordered by counter. One question to the engine orders and counts all hits,
+        and another one scores the hits of the page.
         """
         if not self._dated:
             return None
@@ -162,9 +164,10 @@ class TantivySnapshot:
         return Answer(hits, total, counts, fed, more)
 
     def counters(self, search: Search, order: Order) -> list[int]:
-        """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
+        """Return the counters of a search's hits in this order.
 
-        Raises as ``search``, and IndexUnavailable also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises as ``search``, and IndexUnavailable
+        also if the index does not hold counters.
         """
         self._check_numbered()
         with failures.as_refusals("a search failed"):
@@ -184,7 +187,10 @@ class TantivySnapshot:
             return self._ranking.values(compiler.embedded(query), fields.EMBEDDING)
 
     def examine(self, search: Search, key: str) -> Examination | None:
-        """Say what the index knows of one object in a search; None if it lacks the object. Raises as ``search``."""
+        """Return what the index knows of one object in a search, or None if it lacks the object.
+
+        Raises as ``search``.
+        """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             seen_counts = self._seen_by(compiler, search.visible)
@@ -213,14 +219,14 @@ class TantivySnapshot:
             return self._vocabulary(self._compiler(), visible).correction(word)
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that say most about a text, in its order. Raises IndexUnavailable."""
+        """Return the words that say most about a text, in the order of the text. Raises IndexUnavailable."""
         with failures.as_refusals("a search failed"):
             compiler = self._compiler()
             rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
             return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
 
     def marker(self, search: Search) -> Marker:
-        """Return the function that marks words of a text, as in an excerpt of the search."""
+        """Return a function that finds matches in a text as this search does in its excerpts. Raises as ``search``."""
         with failures.as_refusals("a search failed"):
             _, plan, _ = self._compile(search)
             return plan.finder.marks
@@ -230,7 +236,7 @@ class TantivySnapshot:
         return self._reading.documents(keys)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to``."""
+        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
         self._check_numbered()
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests(after, to, limit)
@@ -400,10 +406,10 @@ class TantivySnapshot:
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Say which leaves match in each of these objects, by the engine's place of the object.
+        """Say which leaves match in each of these objects. A key of the answer is the engine's place of the object.
 
-        Each list says of every leaf whether it matches anywhere, and after that, of every leaf, whether in the
-        metadata.
+        Each list has two halves, both with one item for each leaf. The first half says whether the leaf matches
+        anywhere in the object, and the second half whether it matches in the metadata.
         """
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
@@ -416,14 +422,17 @@ class TantivySnapshot:
     def _facets(
         self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
-        """Count the hits by facets. Also return how many hits the facets count; None if they count all."""
+        """Count the hits by facets. Also return the number of hits that the facets count, or None if they count all."""
         if not search.facets:
             return (), None
         fed, query = self._feed_facets(query, search, compiled_query)
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
     def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
-        """Narrow a query to its first hits, if the facets count only these. Also return their number; None for all."""
+        """Narrow a query to its first hits if the facets count only these, and return their number with the query.
+
+        If the facets count all hits, the number is None and the query is not changed.
+        """
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
             return None, query

@@ -20,13 +20,16 @@ from muniment.repository.index.tantivy import compounds
 from muniment.repository.index.text import BREAK, NARROW_BLANK
 
 LONGEST = 100
-"""The longest run of characters without a blank, such as an address, whose variants keep its words side by side."""
+"""The longest run of characters without a blank that is varied as a whole, so that its words stay next to each other.
+
+An address is an example of such a run. In a longer run, each word is varied by itself.
+"""
 
 MOST_PARTS = 6
 """The most parts of a word that is found by its parts. A word of more parts is a key or a digest."""
 
 _CASED = range(0x2000)
-"""The range of letters that have capitals, without full-width ones and scripts that are no longer in use."""
+"""The code points that are searched for capitals. Full-width letters and scripts no longer in use are outside."""
 
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})
@@ -54,7 +57,7 @@ _LONG_OR_SIGN = re.compile(rf"{_LETTER}{{{compounds.SHORTEST},}}|{_SIGN.pattern}
 """``_SIGN``, or so many letters in a row that the word may be a compound."""
 
 CompoundParts: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the parts of a compound in their order; a word alone if it is none."""
+"""Returns the parts of a compound in their order. If the word is no compound, only the word itself is returned."""
 
 _WORD = re.compile(r"[^\W_]*")
 _AS_BLANKS = str.maketrans({BREAK: " ", NARROW_BLANK: "'"})
@@ -76,7 +79,7 @@ class VariantWord(NamedTuple):
 
 
 class BigramText(NamedTuple):
-    """A text with bigrams, and where each of its characters begins and ends in the text before the bigrams."""
+    """A text with bigrams, and where each of its characters begins and ends in the original text."""
 
     text: str
     starts: Sequence[int]
@@ -125,7 +128,7 @@ def bigrams_with_places(text: str) -> BigramText:
 
 
 def variants(text: str, parts: CompoundParts | None = None) -> Iterator[str]:
-    """List the variants of a ``normal`` text with bigrams: those of each run of characters between blanks.
+    """List the variants of each run of characters between blanks, in a ``normal`` text with bigrams.
 
     With ``parts``, the text is in a language whose compounds are taken apart.
     """
@@ -146,7 +149,7 @@ def of_words(text: str, parts: CompoundParts | None = None) -> list[str]:
 
 
 _Variant: TypeAlias = Sequence[VariantWord]
-"""A variant of some characters. Its places are counted from the first of them."""
+"""A variant of some characters. The starts and ends of its words are counted from the first of these characters."""
 
 
 def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant, int]]:
@@ -186,7 +189,8 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     """List the variants of a run: one with the parts of its words, one without umlauts, and one with both changes.
 
-    If none of these differs from the run, a run with a number has one variant: the run without the number's separators.
+    A variant that repeats the run or another variant is left out. If none is left, a run with a number has one variant:
+    the run without the number's separators.
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]

@@ -1,8 +1,7 @@
-"""Which words stand in the objects that a caller may see? Words are completed and corrected from these alone.
+"""Which words are in the objects that a caller may see? Completions and corrections are taken from these words alone.
 
 A word of the engine's dictionary counts only with the objects in which the caller finds it. A correction is taken from
-the texts and metadata of such objects. So completions and corrections never show a word that stands only in hidden
-objects.
+the texts and metadata of such objects. So completions and corrections never show a word that is only in hidden objects.
 """
 
 import difflib
@@ -29,12 +28,12 @@ from muniment.repository.index.text import BREAK, normal
 SHORTEST, LONGEST = 2, 60
 """The fewest and the most letters of a beginning that is completed.
 
-A word that is corrected has more letters than the fewest, and at most as many as the most.
+A word is corrected only if it has more than ``SHORTEST`` and at most ``LONGEST`` letters.
 """
 
 _LOOKED_THROUGH = 20
 _WEIGHED = 100
-"""How many words of a text are weighed at most, the most common ones first. Each puts a question to the engine."""
+"""How many words of a text are weighed at most, the most common ones first. Each needs a question to the engine."""
 
 _TEXT = 20_000
 _LIKE = 0.7
@@ -59,7 +58,7 @@ class Vocabulary:
         self._visible = visible
 
     def completions(self, hits: Query, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin like this in the visible hits of a query, the most common first.
+        """List the words with this beginning in the visible hits of a query, the most common first.
 
         Stop words are left out.
         """
@@ -73,7 +72,7 @@ class Vocabulary:
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
         """Count, for each word that begins with these letters, the objects in which the caller finds it.
 
-        With ``hits``, count only the objects that this query finds, too.
+        With ``hits``, an object counts only if this query also finds it.
         """
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
@@ -102,9 +101,9 @@ class Vocabulary:
         return max(nearest, key=rank, default=None)
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
-        """Return the words that say most about a text, in the order in which they stand in it.
+        """Return the words that say most about a text, in the order in which they appear in the text.
 
-        By each word the caller also finds an object other than the object ``key``.
+        With each returned word, the caller finds at least one object besides the object ``key``.
         """
         itself = all_of(
             [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
@@ -133,7 +132,10 @@ class Vocabulary:
                 yield stem, count
 
     def _words_like(self, sought: str) -> Iterator[str]:
-        """List all words of the newest objects in which the caller finds a word that differs in a letter or two."""
+        """List all words of the newest objects in which the caller finds a word like ``sought``.
+
+        Such a word differs from ``sought`` in one letter, or in up to two if ``sought`` is long.
+        """
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
         for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)

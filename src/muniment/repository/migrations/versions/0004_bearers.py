@@ -1,4 +1,4 @@
-"""Each name in the repository's rows gets a row of its own, which waits until the name is bound to its bearer."""
+"""Each name in the repository's rows gets a row in a new table. The row waits until the name is bound to its bearer."""
 
 import re
 import unicodedata

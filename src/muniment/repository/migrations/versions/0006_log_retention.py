@@ -1,4 +1,4 @@
-"""The change log can be cut: these tables say who follows it, and up to which position it was cut."""
+"""The change log can be cut: two new tables say who follows the log, and up to which position it was cut."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""An ACL gets an id that tells nothing, a name that is unique among its owner's ACLs, and the number of its entries.
+"""An ACL gets an opaque id, a name that is unique among its owner's ACLs, and the number of its entries.
 
 ``common`` stays null for the ACLs that somebody owns. This database does not know who is an administrator, so the
 caller of the migration sets ``common`` afterwards (``acls.settle``).
@@ -29,7 +29,7 @@ _acls = sa.table(
 
 
 def upgrade() -> None:
-    """Add the columns, fill them, then make their indexes. From now on SQLite never gives out a key twice."""
+    """Add the columns, fill them, then make their indexes. From now on SQLite never uses a row's key again."""
     connection = op.get_bind()
     recreate: Literal["always", "auto"] = "always" if connection.dialect.name == "sqlite" else "auto"
     with op.batch_alter_table("acls", recreate=recreate, table_kwargs={"sqlite_autoincrement": True}) as batch:

@@ -1,4 +1,4 @@
-"""A repository's number is never used again, so a text that was sealed for a removed repository fits no other one."""
+"""A repository's number is never used again, so what was sealed for a removed repository is valid in no other one."""
 
 from alembic import op
 

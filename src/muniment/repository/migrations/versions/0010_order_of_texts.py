@@ -1,4 +1,4 @@
-"""The queue of files to read is ordered by the objects' counter, because their ids no longer tell an order."""
+"""The queue of files to read is ordered by the objects' counter, because their ids no longer show an order."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Note the counter of each file whose text is not there yet. The queue never asks for the counter of the others."""
+    """Note the counter of each file whose text is not there yet. The queue needs no counter of any other file."""
     op.add_column("texts", sa.Column("seq", sa.BigInteger(), nullable=False, server_default="0"))
     op.execute(
         "UPDATE texts SET seq = coalesce((SELECT seq FROM objects WHERE objects.id = texts.object_id), 0) "

@@ -1,4 +1,4 @@
-"""An object's edit counter is called its revision, because a version would be another object."""
+"""An object's edit counter is now called its revision, because the word version means another object."""
 
 from alembic import op
 

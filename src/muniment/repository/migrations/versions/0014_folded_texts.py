@@ -1,4 +1,4 @@
-"""Texts that a database cannot fold itself are kept with their folded forms, so that lists compare them alike."""
+"""The folded form of a text that a database cannot fold is stored, so that lists compare all texts alike."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def _forms(row: "sa.Row[tuple[object, ...]]") -> str | None:
 
 
 def _fold(text: str) -> str:
-    """Fold a text as texts were compared when this was released."""
+    """Fold a text to the form by which this release compared texts."""
     text = text[:4000]
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -12,7 +12,7 @@ _WATCHED = {"acls": ("acls", "acl_entries"), "types": ("object_types", "type_pro
 
 
 def upgrade() -> None:
-    """Make the table with a row for each mark, and a trigger for each kind of write to each table behind it."""
+    """Make the table with a row for each mark. Add triggers for every write to the tables that a mark covers."""
     marks = op.create_table(
         "marks",
         sa.Column("name", sa.String(10), nullable=False),

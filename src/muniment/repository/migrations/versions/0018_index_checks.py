@@ -1,4 +1,4 @@
-"""The last report of each index's check is kept, and whoever wants a check writes that down."""
+"""The database stores the last report on the check of each index, and the requests for a check."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -8,7 +8,7 @@ down_revision = "0020"
 
 
 def upgrade() -> None:
-    """Add the default ACL; without one, new objects get the folder's own."""
+    """Add the default ACL; without one, new objects get the folder's own ACL."""
     # Alembic cannot add a column with a foreign key on SQLite.
     kind = "INTEGER" if op.get_bind().dialect.name == "sqlite" else "BIGINT"
     op.execute(

@@ -1,6 +1,6 @@
-"""Objects have versions, and can be checked out. Every present object is the version 1.0 of a tree of its own.
+"""Objects have versions, and can be checked out. Every existing object becomes version 1.0 of its own tree.
 
-The new columns are null or have defaults, so no row is written. The index of lists is made anew.
+The new columns are null or have defaults, so no row is written. The database index for lists of folders is replaced.
 """
 
 import sqlalchemy as sa
