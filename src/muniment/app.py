@@ -208,7 +208,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Return the names that the settings give to the attributes of a caller that a repository reads."""
+    """Return the settings' names for the attributes that a repository reads of its callers."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 

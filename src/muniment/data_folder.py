@@ -112,7 +112,7 @@ class DataFolder:
     def migrate(self) -> None:
         """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
 
-        If ``together`` is true, then bind the names of an earlier release to their present bearers.
+        If ``together`` is true, the names that an earlier release stored are then bound to their present bearers.
         """
         for half in self.settings.halves:
             database = Database(self.installation.database_url(half))
@@ -124,9 +124,10 @@ class DataFolder:
             self._settle_names()
 
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """Decide, once after a migration, which ACLs everybody may call without the owner's name; return the others.
+        """Decide, once after a migration, which ACLs everybody may call by the bare name. Return all other ACLs.
 
-        Each ACL comes with its repository's name. A later call decides nothing and returns none.
+        Each ACL is returned with its repository's name. The bare name is the name without that of the owner. If this
+        was decided before, nothing is decided and no ACL is returned.
         """
         if "repository" not in self.settings.halves:
             return []

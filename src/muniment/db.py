@@ -54,7 +54,7 @@ repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 """Every table of the repository."""
 
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""The type of a key column that the database numbers. SQLite numbers INTEGER columns only."""
+"""The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
 
 
 class Busy(Exception):
@@ -62,7 +62,7 @@ class Busy(Exception):
 
 
 class TookTooLong(Busy):
-    """The database stopped a question at the end of its time."""
+    """The database stopped a question because its time was up."""
 
 
 class Unwritable(Busy):
@@ -132,8 +132,8 @@ class Database:
     def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
         """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
 
-        It waits for other writes until ``until``, a moment of ``time.monotonic``: by default for ``busy_seconds``. If
-        that moment has passed, it does not wait.
+        ``until`` is a moment of ``time.monotonic``, by default ``busy_seconds`` from now. This waits for other writes
+        until that moment. If the moment has passed, this does not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -160,7 +160,7 @@ class Database:
         return self._read_postgresql(within)
 
     def take_connection(self, owner: "KeepsConnection") -> Connection:
-        """Return a connection that ``owner`` keeps: outside of the pool, and without a transaction. Raises Busy.
+        """Return a connection without a transaction, which ``owner`` keeps until it closes it. Raises Busy.
 
         If SQLite needs all connections closed, this ``Database`` calls ``owner.close``.
         """
@@ -302,7 +302,7 @@ class WriteBatch:
             self.roll_back()
 
     def roll_back(self, *, broken: bool = False) -> None:
-        """Undo the decisions that were not committed. With ``broken`` the connection is not used again."""
+        """Undo all decisions, unless they are committed. With ``broken`` the connection is not used again."""
         try:
             self._driver.rollback()
         finally:
@@ -310,15 +310,15 @@ class WriteBatch:
 
 
 _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
-"""SQL, the values of parameters that no caller gives, and for each list the parameters of its members."""
+"""SQL, the values of the parameters that callers do not give, and each list's name with its members' parameters."""
 
 
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the statements of nearly every request, or of each row of an import: SQLAlchemy's own work for each
-    execution costs several times the look-up. It can read and write integers, texts, bytes and booleans. A parameter
-    of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
+    It is for statements that run in nearly every request, or for each row of an import. SQLAlchemy itself would take
+    several times as long for each execution as the look-up takes. A prepared statement can read and write integers,
+    texts, bytes and booleans. A parameter of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
@@ -345,11 +345,11 @@ class PreparedStatement:
         self._run(cx, values)
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
+        """Run the statement once for each row. Each row has the values of all parameters."""
         on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
-        """Return the statement's SQL in a dialect. The statement may have no lists."""
+        """Return the statement's SQL in a dialect. The statement must have no lists."""
         return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
@@ -438,7 +438,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
     """Open SQLite's write transaction as soon as no other process has one open.
 
     SQLite's own wait sleeps longer each time, up to 100 ms. If another process writes all the time, that wait would
-    hardly ever end between two of its transactions.
+    hardly ever end between two transactions of the other process.
     """
     start = time.monotonic()
     while True:

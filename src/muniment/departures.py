@@ -1,14 +1,14 @@
 """Which steps does it take to remove a user or a group, so that a later one of the same name inherits nothing?
 
-The halves have separate databases, so the order of the steps decides what a stop in between leaves behind:
+The halves have separate databases. So the order of the steps decides what is left if a removal stops between two steps:
 
-1. A user whose belongings are given away is disabled, so that they add nothing meanwhile.
+1. If a user's belongings are to be given away, the user is disabled, and so can add nothing more.
 2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
 3. Objects, ACLs, saved searches and search templates are given away, some at a time.
 4. The entry is removed from the directory; its sessions end.
 5. The entry is taken out of the ACLs. The search results that a user has stored are removed.
 
-A removal that was stopped before step 4 can be made again, and finishes the rest.
+If a removal stopped before step 4, it can be started again, and does the rest.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from muniment.web.refusals import Refusal
 
 
 class SameReceiver(Refusal):
-    """The user who is named to receive what a removed user owns is that same user."""
+    """The user to be removed is also named as the user who gets what they own."""
 
 
 class OwnsElsewhere(Refusal):
@@ -118,7 +118,7 @@ def remove(
     gift: Callable[[str], list[GiftCount]] | None = None,
     check_right: Callable[[Connection], None] = lambda _: None,
 ) -> Departure:
-    """Remove a user or a group. ``gift`` gives away what a user owns before they are removed; it gets the user's key.
+    """Remove a user or a group. Before that, ``gift`` gets the user's key, and gives away what the user owns.
 
     ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
     removal. Otherwise this is like ``remove_user``.

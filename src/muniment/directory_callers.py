@@ -1,4 +1,4 @@
-"""Ask the directory in this process, without a socket, who calls a repository. It answers as its addresses would.
+"""Ask the directory in this process, without a socket, who calls a repository. It answers as over HTTP.
 
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
 """
@@ -82,8 +82,8 @@ def identification(database: Database, names: DirectoryNames) -> Identify:
 def token_question(directory: Directory) -> Ask:
     """Return a function that asks whose access token this is.
 
-    It returns the document that the tokeninfo address would send. If the address would refuse, the function raises
-    the refusal that a repository elsewhere reads from the address's status (``callers.tokeninfo.refusal_of``).
+    The function returns the document that the tokeninfo address would send. If that address would refuse, the function
+    raises the refusal that a repository elsewhere derives from the answer's status (``callers.tokeninfo.refusal_of``).
     """
 
     def ask(token: str, resource_id: str) -> bytes:
@@ -109,7 +109,7 @@ def token_question(directory: Directory) -> Ask:
 
 
 def ticket_question(directory: Directory) -> Ask:
-    """Return a function that asks whose ticket this is. It answers like ``token_question``'s function."""
+    """Return a function that asks whose ticket this is. The function answers like ``token_question``'s."""
 
     def ask(ticket: str, resource_id: str) -> bytes:
         verify, now = tokeninfo.verify_ticket, directory.clock()
@@ -121,7 +121,7 @@ def ticket_question(directory: Directory) -> Ask:
 
 
 def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
-    """Return a function that signs people in by the password grant of a client. ``how`` names the way in the event."""
+    """Return a function that signs people in by the password grant of a client. ``how`` is for the event."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(
@@ -173,7 +173,7 @@ def grant_end(directory: Directory) -> EndGrant:
 
 @contextmanager
 def _address_refusals() -> Iterator[None]:
-    """Turn the directory's refusals into those that a repository elsewhere makes of the address's status."""
+    """Turn the directory's refusals into those that a repository elsewhere derives from the answer's status."""
     try:
         yield
     except NoTicket as refusal:

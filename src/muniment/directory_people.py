@@ -25,7 +25,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
-    """Return, as tokeninfo would, what a repository learns of a user whom its guard lets in. Raises UnknownEntry."""
+    """Return the tokeninfo document of a user who may have tokens for the resource. Raises UnknownEntry."""
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 

@@ -98,7 +98,7 @@ def begin(scope: MutableMapping[str, Any], kind: Kind, **fields: Any) -> Event:
 
 
 def tells(*kinds: Kind) -> Callable[[_F], _F]:
-    """Mark an endpoint with the kinds of event that it may begin. An endpoint that changes no right has no kinds."""
+    """Mark an endpoint with the kinds of event that it may begin, or with none if it begins no event."""
 
     def mark(endpoint: _F) -> _F:
         endpoint.__dict__["events"] = kinds

@@ -33,7 +33,7 @@ class Glance:
         self._driver_error = dialect.loaded_dbapi.Error
         self._lock = threading.RLock()
         self.opened = 0
-        """How many connections there have been. Rows of two connections may not be comparable."""
+        """How many connections it has taken so far. Rows from two connections may not be comparable."""
 
     def row(self) -> Sequence[Any]:
         """Return the row as it is now. Raises Busy."""

@@ -1,4 +1,4 @@
-"""Keep the rules that bind both halves.
+"""Enforce the rules that bind both halves.
 
 The first one: only a resource of the directory guards a repository, and nobody can remove a resource that guards one.
 The second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody
@@ -6,7 +6,8 @@ may still call an administrator's ACL by its bare name, without the owner's name
 administrators are.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
-decides in the repository. If a resource is removed while it becomes a guard, the later decision sees the earlier one.
+decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
+then sees the earlier one.
 """
 
 from collections.abc import Callable, Collection

@@ -43,12 +43,12 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def content_move(self) -> Path:
-        """The list of the contents that 'content move' has copied."""
+        """The file that lists the contents that 'content move' has copied."""
         return self.data / "content-move"
 
     @property
     def removals(self) -> Path:
-        """The file whose lock forbids that content is removed from a store in the network."""
+        """The file whose lock forbids the removal of content from a store in the network."""
         return self.data / "removals.lock"
 
     @property
@@ -93,7 +93,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """The file whose lock the one server of this data folder holds; it names the server's process and address."""
+        """The lock file of this data folder. While a server holds the lock, the file names its process and address."""
         return self.data / "serve.lock"
 
     @property

@@ -15,10 +15,10 @@ A = TypeVar("A")
 
 
 class Memory(Generic[Q, A]):
-    """Remembers answers by their questions, at most ``limit`` of them together. Any thread may use it.
+    """Remembers the answers to questions. Any thread may use it.
 
-    ``limit`` is a number of answers, or of whatever unit the weights of ``keep`` have. New answers replace the oldest.
-    An answer that weighs more than the limit is not kept. None cannot be an answer.
+    The remembered answers weigh at most ``limit`` together; without a ``weight`` an answer weighs 1. New answers
+    replace the oldest. An answer that weighs more than the limit is not remembered. An answer must not be None.
     """
 
     def __init__(self, limit: int) -> None:

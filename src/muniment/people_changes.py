@@ -1,7 +1,7 @@
 """How does an administrator of the directory change its users and groups at a repository?
 
-Every rule is a decision of the directory, or one that binds both halves (``guards``, ``departures``). The transaction
-of each change asks whether the caller has the right. The same is asked before a new password is hashed.
+The rules are in the decisions of the directory, and in those that bind both halves (``guards``, ``departures``). The
+transaction of each change asks whether the caller has the right. The same is asked before a new password is hashed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.BadName: refusals.WrongValue,
     of_directory.WrongPartition: refusals.WrongValue,
 }
-"""By refusal of the directory: the repository's refusal that callers get instead."""
+"""For each refusal of the directory, the refusal of the repository that callers get instead."""
 
 
 class DirectoryPeopleChanges(PeopleChanges):

@@ -34,10 +34,10 @@ class Count(NamedTuple):
 
 
 class Tally:
-    """Counts refusals by key and minute. Per key, the first ``limit`` are reported one by one, all others as a sum.
+    """Counts refusals by key and minute. For each key, the first ``limit`` are reported one by one, the rest as a sum.
 
     If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
-    keys that find no slot of their own share one.
+    keys that find no slot of their own share one, whose refusals are reported only as a sum.
     """
 
     def __init__(self, path: Path | None, limit: int = 10) -> None:

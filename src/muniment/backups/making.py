@@ -114,7 +114,7 @@ def _freeze(
 ) -> tuple[dict[Half, DatabaseSnapshot], Instant]:
     """Open a snapshot of each database as of one moment, and return the snapshots with that moment.
 
-    ``stack`` closes the snapshots. If there are two databases, nobody can change a right until both are open.
+    ``stack`` closes the snapshots. If there are two databases, nobody can change a right until both snapshots are open.
     """
     with ExitStack() as rights_lock:
         if len(databases) > 1:

@@ -35,7 +35,7 @@ _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
 _EVER = 2**60
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
-"""The beginning of the mark's file name while the mark is being written."""
+"""While the mark is being written, the name of its file begins with this text."""
 
 
 class Backup(NamedTuple):
@@ -201,9 +201,9 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
 def _claim_content(installation: Installation, mark: Mark) -> None:
     """Note in the mark that this restore fills the content store in the network.
 
-    Raises BackupRefused if the store has content and the mark does not name it yet: the installation of which the
-    backup was made may use it. Two installations that share a store would each remove what the other has written since
-    the backup. For a store in the folder ``content/`` this does nothing.
+    Raises BackupRefused if the store has content and the mark does not name the store yet, because the installation of
+    which the backup was made may use the store. Two installations that share a store would each remove what the other
+    has written since the backup. For a store in the folder ``content/`` this does nothing.
     """
     s3 = installation.settings.repository.s3
     place = f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"

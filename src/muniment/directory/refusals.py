@@ -12,7 +12,7 @@ class NameTaken(Refusal):
 
 
 class NameInUse(Refusal):
-    """Others know the entry or resource by this name, so it stays."""
+    """Others know the entry or resource by this name, so the name stays."""
 
 
 class UnknownPartition(Refusal):

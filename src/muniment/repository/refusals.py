@@ -80,11 +80,11 @@ class NameTaken(Refusal):
 
 
 class InUse(Refusal):
-    """The thing cannot be deleted or taken, because something still refers to it or another process holds it."""
+    """The thing cannot be deleted or taken, because something refers to it or another process holds it."""
 
 
 class QuotaExceeded(Refusal):
-    """The owner has as much of this as one user may have."""
+    """The owner has as many of these things, or as many bytes, as one user may have."""
 
 
 class VersionConflict(Refusal):
@@ -111,7 +111,7 @@ class NoContent(Refusal):
 
 
 class ContentExists(Refusal):
-    """The object has a content at this place, and the request does not overwrite."""
+    """The object has a content at this place already, and the request does not ask to overwrite it."""
 
 
 class ContentDamaged(Refusal):
@@ -123,7 +123,7 @@ class BadQuery(Refusal):
 
 
 class BadFilter(Refusal):
-    """The filter of a list cannot be read; the sentence names the place."""
+    """The filter of a list cannot be read. The sentence names the place of the mistake."""
 
 
 class BadSort(Refusal):
@@ -135,7 +135,7 @@ class NotOfferedYet(Refusal):
 
 
 class UnknownLink(Refusal):
-    """The search behind this address is gone, or belongs to another caller."""
+    """The search behind this address no longer exists, or belongs to another caller."""
 
 
 class UnknownSavedSearch(Refusal):
@@ -171,4 +171,4 @@ class RangeNotSatisfiable(Refusal):
 
 
 class StoreUnavailable(NotStored):
-    """The content store in the network does not answer, or refuses this server's key. Nothing was stored."""
+    """The content store in the network does not answer, or refuses this server's key."""

@@ -23,7 +23,7 @@ _PIPE_BUF = 4096
 
 
 def start(settings: Settings) -> None:
-    """Send every log line to standard error in one form.
+    """Send all log lines, those of libraries too, to standard error in the same form.
 
     Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
     several times as much as the line itself.
@@ -66,7 +66,7 @@ def start(settings: Settings) -> None:
 def access_log(settings: Settings) -> AccessLog:
     """Return the access log of one process. JSON lines are collected and written together, without structlog.
 
-    In the form for a terminal, structlog writes each line at once. Above the log level "info", no line is written.
+    In the form for a terminal, structlog writes each line at once. With a log level above "info" no line is written.
     """
     if _level(settings) > logging.INFO:
         return AccessLog(lambda _lines: None)
@@ -84,7 +84,8 @@ def _level(settings: Settings) -> int:
 def _write_together(lines: Sequence[AccessLine]) -> None:
     """Write lines as JSON, several in one write.
 
-    A write, unless it is one long line, is so short that a pipe keeps it together when several processes write to it.
+    A write has at most ``_PIPE_BUF`` bytes, unless it is one long line. So a pipe to which several processes write does
+    not mix their lines.
     """
     stream, offset = _Lines(), time.time() - time.perf_counter()
     lines_of_write: list[str] = []

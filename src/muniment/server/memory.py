@@ -21,8 +21,8 @@ def prepare_forks() -> None:
     share one arena costs little time, because Python's lock lets few threads allocate at once.
 
     From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
-    keeps free memory only after it has freed a large piece once. Until then it returns the memory of each piece of a
-    download to the system, and asks for it again.
+    keeps so much only after it has freed a large piece for the first time. Until then it returns the
+    memory of each piece of a download to the system, and asks for it again.
 
     The free memory of this process is returned now. The garbage collector no longer touches the objects that remain,
     so the forked processes go on sharing the memory of these objects.

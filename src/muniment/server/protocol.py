@@ -64,11 +64,11 @@ class _Protocol(HttpToolsProtocol):
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
-    If a request cannot be read, the answer under way to an earlier request is finished first. Requests that wait
-    between these two get no answer.
+    If a request cannot be read, the answer under way to an earlier request is finished first. Requests that came
+    between these two requests get no answer.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
-    front does not answer it then, its task starts.
+    front does not answer it there, a task is started that does.
     """
 
     _options = WebOptions()
@@ -326,7 +326,10 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Replace ``on_response`` of an answered request, so that it and its protocol do not keep each other in memory."""
+    """Replace ``on_response`` of an answered request, and do nothing.
+
+    Without this, the request and its protocol would keep each other in memory.
+    """
 
 
 class _Unread:

@@ -1,4 +1,4 @@
-"""Delete grants, tokens and tickets that are over. The purge has its own process, and no caller waits for it."""
+"""Delete grants, tokens and tickets that have ended. The purge has its own process, and no caller waits for it."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
-"""How long the purge waits after a transaction, as a multiple of its length. Other processes may write then."""
+"""How long the purge lets other processes write after a transaction, as a multiple of the transaction's length."""
 
 _SECONDS = 30
 

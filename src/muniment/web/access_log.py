@@ -13,7 +13,7 @@ from typing import NamedTuple
 import structlog
 
 LATE_SECONDS = 0.05
-"""The longest time in seconds that a line waits. While other work blocks the event loop, it waits longer."""
+"""How many seconds a line waits at most, unless other work blocks the event loop for longer."""
 
 MOST_LINES = 64
 """How many lines wait at most."""
@@ -59,9 +59,9 @@ def to_structlog(lines: Sequence[AccessLine]) -> None:
 
 
 class AccessLog:
-    """Collects lines and hands them to ``write``. A line waits at most ``seconds``; with 0 it is written at once.
+    """Collects lines and hands them to ``write``. A line waits at most ``seconds``; if that is 0, no line waits.
 
-    It belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
+    An access log belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
     """
 
     def __init__(self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0) -> None:
@@ -71,7 +71,7 @@ class AccessLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def note(self, line: AccessLine) -> None:
-        """Write a line now or soon."""
+        """Write a line at once, or let it wait."""
         self._lines.append(line)
         went_well = line.status is not None and line.status < 400
         if not went_well or not self._seconds or len(self._lines) >= MOST_LINES:

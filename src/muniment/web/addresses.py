@@ -31,7 +31,7 @@ Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that says whether a thing exists whose name is the whole last part of the path, with the suffix.
+"""A function that returns whether a thing exists whose name is the whole last part of the path, suffix included.
 
 It may raise a refusal.
 """
@@ -89,10 +89,11 @@ class AnswerDescription:
 class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
-    expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence. ``hot`` and ``foremost`` are short ways to
-    answer a POST (``web.hot``). They may be set only in a table without ``check``, ``options`` and suffixes.
+    An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None if the method
+    expects the same kind as the address. ``refused`` has the parameters of the query that other methods of the
+    interface take, but this one does not. Each value is the reason, worded as the end of a sentence. ``hot`` and
+    ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``,
+    ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -115,7 +116,7 @@ class Operation(Generic[H]):
 class ErrorShape:
     """How errors are written: the name of the shape, the function that writes an error, and the body by media type.
 
-    ``code`` returns the code that the body has, or an empty text where the body has no code.
+    ``code`` returns the code that the body has, or an empty text if the body has no code.
     """
 
     name: str
@@ -128,7 +129,7 @@ class ErrorShape:
 class Address(Generic[H]):
     """One address: its path below the table's prefix, its methods, and the codes of its refusals.
 
-    ``shape`` and ``credentials`` are None where the address uses those of the table.
+    ``shape`` and ``credentials`` are None if the address uses those of the table.
     """
 
     path: str
@@ -148,10 +149,11 @@ class Address(Generic[H]):
 class AddressTable(Generic[H]):
     """All addresses of one half, or of the front door.
 
-    ``prefix`` is empty or begins with a slash. ``parts`` are the open parts of the paths. ``note`` says what holds for
-    all addresses. ``check`` is called before each method and may refuse the request. With ``options`` every address
-    answers OPTIONS. With ``suffixed`` every address that answers documents also takes one of ``SUFFIXES``; ``finders``
-    has a function for each open part whose things may have names that end in such a suffix.
+    ``prefix`` is empty or begins with a slash. ``parts`` describes the open parts of the paths. ``note`` describes the
+    whole table in the API document. ``check`` is called before each method and may refuse the request. With ``options``
+    every address answers OPTIONS. With ``suffixed`` the path of every address that answers documents may end in one of
+    ``SUFFIXES``. If an open part names things whose names may end in such a suffix too, ``finders`` has a function for
+    this part.
     """
 
     name: str
@@ -169,8 +171,8 @@ class AddressTable(Generic[H]):
     def routes(self, half: H) -> list[Route]:
         """Return a route for each address, and then the routes of paths with a suffix (``.json``, ``.xml``) at the end.
 
-        An address whose path ends with an open part needs no such route: that part holds the suffix. ``half`` is the
-        context that the half's endpoints get.
+        An address whose path ends with an open part needs no second route, because the open part also matches the
+        suffix. ``half`` is the context that the half's endpoints get.
         """
         endpoints = [(address, self._endpoint(address, half)) for address in self.addresses]
         return [Route(self.prefix + address.path, endpoint) for address, endpoint in endpoints] + [
@@ -222,11 +224,11 @@ class AddressTable(Generic[H]):
         )
 
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
-        """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
+        """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
-        The path stays as it is if a thing has the whole name, suffix included. Raises what the finder raises,
-        such as a refusal of a caller who may not know whether the thing exists. The method would refuse this caller,
-        too, but would check a password a second time before that.
+        If a thing has the whole name, suffix included, nothing is stored or removed. Raises what the finder raises,
+        such as a refusal of a caller who may not know whether the thing exists. The method would also refuse this
+        caller, but only after it has checked the password a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:

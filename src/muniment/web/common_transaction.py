@@ -44,10 +44,10 @@ def shared(common: "CommonTransaction") -> Iterator[None]:
 
 
 class CommonTransaction:
-    """A write transaction that several requests of one task share. If a decision in it raises, only that is undone.
+    """A write transaction that several requests of one task share. If a decision raises, only its writes are undone.
 
     ``after_commit`` and ``after_rollback`` take work that must wait for the end of the transaction, such as the removal
-    of a content. The work is done in a thread, in the order in which it was given.
+    of content. The work is done in a thread, in the order in which it was given.
     """
 
     def __init__(self, database: Database, threads: Executor) -> None:
@@ -66,13 +66,13 @@ class CommonTransaction:
     async def decide(self, decision: Callable[[Connection], T], *, within: float | None = None) -> T:
         """Take a decision or ask a question in the transaction, in a thread. Raises what ``decision`` raises.
 
-        Raises TookTooLong if this (on PostgreSQL: one of its statements) takes longer than ``within`` seconds. Raises
-        Unwritable after the database has given up the whole transaction.
+        Raises TookTooLong if ``decision`` takes longer than ``within`` seconds; on PostgreSQL, if one of its statements
+        does. Raises Unwritable after the database has given up the whole transaction.
         """
         return await self._in_thread(lambda: self._decide(decision, within))
 
     async def commit(self) -> None:
-        """Store everything, then do the work that waited for it. Raises Busy, Unwritable: then nothing is stored."""
+        """Store everything, then do the work of ``after_commit``. Raises Busy or Unwritable if nothing is stored."""
         try:
             await self._in_thread(self._commit)
         except BaseException:
@@ -81,7 +81,7 @@ class CommonTransaction:
         await self._settle(committed=True)
 
     async def roll_back(self) -> None:
-        """Undo everything, then do the work that waited for it. After ``commit`` it does nothing."""
+        """Undo everything, then do the work of ``after_rollback``. After ``commit`` this does nothing."""
         if self._connection is None:
             return
         try:
@@ -103,7 +103,7 @@ class CommonTransaction:
             await self._in_thread(lambda: [each() for each in work])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run work in a thread. If the task is cancelled, it first waits until the thread has finished the work."""
+        """Run work in a thread. If the task is cancelled, this still waits until the thread has finished the work."""
         under_way = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(under_way)

@@ -1,4 +1,4 @@
-"""Which other sites' pages may read what this server answers to a browser?
+"""Pages of which other sites may read this server's answers in a browser?
 
 Source: the Fetch standard, section 3.3 (CORS protocol). Starlette's middleware does not fit: with `*` it lets every
 origin send credentials, it answers preflights itself, and it names the same methods for every address.
@@ -19,8 +19,9 @@ class Cors:
     """ASGI middleware around the whole app. It adds headers to answers below ``prefix`` and answers nothing itself.
 
     Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` they may send
-    cookies, and ``*`` stands for no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
-    answer to a preflight allows the methods in the answer's header Allow. A browser may keep it for ``seconds``.
+    cookies; then ``*`` allows no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
+    answer to a preflight allows the methods in that answer's header Allow. A browser may keep that answer for
+    ``seconds``.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Cors:
             answer["Access-Control-Max-Age"] = self._seconds
 
     def _origin_allowed(self, origins: Sequence[str]) -> str | None:
-        """Return the origin that the answer names, or None if the page that sent ``origins`` may not read it."""
+        """Return the origin that the answer allows, or None if the page that sent ``origins`` may not read it."""
         if len(origins) != 1:
             return None
         if origins[0] in self._origins:

@@ -1,12 +1,14 @@
 """How is a frequent request answered with little work? There are three short ways (decisions 0037, 0052, 0057).
 
 First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
-``HotFront`` stands before the application, and answers what is remembered or quickly decided. Third, ``HotEndpoint`` is
-an endpoint that decides without Starlette's request and response. All three ways serve requests of one form: POST
-without a query, with the one media type that the address declares and with the whole body in one piece. The body has 1
-to 65,536 bytes. The front also wants HTTPS, no header twice, and no ``X-Request-Id``. A request of any other form goes
-the ordinary way, unchanged, and so does a request that a short way cannot decide. If the front's decision raises a
-refusal, the endpoint answers with that refusal, and does not decide again.
+``HotFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
+``HotEndpoint`` is an endpoint that decides without Starlette's request and response.
+
+All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
+with the whole body in one piece. The body has 1 to 65,536 bytes. The first two ways also require HTTPS, each header
+only once, and no ``X-Request-Id``. A request of any other form goes the ordinary way, unchanged, and so does a request
+that a short way cannot decide. If the front's decision raises a refusal, the endpoint answers with that refusal, and
+does not decide again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.
@@ -31,7 +33,7 @@ H = TypeVar("H")
 _LONGEST_BODY = 65_536
 
 _FAILURE = "muniment.failure"
-"""Where a request's scope holds what the front's decision raised."""
+"""The key in a request's scope for the exception that the front's decision raised."""
 
 _Pairs = tuple[tuple[bytes, bytes], ...]
 
@@ -78,15 +80,15 @@ class AnswerAtOnce(NamedTuple):
 class HotFront:
     """ASGI middleware that answers in the first two short ways, and passes all other requests to ``application``.
 
-    ``application`` contains ``transport``; None stands for ``transport`` itself. ``addresses`` is filled when the
-    halves are open.
+    ``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it. ``addresses`` is
+    filled when the halves are open.
     """
 
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
         self._application = application or transport
         self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
-        """By path: how the front answers there, and the context that it needs."""
+        """The short way of each path, with the half's context, which the short way gets."""
 
     def has(self, path: str) -> bool:
         """Return whether a request to this path may be answered at once."""
@@ -96,8 +98,8 @@ class HotFront:
         """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
 
         ``has`` must be true of their paths. A request that cannot be answered here gets None: nothing has changed, and
-        it must go the ordinary way. A request whose answer failed gets None, too: the ordinary way meets the failure
-        again, and answers it. ``recall`` is called once for all requests to one path.
+        it must go the ordinary way. A request also gets None if ``recall`` raised an exception: the ordinary way will
+        raise it again, and answer it. ``recall`` is called once for all requests to one path.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
@@ -163,7 +165,7 @@ class HotFront:
             self._note(scope, request_id, status, len(answer), start)
 
     def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
-        """Apply the proxy headers to the scope. Then return whether the request has the form that the front wants."""
+        """Apply the proxy headers to the scope. Then return whether the front takes requests of this form."""
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"

@@ -26,9 +26,9 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _quotes(value: object) -> int:
-    """Count the quotation marks that the texts and keys of a value need in JSON, if no character is escaped.
+    """Count the quotation marks of the JSON text of a value, if that text escapes no character and repeats no key.
 
-    A JSON text with more quotation marks repeats a key, because the value holds a repeated key once.
+    A decoded value has a repeated key only once. So if the text has more quotation marks than this, it repeats a key.
     """
     if isinstance(value, str):
         return 2

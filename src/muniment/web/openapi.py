@@ -164,7 +164,7 @@ def _parameter(parameter: Parameter) -> Json:
 def _responses(
     refusals: Table, answers: Sequence[AnswerDescription], shape: ErrorShape, refusal_responses: "_RefusalResponses"
 ) -> dict[str, Json]:
-    """Describe the answers by status: the operation's own answers, then the refusals of every other status."""
+    """Describe, for each status, the operation's own answer or, if it has none, the refusals of this status."""
     table = {**SHARED, **refusals}
     statuses = {error_code.status for error_code in table.values()}.difference(answer.status for answer in answers)
     responses = {str(status): refusal_responses.reference(table, status, shape) for status in sorted(statuses)}
@@ -184,7 +184,7 @@ def _answer(answer: AnswerDescription) -> Json:
 
 
 class _RefusalResponses:
-    """The descriptions of all refusals, each once, however many addresses give it."""
+    """The descriptions of all refusals. A description that several addresses share is stored once."""
 
     def __init__(self) -> None:
         self.components: dict[str, Json] = {}

@@ -32,7 +32,7 @@ class Pace:
         self.seconds_left = seconds
 
     def count(self, seconds: float, size: int) -> None:
-        """Subtract the seconds for which the server waited, and add time for the bytes that came or went meanwhile."""
+        """Subtract the seconds for which the server waited, and add time for the bytes that the caller sent or read."""
         extra_seconds = size / self._rate if self._rate else 0.0
         self.seconds_left = min(self._longest, self.seconds_left - seconds + extra_seconds)
 
@@ -102,14 +102,14 @@ def expect_content(request: Request) -> None:
 
 
 class Waiting(Awaitable[Message]):
-    """A call of ``receive`` that has begun and waits. ``for_what`` is what its coroutine has yielded."""
+    """A call of ``receive`` that has begun and waits. ``for_what`` is what the call's coroutine yielded first."""
 
     def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
         self._call = call
         self._for_what = for_what
 
     def __await__(self) -> Generator[Any, Any, Message]:
-        """Go on with the call (PEP 492)."""
+        """Continue the call, and return its message (PEP 492)."""
         for_what = self._for_what
         try:
             while True:

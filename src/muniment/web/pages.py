@@ -96,10 +96,10 @@ def draw(
     headers: Mapping[str, str] | None = None,
     scripts: bool = False,
 ) -> Response:
-    """Draw a page. Its stylesheet and icon lie below the address ``files``. With ``scripts``, scripts of ours may run.
+    """Draw a page. Its stylesheet and icon are below the address ``files``. With ``scripts``, our own scripts may run.
 
-    If ``files`` is None, the page holds its stylesheet itself, because the server may refuse all other requests, as it
-    does over plain HTTP.
+    If ``files`` is None, the stylesheet is part of the page. So a browser can show the page even if the server refuses
+    all other requests, as it does over plain HTTP.
     """
     text = template.render(
         home=f"{request.scope.get('muniment.base', '')}/",
@@ -118,7 +118,8 @@ def draw(
 def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way]) -> Response:
     """Draw the page of a refusal, in words for the person who reads it, with the links ``ways``.
 
-    Links must be whole addresses: over plain HTTP, where TLS is required, a path alone would lead back to this page.
+    Links must be whole addresses. If TLS is required and the request came over plain HTTP, a path alone would lead back
+    to this page.
     """
     wording = _WORDINGS.get(code.status, _OTHERWISE)
     values = {
@@ -132,7 +133,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Return a file that pages use. Its address changes when the file does, so browsers may keep it for a year.
+    """Return a file that pages use. Browsers may keep it for a year, because a changed file gets a new address.
 
     Raises UnknownAddress.
     """

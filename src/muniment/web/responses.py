@@ -57,12 +57,12 @@ SHARED: Table = {
     Overloaded: ErrorCode(503, "overloaded"),
     NotStored: ErrorCode(507, "insufficient_storage"),
 }
-"""The refusals of every address. An address's own table wins."""
+"""The refusals of every address. For a refusal that is also in the address's own table, that table counts."""
 
 BUG = ErrorCode(500, "internal_error")
 
 _HEADERS = "muniment.headers"
-"""Where a request's scope holds the headers that its answer gets, by name."""
+"""The key in a request's scope for the headers that ``add_header`` has added, by name."""
 
 
 class Endpoint(Generic[H]):
@@ -70,7 +70,7 @@ class Endpoint(Generic[H]):
 
     ``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
     refusal. With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the
-    headers of ``add_header``, unless it has its own.
+    headers that ``add_header`` has added, except those that the answer has already.
     """
 
     def __init__(

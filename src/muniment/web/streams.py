@@ -1,4 +1,4 @@
-"""Send a long answer piece by piece, and stop when the caller may no longer have it. All long answers go this way."""
+"""Send a long answer piece by piece, and stop when the caller may no longer have it. All long answers use this."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

@@ -28,7 +28,10 @@ _GROUP_SIZE = 32
 """How many writes share a transaction at most."""
 
 FILL_SECONDS = 0.001
-"""How many seconds a group of writes waits at most to become as large as the last groups: about as long as a commit."""
+"""How many seconds a group of writes waits at most until it is as large as the last groups were.
+
+A commit takes about as long.
+"""
 
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
@@ -53,8 +56,8 @@ class Transactions:
     """Runs decisions and questions in one database. Writes run in a small pool of threads.
 
     SQLite has one writer, and its commit waits for the disk. So all writes that wait at one time share a transaction:
-    they run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline`` they run
-    in the event loop. That suits decisions that take less time than a change of threads.
+    they run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline`` writes
+    run in the event loop. That suits decisions that take less time than a change of threads.
 
     On SQLite reads run in the event loop. On PostgreSQL they have their own threads, so they go on while writes wait
     for a lock. Long questions also have their own threads: two run at one time, each for at most ``question_seconds``,
@@ -85,8 +88,8 @@ class Transactions:
         """Run the decision in a write transaction, and return its value after the commit.
 
         If the decision raises, its writes are undone and the exception is raised here. A refusal with ``keeps_writes``
-        is raised after the commit. Raises Busy, also if the decision does not begin within the database's
-        ``busy_seconds``.
+        is raised after the commit, except within a common transaction. Raises Busy, also if the decision does not begin
+        within the database's ``busy_seconds``.
         """
         common = common_transaction.current(self.database)
         write = self._new_write(partial(_decide, decision, args, kwargs))
@@ -101,10 +104,10 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Take a decision about ``item``, jointly with the items of callers who wait at one time. Return its value.
+        """Decide about ``item``, jointly with the items of other callers who wait now. Return the value for it.
 
-        ``decision`` must be the same object in all these calls. If it raises, each item is decided alone. Raises the
-        refusal of this item, what the decision about it alone raises, and Busy.
+        ``decision`` must be the same object in all these calls. If it raises, each item is decided alone. Raises Busy,
+        the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if it decides ``item`` alone.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         common = common_transaction.current(self.database)
@@ -177,7 +180,7 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
     async def glance(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Return the one row of a statement without parameters, as it is now, without a transaction. Raises Busy.
+        """Run a statement without parameters, outside of a transaction, and return its one row. Raises Busy.
 
         On PostgreSQL the callers who wait at one time share one round trip, which begins after each of them has called.
         """
@@ -195,7 +198,10 @@ class Transactions:
         return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Return what ``glance`` returns, after one round trip on PostgreSQL. Any thread may call this. Raises Busy."""
+        """Return what ``glance`` returns. Any thread may call this. Raises Busy.
+
+        On PostgreSQL the thread waits for a round trip, which no other caller shares.
+        """
         glance = self._glances.get(statement)
         if glance is None:
             glance = self._glances.setdefault(statement, Glance(self.database, statement))
@@ -227,7 +233,7 @@ class Transactions:
         """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
         So the question sees every commit that happened before ``take`` returned. Raises Overloaded within a common
-        transaction, whose writes no other snapshot shows.
+        transaction, because a new snapshot does not show the writes of that transaction.
         """
         if self.in_common:
             raise Overloaded("A search cannot be part of a transaction.")

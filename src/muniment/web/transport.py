@@ -29,13 +29,13 @@ _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 STARTED = "muniment.started"
-"""Where a request's scope holds the moment (``time.perf_counter``) at which the request began.
+"""The key in a request's scope for the moment (``time.perf_counter``) at which the request began.
 
-``HotFront`` sets it if it passes on a request whose decision failed.
+``HotFront`` sets this moment if it passes on a request whose decision failed.
 """
 
 _LONGEST_HOST = 300
-"""A longer Host header is no address of this server."""
+"""A Host header is cut to this number of bytes. No address of this server is longer."""
 
 _Origin = tuple[str, str, int | None]
 _Pairs = tuple[tuple[bytes, bytes], ...]
@@ -233,7 +233,7 @@ class CutShort(Exception):
 
 
 def caller_address(request: Request) -> str:
-    """Return the caller's network address, or an empty text if it is unknown. Only trusted proxies may name it."""
+    """Return the caller's network address, or an empty text if it is unknown. A trusted proxy may have named it."""
     return request.client.host if request.client else ""
 
 
@@ -247,7 +247,7 @@ def logged_path(path: str) -> str:
 class Way:
     """How links begin (``base``), and which headers an answer gets, at the address that a request was sent to.
 
-    A page gets the headers ``page``, every other answer gets ``data``. A header that the answer has already stays.
+    A page gets the headers ``page``, every other answer gets ``data``. A header is not added if the answer has it.
     """
 
     def __init__(self, base: str, page: _Pairs, data: _Pairs) -> None:
@@ -258,9 +258,9 @@ class Way:
         self._lines: dict[_Pairs, bytes] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
-        """Return an answer's headers, and those of ``self.data`` that it lacks.
+        """Return these headers of an answer, and the headers of ``self.data`` that it lacks.
 
-        The result is kept, because few different ``headers`` are asked about.
+        Results are remembered, because only few different ``headers`` occur.
         """
         if headers not in self._complete_headers:
             names = {name for name, _ in headers}
@@ -268,16 +268,16 @@ class Way:
         return self._complete_headers[headers]
 
     def header_lines(self, headers: _Pairs) -> bytes:
-        """Return the completed headers as they are sent, one on each line (RFC 9112 section 5). The result is kept."""
+        """Return the completed headers as lines to be sent (RFC 9112 section 5). Results are remembered."""
         if headers not in self._lines:
             self._lines[headers] = b"".join(b"%b: %b\r\n" % pair for pair in self.complete(headers))
         return self._lines[headers]
 
 
 class _Answer:
-    """Sends the answer with the headers that every answer has. It keeps status and size for the access log.
+    """Sends the answer with the headers that every answer has. Notes its status and size for the access log.
 
-    The status is also in the scope (``muniment.status``), as soon as the answer begins.
+    As soon as the answer begins, the status is also in the scope (``muniment.status``).
     """
 
     __slots__ = ("_request_id", "_scope", "_send", "_way", "size", "status")

@@ -9,7 +9,7 @@ from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
 WITNESS = "muniment.witness"
-"""Where a request's scope holds the ``Witness`` that passed the request on.
+"""The key in a request's scope for the ``Witness`` that passed the request on.
 
 A batch passes the requests that it contains to ``app`` of that ``Witness``.
 """

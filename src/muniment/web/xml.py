@@ -14,8 +14,8 @@ from muniment.web.refusals import Malformed
 class Element(msgspec.Struct, frozen=True):
     """One element. ``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
 
-    The key of an attribute is its name. With a namespace it is ``{namespace}name``. ``path`` says where the element
-    comes from, if it was not read from XML.
+    The key of an attribute is its name, or ``{namespace}name`` if it has a namespace. If the element was not read from
+    XML, ``path`` names its place instead of ``line`` and ``column``.
     """
 
     namespace: str

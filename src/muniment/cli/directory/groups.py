@@ -105,7 +105,7 @@ def set_group(context: typer.Context, group_id: EntryId, description: NewDescrip
 
 @group.command("rename")
 def rename_group(context: typer.Context, group_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a group. This is refused if a repository knows it, because ACLs there show this name."""
+    """Rename a group. This is refused if a repository knows the group, because ACLs there show its present name."""
     rename_person(context.obj, _by_id(context.obj, group_id), new_name, force=force)
 
 
@@ -117,7 +117,7 @@ def move_group(context: typer.Context, group_id: EntryId, target: Target) -> Non
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: EntryId) -> None:
-    """Delete a group; its members stay. Its entries are removed from all ACLs."""
+    """Delete a group; its members stay. The ACL entries that name the group are removed."""
     data: DataFolder = context.obj
     remove_person(data, _by_id(data, group_id), partial(departures.remove_group, group_id=group_id))
 

@@ -162,7 +162,7 @@ def set_user(
 
 @user.command("rename")
 def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a user. This is refused if a repository knows them, because objects and ACLs there show this name."""
+    """Rename a user. This is refused if a repository knows the user: objects and ACLs there show the present name."""
     rename_person(context.obj, _by_id(context.obj, user_id), new_name, force=force)
 
 

@@ -33,7 +33,7 @@ COMMANDS = {"index": index}
 
 @index.command("status")
 def index_status(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
-    """Show for each repository how far its index is, and how many files still wait for text extraction.
+    """Show for each repository how far its index has come, and how many files wait for text extraction.
 
     Where searches are by meaning, it also shows whether every text is embedded.
     """
@@ -110,7 +110,7 @@ def index_check(
 
 @index.command("report")
 def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
-    """Show what each index agent's last check of its own reported. The exit code is 1 if a report has faults."""
+    """Show the report of the last check that each index agent began by itself. Exit code 1: a report has faults."""
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:

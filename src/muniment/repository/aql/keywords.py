@@ -198,7 +198,10 @@ class _Reader:
         )
 
     def _is_ordinary(self) -> bool:
-        """Say whether this "and", "or" or "not" may be an ordinary word: it is not in capitals, or all keywords are."""
+        """Say whether this "and", "or" or "not" may be an ordinary word.
+
+        It may be one if it is not in capitals, or if all keywords are in capitals.
+        """
         return self._capitals or not self._pieces[self._at].text.isupper()
 
     def _operator(self, word: str) -> bool:

@@ -37,7 +37,7 @@ _failure = msgspec.json.Decoder(_Failure)
 
 
 class DirectoryElsewhere:
-    """A directory whose addresses are derived from that of its tokeninfo.
+    """A directory elsewhere, whose addresses are all derived from its tokeninfo address.
 
     An empty ``ca_file`` means the system's certificates.
     """

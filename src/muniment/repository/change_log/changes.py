@@ -23,8 +23,8 @@ from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.refusals import IndexBehind
 
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again", "type", "version"]
-"""What has happened to an object. ``again``: the object has not changed, but its document in the index is wrong, so the
-object must be indexed again. ``type``: a property of its type became searchable, or ceased to be. ``version``: the
+"""What has happened to an object. ``again``: the object has not changed, but the index differs from the database, so
+the object must be indexed again. ``type``: a property of its type became searchable, or ceased to be. ``version``: the
 object became, or ceased to be, the current version of its tree."""
 
 _HIDING = "kind NOT IN ('created', 'text', 'type')"

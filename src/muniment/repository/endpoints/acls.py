@@ -84,8 +84,9 @@ class AclProperties(msgspec.Struct):
 
 
 class AclBody(msgspec.Struct, rename="kebab"):
-    """An ACL with its entries; its own name stands in ``name`` or in ``properties``. To assign an ACL, ``acl-name`` has
-    its name.
+    """An ACL with its entries. Its name is in ``name`` or in ``properties``.
+
+    A body that assigns an ACL names it in ``acl-name``.
     """
 
     name: str = ""

@@ -60,7 +60,7 @@ class BatchDocument(msgspec.Struct, rename="kebab"):
 
 
 class CapabilitiesDocument(msgspec.Struct, rename="kebab"):
-    """What a batch can do, and which resources it takes."""
+    """What a batch can do, and which addresses its operations may have."""
 
     transactions: str
     sequence: str

@@ -17,7 +17,7 @@ Properties = Mapping[str, Any]
 
 
 class LinkDocument(msgspec.Struct):
-    """An address that belongs to a thing: whole, or as a template (RFC 6570)."""
+    """An address that belongs to a thing. ``href`` is a whole address, ``hreftemplate`` a template (RFC 6570)."""
 
     rel: str
     href: str | msgspec.UnsetType = msgspec.UNSET
@@ -26,7 +26,7 @@ class LinkDocument(msgspec.Struct):
 
 
 class ResourceHints(msgspec.Struct):
-    """The methods of an address, and the media types in which it is read."""
+    """The methods of an address, and the media types in which its GET is answered."""
 
     allow: list[str]
     representations: list[str]
@@ -83,7 +83,10 @@ class ObjectDocument(msgspec.Struct):
 
 
 class FolderLinkDocument(msgspec.Struct, rename="kebab"):
-    """A link between a folder and an object that lies in it; ``href`` is the address of the other end."""
+    """A link between a folder and an object that lies in it.
+
+    ``href`` is the address of the other end: of the folder in a list of an object's links, of the object in a folder's.
+    """
 
     href: str
     parent_id: str
@@ -158,8 +161,10 @@ class AgentReportDocument(msgspec.Struct, rename="kebab"):
 
 
 class IndexReportDocument(msgspec.Struct):
-    """What the index agents report. ``wanted`` says when a check was asked for; it is null once every agent has begun
-    that check."""
+    """What the index agents report.
+
+    ``wanted`` is the time at which a check was last asked for, or null once every agent has begun that check.
+    """
 
     wanted: str | None
     agents: list[AgentReportDocument]
@@ -204,7 +209,7 @@ class DefaultPermissionSetDocument(msgspec.Struct, rename="kebab"):
 
 
 class PermissionDocument(msgspec.Struct, rename="kebab"):
-    """How much an accessor may do with an object."""
+    """What an accessor may do with an object."""
 
     accessor: str
     basic_permission: str
@@ -238,7 +243,7 @@ class SavedSearchDocument(msgspec.Struct, rename="kebab"):
 
 
 class VariableDocument(msgspec.Struct, rename="kebab"):
-    """A variable of a search template, with the values that it has until others are given."""
+    """A variable of a search template, with the values that are used if a caller gives no others."""
 
     variable_type: str
     id: str
@@ -263,14 +268,14 @@ class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
 
 
 class Author(msgspec.Struct):
-    """The name of who made a feed or an entry. ``uri`` is the address of the user who owns an object."""
+    """The name of the author of a feed or an entry. For an object, ``uri`` is the address of its owner."""
 
     name: str
     uri: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """The address and the media type of the thing that an entry describes. With ``inline=true``, the thing itself."""
+    """The address and the media type of what an entry describes. With ``inline=true``, it is the thing itself."""
 
     src: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET
@@ -321,14 +326,14 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
 
 
 class SuggestionDocument(msgspec.Struct):
-    """A question, and how many objects the caller finds by all of its words."""
+    """A question, and the number of objects that the caller finds if all its words must match."""
 
     text: str
     hits: int
 
 
 class SuggestionsDocument(msgspec.Struct):
-    """Questions that complete what the caller has typed, and the question that they may have meant."""
+    """Questions that complete what the caller has typed, and the question that they may have meant instead."""
 
     completions: list[SuggestionDocument]
     correction: SuggestionDocument | msgspec.UnsetType = msgspec.UNSET

@@ -9,8 +9,11 @@ from muniment.repository.endpoints.documents import AclEntryDocument, LinkDocume
 
 
 class TermMatchDocument(msgspec.Struct, rename="kebab"):
-    """A word or phrase that matches in the text or the metadata, and what it adds to the score. With
-    ``together``, ``weight`` is what several words add together; with ``by-meaning``, what nearness in meaning adds."""
+    """A word or phrase that matches in the text or the metadata, and what it adds to the score.
+
+    With ``together``, ``weight`` is what several words add to the score in all; with ``by-meaning``, it is what
+    nearness in meaning adds.
+    """
 
     term: str
     weight: str
@@ -21,7 +24,7 @@ class TermMatchDocument(msgspec.Struct, rename="kebab"):
 
 
 class ReasonDocument(msgspec.Struct):
-    """Why an object is no hit: the part of the explanation that says so, a sentence, and the place in the query."""
+    """Why an object is no hit: the part of the explanation with the reason, a sentence, and the place in the query."""
 
     part: str
     message: str

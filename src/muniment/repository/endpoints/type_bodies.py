@@ -54,7 +54,7 @@ class TypeBody(msgspec.Struct):
 
 
 class AssistBody(msgspec.Struct, rename="kebab"):
-    """The properties for which a form asks for values, and the values of other properties on which these depend."""
+    """The properties for which a form asks for values, and the values of the properties on which they depend."""
 
     included_properties: list[str] = []
     dependencies: dict[str, Several] = {}

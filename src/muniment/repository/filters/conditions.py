@@ -86,7 +86,7 @@ def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.C
     if listed_property.kind == "date":
         return listed_property.match(_date_test(comparison))
     if listed_property.kind == "boolean" and comparison.operator not in ("=", "!="):
-        raise WrongValue(f"The property {comparison.name!r} is true or false: it is compared by = and != alone.")
+        raise WrongValue(f"The property {comparison.name!r} is true or false: it can be compared only by = and !=.")
     number, test = _number(comparison, listed_property.kind), _TESTS[comparison.operator]
     return listed_property.match(lambda value: test(value, number))
 
@@ -101,7 +101,7 @@ def _one_of(test: HasOneOf, listed_property: ListedProperty) -> sa.ColumnElement
 
 def _like(test: FitsPattern, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
     if listed_property.kind not in ("string", "id") or listed_property.names is not None:
-        raise WrongValue(f"LIKE is for texts, and the property {test.name!r} is none.")
+        raise WrongValue(f"LIKE is for texts; the property {test.name!r} is not a text.")
     pieces = [
         _LIKE_PIECES.get(piece) or _LIKE_MARKS.sub(r"\\\g<0>", listed_property.fold(piece or ""))
         for piece in test.pieces
@@ -120,7 +120,7 @@ def _missing(test: HasNoValue, listed_property: ListedProperty) -> sa.ColumnElem
 
 def _naming(comparison: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
     if comparison.operator not in ("=", "!="):
-        raise WrongValue(f"The property {comparison.name!r} is compared by = and != alone.")
+        raise WrongValue(f"The property {comparison.name!r} can be compared only by = and !=.")
     object_names = names(_text(comparison))
     return object_names if comparison.operator == "=" else sa.not_(object_names)
 

@@ -174,11 +174,11 @@ def _sort_keys(text: str, neutral: Callable[[str], str]) -> list[SortKey]:
         at += len(part) + 1
         match = _SORT_KEY.fullmatch(part)
         if match is None:
-            raise BadSort(f"A sort is a list of properties, each with ASC or DESC if need be (character {place}).")
+            raise BadSort(f"A sort is a list of properties; ASC or DESC may follow each (character {place}).")
         words = match[2].lower().split()
         directions, others = [word for word in words if word in ("asc", "desc")], set(words) - {"asc", "desc"}
         if len(directions) > 1 or others - {"no-case"} or len(words) > 2:
-            raise BadSort(f"After a property to sort by may stand ASC or DESC, and no-case (character {place}).")
+            raise BadSort(f"Only ASC or DESC, and no-case, may follow a property to sort by (character {place}).")
         name = neutral(match[1])
         if name in {key.name for key in keys}:
             raise BadSort(f"The sort names {match[1][:64]!r} twice (character {place}).")

@@ -78,7 +78,9 @@ def _weights(temporary: Path) -> Path:
     for name, digest in _DIGESTS.items():
         with (temporary / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise ModelMissing(f"{name} of the package {WEIGHTS} is not the known one: install the package again.")
+                raise ModelMissing(
+                    f"{name} of the package {WEIGHTS} does not have the expected digest: install the package again."
+                )
     return temporary
 
 

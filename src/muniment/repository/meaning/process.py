@@ -74,7 +74,7 @@ class EmbeddingProcess:
             raise NotEmbedded(f"The process that embeds texts did not answer: {error}") from error
         if len(answer) != len(texts) * DIMENSIONS:
             self.close()
-            raise NotEmbedded("The process that embeds texts answered what cannot be understood.")
+            raise NotEmbedded("The process that embeds texts sent an answer of the wrong length.")
         return [answer[start : start + DIMENSIONS] for start in range(0, len(answer), DIMENSIONS)]
 
     def _ensure_process(self) -> socket.socket:

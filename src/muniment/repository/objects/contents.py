@@ -108,8 +108,9 @@ def put(
 ) -> ContentChange:
     """Give the object a content at a place. With ``overwrite``, it replaces a content that is there already.
 
-    ``text`` is the text of a new main content. This and ``quota`` are as in ``objects.replace_content``, and so is what
-    the caller removes after the commit. Raises as that function, ContentExists, and WrongValue for too many contents.
+    ``text`` is the text of a new main content. ``text`` and ``quota`` are as in ``objects.replace_content``. After the
+    commit, the caller removes the same contents as after that function. Raises as that function, ContentExists, and
+    WrongValue for too many contents.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     objects.check_may_have_content(stored, principals)
@@ -146,9 +147,10 @@ def remove(
     *,
     expected: int | None = None,
 ) -> StoredObject:
-    """Remove a content from an object, and return the object. The caller removes ``freed`` contents after the commit.
+    """Remove a content from an object, and return the object.
 
-    Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, NoContent, Superseded.
+    After the commit, the caller removes the ``freed`` contents of that object. Raises UnknownObject, NotPermitted,
+    VersionConflict, CheckedOut, NoContent, Superseded.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     present = find(cx, stored, wanted)

@@ -19,7 +19,7 @@ _TEXT = sa.String(64)
 
 
 class ListedAttribute(NamedTuple):
-    """A property in a list: its name as callers see it, its kind, and its place in the order."""
+    """A property in a list, with its name as callers see it, its kind and its place in the order."""
 
     name: str
     kind: str

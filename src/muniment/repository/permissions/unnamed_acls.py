@@ -45,7 +45,7 @@ def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permi
             return int(row.id)
         acl_id = cx.execute(locked).scalar()  # another transaction has made it meanwhile
     if acl_id is None:
-        raise VersionConflict("The permissions were changed meanwhile: try again.")
+        raise VersionConflict("The permissions were changed at the same time: try again.")
     return int(acl_id)
 
 

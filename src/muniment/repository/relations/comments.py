@@ -168,8 +168,8 @@ def page(
 ) -> list[ListedComment]:
     """List the replies to the comment ``replies_to``, or, without one, the comments on the object that are no replies.
 
-    The oldest come first unless the selection sorts them. No rights are checked. Raises
-    UnknownProperty, WrongValue, BadSort.
+    The oldest come first unless the selection sorts them. No rights are checked. Raises UnknownProperty, WrongValue,
+    BadSort.
     """
     rows = pages.fetch(cx, _members(object_id, replies_to), _property, _OLDEST_FIRST, stretch, selection)
     return [ListedComment(_read(row), place) for row, place in rows]
@@ -259,7 +259,7 @@ def _lock_own(
     if not may_change(comment, principals):
         raise NotPermitted("Only its author or an administrator may change or remove a comment.")
     if expected is not None and expected != comment.revision:
-        raise VersionConflict("The comment has changed since the version you named: read it again.")
+        raise VersionConflict("The comment has changed since the revision that you named: read it again.")
     return comment, permission
 
 

@@ -43,7 +43,7 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""What is left of a score without its words counts as what words together add, if it is more than this.
+"""If a score exceeds what its words and nearness in meaning add by more than this, words together add the rest.
 
 A smaller difference comes from rounding.
 """
@@ -250,7 +250,7 @@ class _Explainer:
         return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
-        """Return the object's values from the database, as the index holds them once it has followed all changes."""
+        """Return the object's values from the database. When the index has followed all changes, it holds the same."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
         return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)

@@ -120,9 +120,9 @@ def search(
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how
-    many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's. ``max_sorted``
-    and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``. Raises BadQuery, BadSort, UnknownType,
-    UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
+    many changes that hide or show objects the snapshot may have missed. ``memory`` is that of the process.
+    ``max_sorted`` and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``. Raises BadQuery,
+    BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
@@ -291,7 +291,10 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare two searches: one among objects that the question found, without locations; one for total and facets."""
+    """Prepare two searches for objects that the question has found: one for these objects, one for total and facets.
+
+    The search for the objects has no locations, because these were checked when the objects were found.
+    """
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
