@@ -1,10 +1,13 @@
-"""One reader under atheris, in a process of its own: bytes that reach new code are kept and changed further.
+"""Readers under atheris, each in a process of its own: bytes that reach new code are kept and changed further.
 
-``python -m tests.campaign.coverage_guided <reader> <libFuzzer's options>`` ends with a status other than 0,
-and leaves what the reader was given, when anything but a refusal comes out, when an input takes over a second, or
-memory is over the limit.
+``python -m tests.campaign.coverage_guided`` reads lines of JSON: a reader's name, a file for what is printed, and
+libFuzzer's options. For each line it forks a process, so that the modules are loaded and instrumented only once, and
+prints the status with which that process ended. The status is not 0, and the input is left in a file, if a reader
+raises anything but a refusal, if an input takes too long, or if memory is over the limit.
 """
 
+import json
+import os
 import sys
 
 import atheris
@@ -16,9 +19,19 @@ with atheris.instrument_imports(
 
 
 def main() -> None:
-    """Run until libFuzzer's options say to stop."""
-    name = sys.argv[1]
-    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: readers.read_one(name, data))
+    """Run one reader after the other, each until libFuzzer's options say to stop."""
+    for line in sys.stdin:
+        name, printed, options = json.loads(line)
+        if (child := os.fork()) == 0:
+            _run(name, printed, options)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _run(name: str, printed: str, options: list[str]) -> None:
+    file = os.open(printed, os.O_WRONLY | os.O_CREAT)
+    os.dup2(file, sys.stdout.fileno())
+    os.dup2(file, sys.stderr.fileno())
+    atheris.Setup([sys.argv[0], *options], lambda data: readers.read_one(name, data))
     atheris.Fuzz()
 
 

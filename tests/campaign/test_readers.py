@@ -1,9 +1,11 @@
 """Only refusals come out of a reader, each in linear time and within memory: by generated and by guided bytes."""
 
+import json
 import re
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -78,36 +80,40 @@ def _cost(name: str, shape: bytes) -> float:
     return passes.measure(lambda: read_one(name, shape), LONGEST)
 
 
+@pytest.fixture(scope="module")
+def guided() -> Iterator[Callable[[str, Path, list[str]], int]]:
+    """Start ``coverage_guided``, and yield a function that runs one reader there and gives the status of its end."""
+    # A process inherits the peak memory of the one that starts it, and libFuzzer takes that for its own. So a shell
+    # starts it, which is small.
+    command = ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-m", "tests.campaign.coverage_guided"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def run(name: str, printed: Path, options: list[str]) -> int:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(json.dumps([name, str(printed), options]), file=process.stdin, flush=True)
+            return int(process.stdout.readline())
+
+        yield run
+
+
 @pytest.mark.campaign
 @pytest.mark.skipif(find_spec("atheris") is None, reason="atheris has a wheel for Linux on x86-64 alone")
 @pytest.mark.parametrize("name", READERS)
-def test_bytes_that_reach_new_code_are_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_bytes_that_reach_new_code_are_read_or_refused(
+    guided: Callable[[str, Path, list[str]], int], name: str, tmp_path: Path
+) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     for number, seed in enumerate(READERS[name].seeds):
         (kept / str(number)).write_bytes(seed)
     options = (f"-max_total_time={GUIDED_SECONDS}", "-timeout=60", "-rss_limit_mb=1024", "-max_len=20000", "-seed=1")
-    guided = [
-        sys.executable,
-        "-m",
-        "tests.campaign.coverage_guided",
-        name,
-        *options,
-        f"-artifact_prefix={tmp_path}/",
-        str(kept),
-    ]
-    # A process inherits the peak memory of the one that starts it, and libFuzzer takes that for its own. So a shell
-    # starts it, which is small.
-    run = subprocess.run(
-        ["/bin/sh", "-c", '"$@"; exit $?', "sh", *guided],
-        capture_output=True,
-        text=True,
-        timeout=GUIDED_SECONDS * 4 + 60,
-        check=False,
-    )
-    found = [file.read_bytes()[:2000] for file in tmp_path.iterdir() if file.is_file()]
-    assert run.returncode == 0, f"{run.stderr[-3000:]}\n{found}"
-    done = re.search(r"Done (\d+) runs", run.stderr)
-    assert done, run.stderr[-2000:]
+    printed = tmp_path / "printed"
+    status = guided(name, printed, [*options, f"-artifact_prefix={tmp_path}/", str(kept)])
+    told = printed.read_text("utf-8", "replace")
+    found = [file.read_bytes()[:2000] for file in tmp_path.iterdir() if file.is_file() and file != printed]
+    assert status == 0, f"{told[-3000:]}\n{found}"
+    done = re.search(r"Done (\d+) runs", told)
+    assert done, told[-2000:]
     assert int(done[1]) > 1000
     print(f"{name}: {done[1]} inputs, {len(list(kept.iterdir()))} of them kept")
