@@ -188,9 +188,9 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the last part of the address, read with its suffix, names an ACL that the caller may see.
+    """Return whether the whole last part of the path, suffix included, names an ACL that the caller may see.
 
-    Raises as ``enter``.
+    Raises what ``enter`` raises.
     """
     caller, name = await enter(request, context), _acl_name(request)
     return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))

@@ -93,7 +93,8 @@ async def _read_hrefs(request: Request, context: RepositoryContext) -> list[str]
 async def _archive(request: Request, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> Response:
     """Answer with the archive, after checking that the caller may read each of its contents.
 
-    Raises Malformed, TooLarge, UnknownObject, NotPermitted, NoContent, WrongValue, and as ``Caller.read_long``.
+    Raises Malformed, TooLarge, UnknownObject, NotPermitted, NoContent, WrongValue, and what
+    ``Caller.read_long`` raises.
     """
     ids = list(dict.fromkeys(ids))
     if not ids:
@@ -140,7 +141,7 @@ class _ArchiveStream:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the archive. Raises ContentDamaged, what ``check`` raises, and as ``Caller.read``."""
+        """Yield the bytes of the archive. Raises ContentDamaged, and what ``check`` and ``Caller.read`` raise."""
         archive, off_loop = Archive(), self._context.transactions.off_loop
         for object_id in self._ids:
             entry = await self._read(object_id)

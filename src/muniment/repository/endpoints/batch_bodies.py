@@ -215,7 +215,7 @@ def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tupl
 
 
 def _check_resource(raw_path: str, method: str, what: str) -> None:
-    """Raise Malformed if an operation of a batch may not have this address, or not with this method."""
+    """Raise Malformed if an operation of a batch may not have this address, or may not have it with this method."""
     _, _, _, _, *parts = (unquote(part) for part in raw_path.split("/"))
     bare = [_without_suffix(part) for part in parts]
     refused = sorted({*bare} & {*NOT_BATCHABLE})

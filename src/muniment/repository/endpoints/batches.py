@@ -113,8 +113,8 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
     """Execute all operations. If each succeeded, check the caller's right again, and commit.
 
-    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises as
-    ``Caller.read``.
+    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
+    ``Caller.read`` raises.
     """
     done = False
     try:

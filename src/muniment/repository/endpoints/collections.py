@@ -100,7 +100,7 @@ class FeedRequest:
 
     @property
     def names(self) -> RepositoryNames:
-        """The names of the interface."""
+        """How the interface spells names, as the settings say."""
         return self.context.options.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
@@ -148,7 +148,7 @@ async def answer(
     """Read a page of a list that may be long, and answer with its feed. ``question`` reads the page.
 
     Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
-    asking again would not help. Raises as ``Caller.read_long``.
+    asking again would not help. Raises what ``Caller.read_long`` raises, too.
     """
     try:
         body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)))
@@ -287,7 +287,10 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Return these objects with what their representations show besides the objects' rows: read for all at once."""
+    """Return these objects, with what their representations show that is not in the objects' rows.
+
+    That is read for all objects at once.
+    """
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
@@ -330,7 +333,10 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """Read a whole number from a parameter; without a value, return ``default``. Raises Malformed below ``least``."""
+    """Read a whole number from a parameter; without a value, return ``default``.
+
+    Raises Malformed for a number below ``least``, and for a text that is no whole number.
+    """
     text = values.get(name)
     if not text:
         return default

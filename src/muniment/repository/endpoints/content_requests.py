@@ -1,4 +1,4 @@
-"""Which content of an object does a request mean, which place does a new one get, and how does an answer describe it?
+"""Which content of an object does a request mean, at which place is a new content stored, and how are contents shown?
 
 Source: docs/interface.md, ours 3.
 """
@@ -95,7 +95,7 @@ def with_charset(media_type: str, values: Mapping[str, str]) -> str:
 
 
 def check_length(values: Mapping[str, str], size: int) -> None:
-    """Raise Malformed if ``content-length`` states another number of bytes than there are."""
+    """Raise Malformed if the parameter ``content-length`` states a number of bytes other than ``size``."""
     stated = collections.whole_number(values, "content-length", size, 0)
     if stated != size:
         raise Malformed(f"The parameter 'content-length' is {stated}, but the content has {size} bytes.")
@@ -130,7 +130,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the file name of a content: the object's name. For a rendition, it ends as files of its format do."""
+    """Return the file name of a content: the object's name. For a rendition, it gets the extension of the format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

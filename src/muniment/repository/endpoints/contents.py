@@ -100,7 +100,8 @@ async def download(
 
     The answer is cut off when the caller may no longer read the object.
 
-    Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and as ``Caller.read``.
+    Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and what
+    ``Caller.read`` raises.
     """
     with ExitStack() as resources:
         resources.enter_context(caller.downloading())

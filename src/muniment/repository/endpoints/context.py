@@ -1,4 +1,4 @@
-"""What every endpoint of the repository needs, and how each request begins: who calls which repository?"""
+"""What every endpoint of the repository needs, and how each request begins: by finding who calls which repository."""
 
 import asyncio
 import time
@@ -52,19 +52,19 @@ SEARCHES = 2
 """How many searches run at one time in one process. More would wait for each other, and hold up all other work."""
 
 BATCHES = _DIRECTORY_CHANGES = 4
-"""How many batches one caller may have under way in one process, and how many changes of users and groups."""
+"""How many batches, and how many changes of users and groups, one caller may have under way in one process."""
 
 _LONG_DECISION = 0.05
-"""If a decision took more seconds, perhaps to wait for others' locks, the caller's rights are checked again then."""
+"""If a decision takes more seconds than this, perhaps to wait for a lock, the caller's rights are checked after it."""
 
 _TRIES = 3
-"""How often one use of a right is tried, if each time the directory's answer has become too old before it was used."""
+"""How often an action is tried at most. It is tried again if the directory's answer about the caller is too old."""
 
 _REFUSED_PAIRS = 3
-"""If so many resources have refused a name and password, and none has accepted them, no other resource is tried."""
+"""If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
-"""How long the check of a stream is tried again if it gets no answer, and the pause between two tries."""
+"""For how many seconds a stream's check is tried while it gets no answer, and the seconds between two tries."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class RepositoryContext:
     """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
     ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere. A
-    search holds ``searching`` while it runs. ``repositories`` remembers each repository by its name, with the seal of
-    this half. ``bearers`` remembers the keys of callers, and ``memory`` what later searches can use. The slots at the
-    end count what each caller has under way.
+    search holds ``searching`` while it runs. ``repositories`` has, by name, each repository that was looked up, and the
+    seal of the repository half. ``bearers`` has keys of callers, ``memory`` has what later searches can use. The slots
+    at the end count what each caller has under way.
     """
 
     transactions: Transactions
@@ -111,7 +111,7 @@ class Caller:
     """Who calls which repository. Every decision for a caller is taken here.
 
     Who the caller is, and what they may do, is looked up only when a decision is taken. So no decision uses a right
-    that ended before: while a body arrived, or during a wait for the index or for others' work (decision 0018).
+    that ended while a body arrived, or during a wait for the index or for other requests (decision 0018).
     What was looked up is given to the decision alone, and the decision never passes it on.
     """
 
@@ -130,11 +130,11 @@ class Caller:
         self._event, event.resource = event, self.repository.name
 
     def downloading(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's slots for downloads for the block. Raises Overloaded when all of them are in use."""
+        """Hold one of the caller's download slots during the block. Raises Overloaded when all of them are in use."""
         return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
 
     def uploading(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's slots for uploads for the block. Raises Overloaded when all of them are in use."""
+        """Hold one of the caller's upload slots during the block. Raises Overloaded when all of them are in use."""
         return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
@@ -149,7 +149,7 @@ class Caller:
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
         """Ask a question that may take long, outside the event loop. Callers take turns.
 
-        Raises as ``read``, and TookTooLong when the question is stopped because it takes too long.
+        Raises what ``read`` raises, and TookTooLong when the question is stopped because it takes too long.
         """
         turn = self._bearer.turn
         return await self._use_right(
@@ -158,7 +158,7 @@ class Caller:
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
         """Take a decision in a write transaction. When the transaction has begun, the directory is asked about the
-        caller. Raises as ``read``."""
+        caller. Raises what ``read`` raises."""
 
         def decide(cx: Connection) -> T:
             self._check_guard(cx)
@@ -182,7 +182,7 @@ class Caller:
         """Take a decision that changes an object. Return its outcome, and the headers that tell the ``position`` of the
         change.
 
-        Raises as ``write``, and NotPermitted.
+        Raises what ``write`` raises, and NotPermitted if ``spell`` does.
         """
 
         def decide(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
@@ -219,7 +219,7 @@ class Caller:
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
         """Ask a question of two snapshots: one of the index, and a newer one of the database.
 
-        It runs in a thread, and at most ``SEARCHES`` such questions at one time. Raises as ``read``, IndexUnavailable.
+        At most ``SEARCHES`` questions run at one time, in threads. Raises what ``read`` raises, and IndexUnavailable.
         """
 
         async def in_turn() -> T:
@@ -231,11 +231,11 @@ class Caller:
         return await self._use_right(in_turn)
 
     def batching(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's slots for batches for the block. Raises Overloaded when all of them are in use."""
+        """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""
         return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
 
     def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
-        """Open a transaction for all decisions of the block. Raises as ``Transactions.common``."""
+        """Open a transaction for all decisions of the block. Raises what ``Transactions.common`` raises."""
         return self._context.transactions.common(self._bearer.turn)
 
     def stream(
@@ -277,8 +277,8 @@ class Caller:
         """Bind each of the caller's names to a key for good, before any decision is taken for the caller.
 
         Keys that this process does not remember are read from the database; keys that do not exist yet are written.
-        Raises as ``write``. Within a common transaction it does nothing: what is not committed must not be remembered,
-        and each decision binds the names itself.
+        Within a common transaction nothing happens, because what is not committed must not be remembered. There, each
+        decision that writes binds the names. Raises what ``write`` raises.
         """
         caller = self._bearer.principals()
         if self._context.transactions.in_common or caller.bound(self._context.bearers) is not None:
@@ -298,7 +298,7 @@ class Caller:
         return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
-        """Raise NotSignedIn if another resource guards the repository by now, UnknownRepository if it was removed."""
+        """Raise UnknownRepository if the repository was removed, NotSignedIn if another resource guards it by now."""
         if not repositories.still_guards(cx, self.repository):
             self._context.repositories.pop(self.repository.name, None)
             repositories.find_open(cx, self.repository.name)
@@ -319,7 +319,7 @@ class Caller:
 
 
 class OpenRepositories:
-    """The repositories that the credentials of one request open, and who the caller is to the guard of each."""
+    """The repositories that the credentials of one request open, and who the caller is, as the guard of each says."""
 
     def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
         self._context = context
@@ -430,7 +430,7 @@ async def _open(
 
 
 async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
-    """Say whether the caller may have a role at this resource, so that a password check there is worth its cost."""
+    """Return whether the caller may have a role at this resource, so that a password check there is worth its cost."""
     bearer, people = next(iter(bearers_of.values()), None), context.people
     if bearer is None or people is None:
         return True

@@ -1,7 +1,7 @@
 """Where does a client begin? The home document, the product, the repositories, and what each of them offers.
 
-Only the repository itself needs credentials, so the list of repositories shows little more than names. Source: given
-2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
+Only the address of one repository needs credentials, so the list of repositories shows little more than names. Source:
+given 2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
 """The link relation of an address, by the last part of its path, if the relation has another name than that part."""
 
 _WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
-"""The link relation of an address, by the last part of its path, if no base is written before the relation."""
+"""By the last part of an address's path, its link relation, if the relation is written without a base before it."""
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ def home(targets: Sequence[LinkTarget]) -> Answering:
 
 
 async def product_info(request: Request, context: RepositoryContext) -> Response:
-    """GET product-info: the product's name, the interface's release, which clients compare, and our own release."""
+    """GET product-info: the product's name, our own release, and the interface's release, which clients compare."""
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
     release = _release()
@@ -156,9 +156,9 @@ def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the last part of the address, read with its suffix, is the name of a repository.
+    """Return whether the whole last part of the path, suffix included, is the name of a repository.
 
-    Raises as ``enter``, except UnknownRepository.
+    Raises what ``enter`` raises, except UnknownRepository.
     """
     try:
         caller = await enter(request, context)

@@ -379,7 +379,7 @@ class Documents:
         }
 
     def thing(self, kind: type[Any], root: str) -> Content:
-        """Describe a single thing in bodies and answers: each media type, with its schema."""
+        """Describe a body or an answer that is a single thing: its media types, each with its schema."""
         meaning = f"The same elements: `{root}` in the namespace {self._names.vocab_namespace}."
         return {
             **dict.fromkeys(self._json, kind),
@@ -393,7 +393,7 @@ class Documents:
         return {**self.thing(kind, root), **either}
 
     def home(self, kind: type[Any]) -> Content:
-        """Describe the answer with the home document: each media type, with its schema."""
+        """Describe the answer with the home document: its media types, each with its schema."""
         meaning = f"The same elements: `resources` in the namespace {self._names.vocab_namespace}."
         by_media_type = {media_type: media_type.endswith("json") for media_type in spelling.home_types(self._names)}
         return {media_type: kind if is_json else self._text(meaning) for media_type, is_json in by_media_type.items()}

@@ -43,8 +43,8 @@ _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 class AskedFacets(msgspec.Struct, frozen=True):
     """What the address of a search says about facets.
 
-    ``wire_name`` is the property that ``facet`` names, in the spelling of the address. ``values`` narrow the search by
-    this facet, ``pairs`` by any facet of the search.
+    ``wire_name`` is the property that ``facet`` names, in the spelling of the address. The search is narrowed to
+    ``values`` of this facet. Each of ``pairs`` names any facet of the search, and values to which it is narrowed.
     """
 
     wire_name: str = ""

@@ -81,7 +81,7 @@ class _PageRequest(msgspec.Struct, frozen=True):
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
-    """What one repository answered; ``here`` is its address, ``inlined`` its objects by id.
+    """What one repository answered. ``here`` is its address; ``inlined`` has, by object id, the objects to inline.
 
     ``facets`` are the facets to show, bound to the repository's types. ``sort_kinds`` are the kinds of the sort
     properties. ``places`` has each hit's place in the order of the query's sorts, by the id of the hit.

@@ -66,7 +66,7 @@ def name(media_type: str, names: RepositoryNames) -> str:
 
 
 def every(names: RepositoryNames) -> Mapping[str, str]:
-    """Return the media types of all format names."""
+    """Return the media type of each format name."""
     return _media_types(names)
 
 

@@ -1,4 +1,4 @@
-"""What did the checks of the index say? An administrator reads the report, and asks for a check.
+"""What did the checks of the index find? An administrator reads the report, and asks for a check.
 
 Source: docs/interface.md, ours 14.
 """

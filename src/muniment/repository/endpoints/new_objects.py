@@ -44,7 +44,7 @@ def creating(root: str, *, filed: bool) -> Answering:
 
     If ``filed``, the address names the folder of the new object.
 
-    If the body names no type, the object gets the type of ``object-type`` in the query, or else the type ``root``.
+    If the body names no type, the object gets the type that ``object-type`` in the query names, or else ``root``.
     """
 
     @events.tells()
@@ -103,7 +103,10 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """Return a body's metadata, with ``type_name`` if it names no type, and with the media type of any content."""
+    """Return a body's metadata, with ``type_name`` if the body names no type.
+
+    The media type of the first content is added, unless the metadata states one and the address names no ``format``.
+    """
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
     if arranged and (values.get("format") or not properties.get("a_content_type")):
@@ -172,7 +175,7 @@ def _may_create(
     folder_id: str | None,
     quota: StorageQuota,
 ) -> int | None:
-    """Check that the caller may create an object of this type here, and return how many bytes its content may have.
+    """Check that the caller may create such an object, and return how many bytes its content may have.
 
     The number is None for an administrator, whom no quota limits.
     """

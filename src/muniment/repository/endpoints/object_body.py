@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object. Names in it are neutral: the code's own, not the settings'.
 
-    ``type`` is empty if the body names none. ``href`` is the address of the object that it refers to, or empty.
+    ``type`` is empty if the body names no type. ``href`` is the address of the object to which it refers, or empty.
     """
 
     properties: dict[str, Given] = {}
@@ -58,12 +58,12 @@ _json_body = msgspec.json.Decoder(JsonMetadata)
 
 
 def is_one(media_type: str) -> bool:
-    """Say whether a body of this type is JSON or XML that describes an object."""
+    """Return whether a body of this media type is read as the description of an object: whether it is JSON or XML."""
     return _is_json(media_type) or is_xml(media_type)
 
 
 async def read_body(request: Request, context: RepositoryContext) -> Metadata:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, and as ``read``."""
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, and what ``read`` raises."""
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
     if not is_one(kind):
@@ -72,9 +72,9 @@ async def read_body(request: Request, context: RepositoryContext) -> Metadata:
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """Read metadata as JSON or XML. The media type says which, or else the first character of the body.
+    """Read metadata in JSON or XML. If the media type is neither, a body that begins with ``<`` is XML, any other JSON.
 
-    Raises Malformed, UnknownType (a built-in type without its prefix).
+    Raises Malformed, and UnknownType for a built-in type without its prefix.
     """
     if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
@@ -110,7 +110,10 @@ def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
 
 
 def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
-    """Read the children of a ``properties`` element, by name. An empty element has no value. Raises Malformed."""
+    """Read the children of a ``properties`` element, by name.
+
+    An empty child means that the property has no value. Raises Malformed.
+    """
     values: dict[str, Given] = {}
     for child in element.children:
         check_namespace(child, names)

@@ -315,7 +315,7 @@ SAVING_REFUSED = {"inline": NOT_YET}
 STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = {"require-dc-write": NOT_YET}
 DESCRIPTION_REFUSED = SINGLE_REFUSED
-"""Each of these dictionaries has the parameters that the interface knows but some methods do not take, with the reason.
+"""Each dictionary ``..._REFUSED`` has parameters that the interface knows but some methods refuse, with the reason.
 
 ``_NO_EFFECT`` has, for some of these parameters, a value that is accepted because it changes nothing.
 """
@@ -373,10 +373,10 @@ def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
 
 
 def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
-    """Check a request's query against its method's parameters, and keep for ``read`` those that the method takes.
+    """Check a request's query against its method's parameters, and store for ``read`` those that the method takes.
 
     A name that the interface does not know is ignored, and a header of the answer says so; with ``strict`` it is
-    refused. Raises NotOfferedYet, and Malformed, which also refuses a name that is almost a known one.
+    refused. A name that is almost a known one is always refused. Raises NotOfferedYet, Malformed.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     lists = {parameter.name for parameter in operation.parameters if parameter.schema.get("type") == "array"}

@@ -103,9 +103,9 @@ async def home(request: Request, context: RepositoryContext) -> Response:
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
-    """Say whether the last part of the address, read with its suffix, is the id of a user or group of the repository.
+    """Return whether the whole last part of the path, suffix included, is the id of a user or group of the repository.
 
-    Raises as ``enter``, and NotOfferedYet if the directory runs elsewhere.
+    Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
     """
     caller, people, person_id = await enter(request, context), of_directory(context), last_person(request)
     kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"

@@ -148,7 +148,10 @@ def member_remover(kind: Kind) -> Answering:
 
 
 async def _enter(request: Request, context: RepositoryContext, how: str) -> tuple[Event, Caller, PeopleChanges]:
-    """Begin a change's event, and find the caller. Raises as ``enter``, and NotOfferedYet for a directory elsewhere."""
+    """Begin the event of a change, and find the caller.
+
+    Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
+    """
     event = events.begin(request.scope, "user or group", how=how)
     caller = await enter(request, context)
     if context.people_changes is None:

@@ -185,7 +185,10 @@ async def _change(
     media_type: str,
     decide: Callable[[Connection, Principals], _Permissions],
 ) -> Response:
-    """Take a decision that assigns an ACL or entries, and answer with its outcome. Raises as ``Caller.change``."""
+    """Take a decision that assigns an ACL or entries, and answer with its outcome.
+
+    Raises what ``Caller.change`` raises.
+    """
     permissions, position = await caller.change(decide, lambda permissions: permissions.stored.position)
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
     answer = _answer(request, context, media_type, caller.repository, permissions)

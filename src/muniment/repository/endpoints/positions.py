@@ -15,7 +15,7 @@ from muniment.repository.refusals import NotPermitted
 from muniment.web.refusals import Malformed
 
 HEADER = "Muniment-Position"
-"""In an answer, this header holds the position of a write's change, or the position up to which a page of hits is true.
+"""In an answer, this header holds the position of a write's change, or the position as of which hits were found.
 
 In a request, it says in which form the caller wants the position: ``plain``.
 """
@@ -26,8 +26,10 @@ _PACKED = struct.Struct(">QQ")
 
 
 def plain_wanted(header: str | None) -> bool:
-    """Say whether the request's header asks for plain positions; ``header`` is None if the request has none. Raises
-    Malformed for anything but ``plain``."""
+    """Return whether the request's header asks for plain positions; ``header`` is None if the request has none.
+
+    Raises Malformed for any header but ``plain``.
+    """
     if header not in (None, "plain"):
         raise Malformed(f"As a header of a request {HEADER} can only be 'plain'.")
     return header is not None

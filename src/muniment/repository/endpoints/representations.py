@@ -46,10 +46,10 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which properties of an object are shown: those with a value, ``every`` one, or only those of ``properties`` that
-    have a value.
+    """Which properties of an object are shown: by default, all that have a value.
 
-    Id, type and name are always shown. ``properties`` has neutral names.
+    With ``every``, those without a value are shown, too. If ``properties`` is given, only properties with these neutral
+    names are shown, if they have a value. Id, type and name are always shown.
     """
 
     every: bool = False
@@ -57,7 +57,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class ObjectBody(msgspec.Struct, frozen=True):
-    """An object with what its representation shows besides the object's row."""
+    """An object, with what its representation shows that is not in the object's row."""
 
     stored: StoredObject
     catalogue: Catalogue
@@ -81,7 +81,9 @@ def object_answer(
     """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
 
     With ``as_object``, the object is shown as at ``objects/{id}``, the address for objects of any kind. Otherwise it is
-    shown as one of its own kind. Raises UnknownProperty if the view names a property that no type has.
+    shown as at the address for its kind, such as ``folders/{id}``.
+
+    Raises UnknownProperty if the view names a property that no type has.
     """
     names, stored = context.options.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)

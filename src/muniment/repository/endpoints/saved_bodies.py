@@ -38,7 +38,7 @@ _REFERENCE = re.compile(
     r"(\.json|\.xml)?/?\Z"
 )
 _AROUND_A_QUERY = 14
-"""How deep the elements are nested around the expressions of a query, at most."""
+"""In how many elements, at most, the expressions of a query are nested."""
 
 
 class SavedSearchBody(msgspec.Struct, rename="kebab"):

@@ -47,7 +47,7 @@ _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
 
 class SearchRepresentation(msgspec.Struct, frozen=True):
-    """A saved search or template, with what its representation shows besides its row."""
+    """A saved search or template, with what its representation shows that is not in its row."""
 
     kind: Kind
     saved: SavedSearch
@@ -64,7 +64,7 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Read what the representations of these searches show besides the searches' rows. It is read for all at once."""
+    """Read what the representations of these searches show that is not in the searches' rows, for all at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)
@@ -112,7 +112,7 @@ def answer(
 def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:
     """Read what a request asks of a list. A page that shows documents has at most ``MOST_INLINED`` entries.
 
-    Raises as ``collections.feed_request``.
+    Raises what ``collections.feed_request`` raises.
     """
     title = {"search": "Saved searches", "template": "Search templates"}[kind]
     feed = collections.feed_request(request, context, f"{here}/{PATHS[kind]}", title)

@@ -32,15 +32,15 @@ _LONGEST_LOCALE = 40
 SHOWING = ("include-total", "inline", "links", "marks", "view")
 """The parameters that say how hits are shown.
 
-The other parameters that links repeat say which hits are shown, and in which order. A cursor is bound to these others.
+A cursor is not bound to them. It is bound to the other parameters that links repeat, which say what the hits are.
 """
 
 
 class AskedSearch(msgspec.Struct, frozen=True):
     """What a search request asks: the query, the page, and what the feed's links must repeat.
 
-    ``query`` is None if it is found by a link or by ``kept``. ``posted`` says that the query, such as one that came as
-    a document, must be kept for `next`.
+    ``query`` is None if a link or ``kept`` tells where to find the query. ``posted`` is true if the query must be kept
+    for `next`, for example because it came as a document.
     """
 
     page: int
@@ -107,7 +107,7 @@ async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) 
 
 
 async def query_of_body(request: Request, context: RepositoryContext) -> Query:
-    """Read the query document that is the body of a POST. Raises BadQuery, and as ``bodies.raw``."""
+    """Read the query document that is the body of a POST. Raises BadQuery, and what ``bodies.raw`` raises."""
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read

@@ -40,13 +40,13 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""By the name of a list, the name in XML of each member that has members. In other lists it is called ``item``."""
+"""By a list's name, the XML name of its members that have members. In other lists, such members are called ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
     "non-batchable-resources": "non-batchable-resource",
 }
-"""By the name of a list, the name in XML of each member that is a text. In other lists it is called ``item``."""
+"""By a list's name, the XML name of its members that are texts. In other lists, such members are called ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
 """Lists whose members stand in XML without an element around them, with the name of each member."""
@@ -150,8 +150,8 @@ def home_types(names: RepositoryNames) -> tuple[str, ...]:
 def check_body(request: Request, readable: Collection[str]) -> None:
     """Check that a request's body has one of the ``readable`` media types; ``*/*`` stands for all.
 
-    Without any, the address reads no body, and nothing is checked. Old clients say text/xml for application/xml. Raises
-    UnsupportedMediaType.
+    If ``readable`` is empty, the address reads no body, and nothing is checked. Old clients say text/xml for
+    application/xml. Raises UnsupportedMediaType.
     """
     media_type = bodies.media_type(request).replace("text/xml", "application/xml")
     if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:

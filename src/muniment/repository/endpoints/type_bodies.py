@@ -69,13 +69,13 @@ _LISTS = ("values", "dependencies", "when")
 
 
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
-    """Read the body that makes a type. Raises as ``_receive``, and WrongValue."""
+    """Read the body that makes a type. Raises what ``_receive`` raises, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
     return _form(body, body.name, _parent(body, names), names)
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type with this neutral name. Raises as ``_receive``, and WrongValue."""
+    """Read the body that changes the type with this neutral name. Raises what ``_receive`` raises, and WrongValue."""
     names, body = context.options.names, await _receive_type(request, context)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
@@ -92,7 +92,7 @@ def _parent(body: TypeBody, names: RepositoryNames) -> str:
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:
     """Read the properties for which a form wants values, and the values of other properties, by name.
 
-    All names are neutral. Raises as ``_receive``.
+    All names are neutral. Raises what ``_receive`` raises.
     """
     names = context.options.names
     body = await _receive(request, context, _assist_decoder, _assist_of_xml)

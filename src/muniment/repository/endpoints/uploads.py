@@ -89,7 +89,7 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
     """Receive a multipart body: first metadata, then contents, unless the types of the parts say otherwise.
 
     ``room`` is as in ``raw_content``, for all contents together. Raises Malformed, TooLarge, UnsupportedMediaType,
-    QuotaExceeded; then the store keeps nothing.
+    QuotaExceeded. If it raises anything, the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -111,7 +111,7 @@ def after_commit(
 
     It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
     ``named`` are the contents that rows name after the upload. The task runs after the answer, so that the time of an
-    answer does not tell whether equal bytes were stored. If the process ends before, the sweep removes the contents.
+    answer does not tell whether equal bytes were stored. If the process ends before that, the sweep removes them.
     """
     if not uploaded and not freed:
         return None
@@ -183,7 +183,7 @@ def upload_quota(context: RepositoryContext) -> StorageQuota:
 
 
 def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
-    """Raise QuotaExceeded before the body is read, if its Content-Length less ``around`` is more than ``room``."""
+    """Raise QuotaExceeded before the body is read, if its Content-Length minus ``around`` is more than ``room``."""
     length_text = request.headers.get("content-length", "")
     number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
     if room is not None and number and int(length_text) - around > room:
@@ -289,7 +289,7 @@ class _Receiving:
         return Upload(body, content, media_type, tuple(further))
 
     async def abort(self) -> None:
-        """Forget what was received. The store may take long to remove it, so that happens outside the event loop."""
+        """Remove what was received. A removal from the store may take long, so it runs outside the event loop."""
         if self._content is not None:
             self._content.abort()
         for body, _ in self._contents:

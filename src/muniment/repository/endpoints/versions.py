@@ -202,7 +202,7 @@ async def _list(
 
 
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
-    """Read the parameters of a check-in. Raises Malformed, WrongValue, NotOfferedYet (a further page of content)."""
+    """Read the parameters of a check-in. Raises Malformed, WrongValue, and NotOfferedYet for a further page."""
     if values.get("page", "0") not in ("", "0"):
         raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
     labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
