@@ -208,7 +208,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Return the settings' names for the attributes that a repository reads of its callers."""
+    """Return the names of the attributes that a repository reads of its callers, as the settings spell them."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 

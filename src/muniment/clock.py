@@ -1,4 +1,4 @@
-"""Tell the time, and write and read moments. A moment is an Instant, and functions get the present one as ``now``."""
+"""Tell the time, and write and read moments. A moment is an Instant. Functions get the present moment as ``now``."""
 
 import re
 import time

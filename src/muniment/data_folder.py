@@ -126,8 +126,8 @@ class DataFolder:
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
         """Decide, once after a migration, which ACLs everybody may call by the bare name. Return all other ACLs.
 
-        Each ACL is returned with its repository's name. The bare name is the name without that of the owner. If this
-        was decided before, nothing is decided and no ACL is returned.
+        Each ACL is returned with its repository's name. The bare name is the ACL's name without the owner's name. If
+        this was decided before, nothing is decided and no ACL is returned.
         """
         if "repository" not in self.settings.halves:
             return []
@@ -142,7 +142,7 @@ class DataFolder:
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
         """Return the identities of the users and groups that bear these names now, by name.
 
-        Without a directory in this folder, no name has an identity.
+        If ``together`` is false, the answer is empty.
         """
         if not self.together:
             return {}
@@ -182,7 +182,7 @@ class DataFolder:
             os.close(lock_file)
 
     def announce(self, address: str) -> None:
-        """Write into the lock file where the server of this data folder answers. Call it while the lock is held."""
+        """Write the address of this data folder's server into the lock file. Call this while the lock is held."""
         self.installation.lock.write_text(f"{os.getpid()}\n{address}\n", "utf-8")
 
     @property

@@ -34,8 +34,8 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
 
-SQLite's default is 1,000. Such a commit waits for the disk, and copies a page once however often it was written. So a
-larger number costs less time.
+SQLite's default is 1,000. Such a commit waits for the disk, but copies each page once, however often it was written.
+So a larger number costs less time.
 """
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -66,7 +66,10 @@ class TookTooLong(Busy):
 
 
 class Unwritable(Busy):
-    """The database takes no writes: it is read-only, or its disk is full or broken. The transaction changed nothing."""
+    """The database takes no writes: it is read-only, or its disk is full or broken.
+
+    ``troubles.is_undone`` tells whether it is certain that the transaction changed nothing.
+    """
 
 
 class KeepsConnection(Protocol):
@@ -291,7 +294,7 @@ class WriteBatch:
         return outcome
 
     def commit(self) -> None:
-        """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
+        """Write all decisions to disk. Raises Busy or Unwritable if that fails (see ``troubles.is_undone``)."""
         try:
             with translated_errors():
                 on_driver(self.connection, "COMMIT")
@@ -310,15 +313,16 @@ class WriteBatch:
 
 
 _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
-"""SQL, the values of the parameters that callers do not give, and each list's name with its members' parameters."""
+"""SQL, values for the parameters that callers leave out, and each list's name with the parameters of its members."""
 
 
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for statements that run in nearly every request, or for each row of an import. SQLAlchemy itself would take
-    several times as long for each execution as the look-up takes. A prepared statement can read and write integers,
-    texts, bytes and booleans. A parameter of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
+    It is for statements that run in nearly every request, or for each row of an import. For each execution,
+    SQLAlchemy itself would take several times as long as the database. A prepared statement can read and write
+    integers, texts, bytes and booleans. A parameter of ``IN`` (``expanding``) takes a list. The methods raise
+    SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:

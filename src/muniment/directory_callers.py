@@ -1,4 +1,4 @@
-"""Ask the directory in this process, without a socket, who calls a repository. It answers as over HTTP.
+"""Ask the directory in this process, without a socket, who calls a repository. Answers are the same as over HTTP.
 
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
 """
@@ -109,7 +109,7 @@ def token_question(directory: Directory) -> Ask:
 
 
 def ticket_question(directory: Directory) -> Ask:
-    """Return a function that asks whose ticket this is. The function answers like ``token_question``'s."""
+    """Return a function that asks whose ticket this is. It answers as the function of ``token_question`` does."""
 
     def ask(ticket: str, resource_id: str) -> bytes:
         verify, now = tokeninfo.verify_ticket, directory.clock()
@@ -121,7 +121,7 @@ def ticket_question(directory: Directory) -> Ask:
 
 
 def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
-    """Return a function that signs people in by the password grant of a client. ``how`` is for the event."""
+    """Return a function that signs people in by the password grant of a client. ``how`` is a field of the event."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(

@@ -31,7 +31,7 @@ def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: s
 
 
 def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
-    """Return an entry as the repository shows it, without its state."""
+    """Return an entry as the repository shows it. ``Person.state`` is left out."""
     shown_id = entries.shown_id(names, entry)
     return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
 

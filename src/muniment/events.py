@@ -127,7 +127,8 @@ class Recorder:
     def record(self, event: Event, now: int) -> None:
         """Write an event, or count it.
 
-        For each account and kind, ten refusals and failures a minute are written, and further ones are counted.
+        With ``limited``, at most ten refusals and failures a minute are written for each account and kind. Further ones
+        are counted.
         """
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:

@@ -113,7 +113,7 @@ def add_repository(
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
     """Let another resource guard a repository. ``directory`` is as in ``add_repository``.
 
-    Raises UnknownResource, UnknownRepository, InUse (an import into it is not finished).
+    Raises UnknownResource, UnknownRepository, InUse (an import into the repository is not finished).
     """
     _require_resource(directory, resource_id)
     guarded = repositories.find(repository, name)
@@ -127,11 +127,12 @@ def settle_acls(
 ) -> list[tuple[str, AclSummary]]:
     """Decide, once after a migration, that everybody may still call administrators' ACLs by the bare name.
 
-    Returns all other ACLs, each with its repository's name: from now on, only their owners can use the bare name. It
-    also returns ACLs whose names are no longer valid. A later call decides nothing and returns none.
+    Returns all other ACLs, each with its repository's name: from now on, only their owners can use the bare name. The
+    administrators' ACLs whose names are no longer valid are also returned. A later call decides nothing and returns
+    none.
 
-    Administrators are the first administrator, and the users and groups in ``administrators``. If ``directory`` is
-    None, the members of those groups are not known.
+    Administrators are the first administrator, and the users and groups in ``administrators``. Members of these groups
+    count too, unless ``directory`` is None.
     """
     if not acls.needs_settling(repository):
         return []

@@ -1,8 +1,8 @@
 """What does a process remember, so that it need not work it out again?
 
 A question names all that its answer depends on. An answer from the database is remembered under a mark. The transaction
-that changes what the answer depends on renews the mark by a trigger. So nobody has to invalidate an answer, and none is
-ever out of date.
+that changes what the answer depends on renews the mark by a trigger. So nobody has to invalidate an answer, and no
+answer is ever out of date.
 """
 
 import threading

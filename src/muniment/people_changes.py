@@ -1,7 +1,7 @@
 """How does an administrator of the directory change its users and groups at a repository?
 
 The rules are in the decisions of the directory, and in those that bind both halves (``guards``, ``departures``). The
-transaction of each change asks whether the caller has the right. The same is asked before a new password is hashed.
+transaction of each change checks that the caller has the right. This is also checked before a new password is hashed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ class DirectoryPeopleChanges(PeopleChanges):
             return self._with_state(cx, kind, self._set_state(cx, user, person.state))
 
     def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
-        """Change a user or group. The rules of the command line hold for each part of the change."""
+        """Change a user or group. Each part of the change obeys the same rules as on the command line."""
         password_hash = self._hash(who, change)
         now = self._directory.clock()
         with self._change(who) as cx:

@@ -68,7 +68,7 @@ def meaning(installation: Installation) -> "Meaning | None":
 def content(installation: Installation, kind: ContentKind | None = None) -> ContentStore:
     """Open the content store that the settings choose; with ``kind``, the store of that kind.
 
-    This asks no database and no network yet.
+    Nothing is read from the database or the network yet.
     """
     options = installation.settings.repository
     if (kind or options.content_store) == "files":

@@ -34,7 +34,7 @@ _POSTGRESQL: dict[str, Trouble] = {
 
 
 def is_undone(error: BaseException) -> bool:
-    """Say whether a transaction that ended with this error has certainly changed nothing.
+    """Return whether it is certain that a transaction that ended with this error changed nothing.
 
     If the connection is lost or the disk fails, the commit may have succeeded; so this returns False.
     """

@@ -70,7 +70,7 @@ def test_weights_that_are_not_the_known_ones_are_refused(
         archive.writestr("model.safetensors", b"other weights")
         archive.writestr("tokenizer.json", b"{}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(model.ModelMissing, match="not the known one"):
+    with pytest.raises(model.ModelMissing, match="does not have the expected digest"):
         model.ready(tmp_path / "models")
     assert not list((tmp_path / "models").iterdir()), "nothing half made stays"
 

@@ -25,7 +25,7 @@ from muniment.repository.content.files import FileStore
 from muniment.repository.objects import content_references, stored_contents
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
-"""The names of three parts of a backup. It also holds its manifest, and one file for each database."""
+"""The names of three parts of a backup. A backup also holds a manifest, and one file for each database."""
 
 Progress = Callable[[int, int], None]
 """A function that gets the number of contents already copied, and the number of all contents."""

@@ -201,9 +201,9 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
 def _claim_content(installation: Installation, mark: Mark) -> None:
     """Note in the mark that this restore fills the content store in the network.
 
-    Raises BackupRefused if the store has content and the mark does not name the store yet, because the installation of
-    which the backup was made may use the store. Two installations that share a store would each remove what the other
-    has written since the backup. For a store in the folder ``content/`` this does nothing.
+    Raises BackupRefused if the store has content and the mark does not name the store yet: the installation that was
+    backed up may still use the store. If two installations shared a store, each would remove what the other has written
+    since the backup. For a store in the folder ``content/`` this does nothing.
     """
     s3 = installation.settings.repository.s3
     place = f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"

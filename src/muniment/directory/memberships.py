@@ -33,7 +33,7 @@ def add_member(cx: Connection, group: Entry, member: Entry) -> None:
 
 
 def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Say whether this member makes two groups contain each other, or a group contain itself.
+    """Return whether this member makes two groups contain each other, or a group contain itself.
 
     All groups of such a loop have the same members. The answer is the same before and after the member is added.
     """

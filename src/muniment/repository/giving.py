@@ -116,8 +116,9 @@ def give_all(
 ) -> GiftCount:
     """Give what the bearers of these keys own in one repository, and return how much was given.
 
-    It commits some objects at a time. It keeps pace with ``index``, because a search is refused if the index lacks
-    more than ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the objects.
+    It commits some objects at a time. It waits whenever ``index`` is too far behind, because a search is refused if the
+    index lacks more than ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the
+    objects.
     """
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
@@ -198,7 +199,7 @@ class _Pace:
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
 
     def keep(self, count: int) -> None:
-        """Wait until the index has nearly caught up with the gift. If it makes no progress, say so once and go on."""
+        """Wait until the index has nearly caught up with the gift. If the index stands still, tell ``watch`` once."""
         reach = partial(self._watch.reach, self._name, count)
         reach()
         if not self._pace.keep(reach) and not self._has_warned:

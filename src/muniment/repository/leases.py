@@ -56,7 +56,7 @@ def release(cx: Connection, lease: Lease, holder: str) -> None:
 
 
 def forget(cx: Connection) -> None:
-    """Delete every lease, as after a restore: the holders in a backup work on another installation."""
+    """Delete every lease, as after a restore. The holders of a backup's leases work for another installation."""
     cx.execute(leases.delete())
 
 

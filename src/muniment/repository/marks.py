@@ -1,7 +1,7 @@
 """Under which marks may a process remember what the database says of types and ACLs?
 
 A mark is random. A trigger renews it in each transaction that writes to one of the mark's tables. Whoever reads a mark
-in a snapshot may use what was remembered under this mark, because the snapshot holds the same.
+in a snapshot may use what was remembered under this mark, because the tables have not changed since.
 """
 
 from typing import NamedTuple
@@ -30,5 +30,5 @@ _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
 def read(cx: Connection) -> SearchMarks:
-    """Read the marks. ``cx`` must be a snapshot. What it says of types and ACLs may be remembered under these marks."""
+    """Read the marks. ``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
     return SearchMarks(*(row[0] for row in _BY_NAME.all(cx)))

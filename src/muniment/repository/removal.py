@@ -98,7 +98,7 @@ class RemovedObjects(NamedTuple):
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> RemovedObjects:
-    """Remove at most ``limit`` objects, those in the wastebasket last. The number 0 means that none is left.
+    """Remove at most ``limit`` objects, those in the wastebasket last. If it returns the number 0, no object is left.
 
     The caller removes the ``freed`` contents after the commit. If the caller is killed before that, the sweep removes
     them.
@@ -122,8 +122,8 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> Remove
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
     """Delete an ACL that no object carries. Raises NotPermitted, and InUse.
 
-    To an administrator, the refusal says how many objects carry the ACL, and names some. Other callers learn no
-    objects, because they may not see them all.
+    To an administrator, the refusal says how many objects carry the ACL, and names some. Other callers are told
+    neither, because they may not see all these objects.
     """
     try:
         with cx.begin_nested():

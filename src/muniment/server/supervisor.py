@@ -33,8 +33,8 @@ _PR_SET_PDEATHSIG = 1
 class Role:
     """The work of one process. ``work`` calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
-    If a ``vital`` process exits, the whole server ends with exit code 1. If a signal killed the process, it is started
-    again like every other process.
+    If a ``vital`` process exits, the whole server ends with exit code 1. Processes that are not vital, and vital
+    processes that a signal killed, are started again instead.
     """
 
     name: str
@@ -56,10 +56,11 @@ class _Child:
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
     """Run each role in its own process until SIGTERM or SIGINT, and return the exit code.
 
-    ``when_ready`` is called when all processes can work. If a process ends before it could work, and ``when_ready`` was
-    not called yet, all processes end and the exit code is 1. A process that fails later is started again after a pause.
-    The pause doubles, up to a limit, each time the process soon fails again. At a stop the processes have
-    ``stop_seconds`` to finish, and a second signal kills them. No process outlives this one.
+    ``when_ready`` is called when all processes can work. If a process ends before that call and before it
+    could work, all processes end and the exit code is 1. A process that fails later is started again after a pause. The
+    pause doubles, up to a limit, each time the process soon fails again. At a stop, processes that need
+    over 5 seconds more than ``stop_seconds`` are killed, and a second signal kills them at once. No process outlives
+    the supervisor.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 

@@ -21,7 +21,7 @@ def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
 
 
 def prefers_page(request: Request) -> bool:
-    """Say whether the caller would rather read a page than JSON, as a browser does."""
+    """Return whether the caller would rather read a page than JSON, as a browser does."""
     header = _header(request).lower()
     media_types = ["application/json", "text/html"]
     if "text/html" in header and "json" not in header:

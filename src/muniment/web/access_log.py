@@ -1,7 +1,7 @@
 """How was each request answered? The access log has one line for each request.
 
-Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together, because to write
-one line alone takes a tenth of the time of a short request. A line of a refused or failed request is written at once,
+Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together. To write a line alone
+would take a tenth of the time that a short request takes. A line of a refused or failed request is written at once,
 together with the lines that wait.
 """
 
@@ -36,7 +36,7 @@ class AccessLine(NamedTuple):
     client: str | None
 
     def fields(self) -> dict[str, str | int | float | None]:
-        """Return the fields of the log line, without those that the lines of all loggers have, such as the time."""
+        """Return the fields of the log line, except those that every logger's lines have, such as the time."""
         fields: dict[str, str | int | float | None] = {
             "request_id": self.request_id,
             "method": self.method,

@@ -90,8 +90,8 @@ class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None if the method
-    expects the same kind as the address. ``refused`` has the parameters of the query that other methods of the
-    interface take, but this one does not. Each value is the reason, worded as the end of a sentence. ``hot`` and
+    expects the same kind as the address. ``refused`` gives a reason for each parameter of the query that this method
+    does not take, but other methods of the interface do. The reason is worded as the end of a sentence. ``hot`` and
     ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``,
     ``options`` and suffixes.
     """
@@ -140,7 +140,7 @@ class Address(Generic[H]):
 
     @property
     def answers_documents(self) -> bool:
-        """Say whether any answer of the address is JSON or XML, and not only bytes."""
+        """Return whether any answer of the address is JSON or XML, and not only bytes."""
         answers = (answer for operation in self.operations.values() for answer in operation.answers)
         return any(media_type.endswith(SUFFIXES) for answer in answers for media_type in answer.content)
 
@@ -188,7 +188,7 @@ class AddressTable(Generic[H]):
         return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
 
     def takes_suffix(self, address: Address[H]) -> bool:
-        """Say whether a suffix after the path of an address of this table chooses the media type."""
+        """Return whether a suffix after the path of an address of this table chooses the media type."""
         return self.suffixed and address.answers_documents
 
     def shape_of(self, address: Address[H]) -> ErrorShape:
@@ -226,9 +226,9 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
-        If a thing has the whole name, suffix included, nothing is stored or removed. Raises what the finder raises,
-        such as a refusal of a caller who may not know whether the thing exists. The method would also refuse this
-        caller, but only after it has checked the password a second time.
+        If a thing exists whose name includes the suffix, nothing is stored or removed. Raises what the finder raises,
+        such as the refusal of a caller who may not know whether the thing exists. The method would refuse this caller
+        too, but it would check the password a second time first.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:

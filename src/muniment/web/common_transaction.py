@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Unwritable, WriteBatch, driver_of, translated_errors
+from muniment.troubles import is_undone
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class CommonTransaction:
         self._connection: Connection | None = None
         self._opening = ExitStack()
         self._is_lost = False
+        self._is_committed = False
         self._work: dict[bool, list[Callable[[], object]]] = {True: [], False: []}
 
     async def begin(self) -> None:
@@ -72,11 +74,16 @@ class CommonTransaction:
         return await self._in_thread(lambda: self._decide(decision, within))
 
     async def commit(self) -> None:
-        """Store everything, then do the work of ``after_commit``. Raises Busy or Unwritable if nothing is stored."""
+        """Store everything, then do the work of ``after_commit``.
+
+        Raises Busy or Unwritable if the commit fails. Then the work of ``after_rollback`` is done if it is certain that
+        nothing was stored. If that is not certain, no work is done.
+        """
         try:
             await self._in_thread(self._commit)
-        except BaseException:
-            await self._settle(committed=False)
+        except BaseException as error:
+            if self._is_committed or is_undone(error):
+                await self._settle(committed=self._is_committed)
             raise
         await self._settle(committed=True)
 
@@ -144,6 +151,7 @@ class CommonTransaction:
         else:
             self._connection = None
             self._opening.close()
+        self._is_committed = True
 
     def _roll_back(self) -> None:
         is_open, self._connection = self._connection is not None, None

@@ -26,9 +26,9 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _quotes(value: object) -> int:
-    """Count the quotation marks of the JSON text of a value, if that text escapes no character and repeats no key.
+    """Return how many quotation marks a value's JSON text has if it escapes no character and repeats no key.
 
-    A decoded value has a repeated key only once. So if the text has more quotation marks than this, it repeats a key.
+    A decoded value has a repeated key only once. So a text with more quotation marks than this repeats a key.
     """
     if isinstance(value, str):
         return 2

@@ -29,7 +29,7 @@ _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javasc
 
 
 class _Wording(NamedTuple):
-    """What a person reads of a refusal. An empty ``sentence`` stands for the refusal's own."""
+    """What a page tells a person about a refusal. An empty ``sentence`` means the refusal's own sentence."""
 
     heading: str
     advice: str = ""

@@ -6,8 +6,8 @@ from typing import ClassVar
 class Refusal(Exception):
     """A reason to refuse a request, as one sentence for the caller. The address's table gives it a status.
 
-    When a decision raises a refusal, its writes are undone. If the class says ``keeps_writes``, they are committed: a
-    refused sign-in must be counted.
+    When a decision raises a refusal, its writes are undone. If its class sets ``keeps_writes``, they are committed,
+    because a refused sign-in must be counted.
     """
 
     keeps_writes: ClassVar[bool] = False
@@ -66,4 +66,4 @@ class Overloaded(Refusal):
 
 
 class NotStored(Refusal):
-    """The request cannot be stored, because a disk is full, read-only or broken. Nothing of it was stored."""
+    """The request cannot be stored, because a disk is full, read-only or broken."""

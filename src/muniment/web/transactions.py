@@ -30,7 +30,7 @@ _GROUP_SIZE = 32
 FILL_SECONDS = 0.001
 """How many seconds a group of writes waits at most until it is as large as the last groups were.
 
-A commit takes about as long.
+A commit takes about this long, too.
 """
 
 _LONG_QUESTIONS = 2
@@ -87,9 +87,10 @@ class Transactions:
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the decision in a write transaction, and return its value after the commit.
 
-        If the decision raises, its writes are undone and the exception is raised here. A refusal with ``keeps_writes``
-        is raised after the commit, except within a common transaction. Raises Busy, also if the decision does not begin
-        within the database's ``busy_seconds``.
+        If the decision raises, its writes are undone and the exception is raised here. If it raises a refusal with
+        ``keeps_writes``, its writes are committed instead, before the refusal is raised here. Within a common
+        transaction this does not wait for the commit. Raises Busy, also if the decision does not begin within the
+        database's ``busy_seconds``.
         """
         common = common_transaction.current(self.database)
         write = self._new_write(partial(_decide, decision, args, kwargs))
@@ -104,10 +105,11 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Decide about ``item``, jointly with the items of other callers who wait now. Return the value for it.
+        """Decide about ``item`` together with the items of other callers who wait now. Return the value for ``item``.
 
-        ``decision`` must be the same object in all these calls. If it raises, each item is decided alone. Raises Busy,
-        the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if it decides ``item`` alone.
+        Only calls with the same ``decision`` object are decided together. If their decision raises, each item is
+        decided alone. Raises Busy, the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if
+        it decides ``item`` alone.
         """
         write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         common = common_transaction.current(self.database)
@@ -141,7 +143,7 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
 
     async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
-        """Take a joint decision on PostgreSQL. Later rounds do not wait for the items that have to be decided alone."""
+        """Take a joint decision on PostgreSQL. The next round does not wait for writes that must be decided alone."""
         outcomes: Sequence[Outcome | None]
         try:
             outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)

@@ -245,9 +245,10 @@ def logged_path(path: str) -> str:
 
 
 class Way:
-    """How links begin (``base``), and which headers an answer gets, at the address that a request was sent to.
+    """The beginning of links (``base``) and the headers of answers, for the address that a request was sent to.
 
-    A page gets the headers ``page``, every other answer gets ``data``. A header is not added if the answer has it.
+    A page gets the headers ``page``, every other answer gets ``data``. A header that an answer has already is not
+    added.
     """
 
     def __init__(self, base: str, page: _Pairs, data: _Pairs) -> None:

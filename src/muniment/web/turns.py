@@ -9,7 +9,7 @@ from muniment.web.refusals import Overloaded
 
 
 class Turns:
-    """Lets ``at_once`` tasks run at one time, and at most ``waiting_each`` tasks of each owner wait.
+    """Lets at most ``at_once`` tasks run at one time, and at most ``waiting_each`` tasks of each owner wait.
 
     Each running task holds a slot. The owners who wait get free slots in turn, one slot each. Each instance belongs to
     one event loop.

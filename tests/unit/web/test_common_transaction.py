@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import Database, TookTooLong, Unwritable
+from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Malformed, Overloaded
 from muniment.web.transactions import Transactions
 
@@ -98,6 +99,45 @@ def test_a_block_that_does_not_commit_keeps_nothing(transactions: Transactions, 
 
     asyncio.run(ask())
     assert kept(transactions) == [5]
+
+
+@pytest.mark.parametrize("ending", ["is cancelled", "loses the connection"])
+def test_what_a_commit_may_have_stored_is_not_cleaned_up(
+    transactions: Transactions, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit succeeds in both cases, but only who was cancelled can know that."""
+    done: list[str] = []
+    inside, goes_on = threading.Event(), threading.Event()
+    commit = CommonTransaction._commit
+
+    def commit_slowly(common: CommonTransaction) -> None:
+        inside.set()
+        goes_on.wait(10)
+        commit(common)
+        if ending == "loses the connection":
+            common._is_committed = False  # the answer to COMMIT never came
+            raise Unwritable("The database is gone.") from sa.exc.OperationalError("COMMIT", {}, Exception("lost"))
+
+    async def block() -> None:
+        async with transactions.common("anna") as common:
+            common.after_commit(lambda: done.append("committed"))
+            common.after_rollback(lambda: done.append("rolled back"))
+            await transactions.write(add, 1)
+            await common.commit()
+
+    async def ask() -> None:
+        task = asyncio.create_task(block())
+        await asyncio.to_thread(inside.wait, 10)
+        if ending == "is cancelled":
+            task.cancel()
+        goes_on.set()
+        outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+        assert isinstance(outcome, asyncio.CancelledError if ending == "is cancelled" else Unwritable)
+
+    monkeypatch.setattr(CommonTransaction, "_commit", commit_slowly)
+    asyncio.run(ask())
+    assert kept(transactions) == [1]
+    assert done == (["committed"] if ending == "is cancelled" else [])
 
 
 @pytest.mark.slow

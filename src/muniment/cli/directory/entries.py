@@ -194,7 +194,7 @@ def show_sessions(
 
 
 def state_of(entry: Entry) -> str:
-    """Say whether a user or client may act, and if not, why."""
+    """Return whether a user or client may act, and if not, why."""
     states = [name for name, holds in (("disabled", entry.disabled), ("locked", entry.locked)) if holds]
     return " and ".join(states) or "active"
 

@@ -41,7 +41,7 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 def is_form(form: Mapping[str, str], directory: Directory) -> bool:
-    """Say whether a form comes from one of our pages. A token request has no hidden field against forgery."""
+    """Return whether a form comes from one of our pages. A token request has no hidden field against forgery."""
     return f"{directory.options.names.form_prefix}csrf" in form
 
 

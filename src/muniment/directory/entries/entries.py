@@ -212,7 +212,7 @@ def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: Con
 
 
 def is_chosen(cx: Connection, entry: Entry, condition: Condition) -> bool:
-    """Say whether an entry meets another module's condition."""
+    """Return whether an entry meets another module's condition."""
     query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition(_CHOOSING))
     return cx.execute(query).first() is not None
 

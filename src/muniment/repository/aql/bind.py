@@ -1,8 +1,8 @@
 """Does a query fit a repository's types?
 
 ``bind`` adds all sub-types to the query's types, and reads each value of the query by the kind of its property. A
-negative comparison, such as NOT_EQUAL, is the opposite of a positive one. An object meets it if none of the object's
-values meets the positive one. So an object without a value meets the negative comparison, too.
+negative comparison, such as NOT_EQUAL, is the opposite of a positive one. An object meets the negative comparison if
+none of its values meets the positive one. So an object without a value meets the negative comparison, too.
 """
 
 import calendar
@@ -89,8 +89,8 @@ ACL_NAME = "acl_name"
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
     """Check a query. Return its types with all sub-types, and its condition with values of the properties' kinds.
 
-    The query's locations are left out. ``acls`` maps the texts of ``acl_texts`` to the ids of the ACLs that they mean
-    to the caller. A text that ``acls`` lacks matches nothing. Relative dates count from ``now``. Raises UnknownType,
+    The query's locations are left out. ``acls`` maps each text of ``acl_texts`` to the id of the ACL that the caller
+    means by it. A text that ``acls`` lacks matches nothing. Relative dates count from ``now``. Raises UnknownType,
     UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
@@ -117,7 +117,7 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
 
 
 def has_ages(expression: Expression | None) -> bool:
-    """Say whether an expression depends on the time of the search."""
+    """Return whether an expression depends on the time of the search."""
     match expression:
         case ExpressionSet():
             return any(map(has_ages, expression.expressions))
@@ -234,7 +234,7 @@ def _positive(expression: Property, operator: PropertyOperator, kind: values.Kin
 
 
 def _like(expression: Property, operator: PropertyOperator) -> Condition:
-    """Compare strings, in which ``*`` and ``?`` are wildcards unless the comparison is exact."""
+    """Return the condition of a comparison of strings. In it, ``*`` and ``?`` are wildcards unless it is exact."""
     text = fold(expression.value)
     if operator == "EQUAL" and not expression.fuzzy and (expression.exact or not patterns.has_gaps(text)):
         return OneOf(expression.name, (expression.value,))

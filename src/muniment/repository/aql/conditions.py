@@ -69,8 +69,8 @@ Condition: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries | 
 class BoundQuery(msgspec.Struct, frozen=True):
     """The objects of these types that meet the condition; without types, objects of any type.
 
-    Former versions are left out unless it asks for ``all_versions``. ``locale`` names the language of the keywords.
-    Without it, they may be of any language of the index.
+    Former versions are left out unless ``all_versions`` is set. ``locale`` names the language of the keywords. Without
+    it, they may be of any language of the index.
     """
 
     types: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal:
 
 
 def is_marked(element: Element, flag: str) -> bool:
-    """Say whether a flag of an element is set."""
+    """Return whether a flag of an element is set."""
     return element.attributes.get(flag, "").strip().lower() == "true"
 
 

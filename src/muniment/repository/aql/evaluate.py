@@ -63,7 +63,7 @@ class Analyser(Protocol):
         """Return the language of an object with these values and this text; empty if it is the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split a text in a language, and each other spelling by which the text is found, into stems."""
+        """Split a text in this language into stems: as written, and in each other spelling by which it is found."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""
@@ -90,7 +90,7 @@ def evaluate(
     *,
     former: bool = False,
 ) -> bool:
-    """Say whether an object that the caller may browse meets a bound query.
+    """Return whether an object that the caller may browse meets a bound query.
 
     ``acl``, ``values`` and ``text`` are the object's; a match in the text counts only if the caller ``may_read`` it.
     ``ids`` names the properties of kind id: keywords do not look at their values. ``former`` says whether the object is
@@ -106,7 +106,7 @@ def evaluate(
 
 
 def compares(condition: Condition, acl: int, values: Mapping[str, Sequence[Value]]) -> bool:
-    """Say whether an object with this ACL and these values meets a condition without keywords."""
+    """Return whether an object with this ACL and these values meets a condition without keywords."""
     return _Properties(acl, values).meets(condition)
 
 
@@ -154,7 +154,7 @@ class _Properties:
         return list(map(_fold, self._values.get(name, ())))
 
     def finds(self, _keywords: Keywords) -> bool:
-        """Say whether the object meets keywords."""
+        """Return whether the object meets keywords."""
         return False
 
 
@@ -218,7 +218,7 @@ def _literal(words: Words) -> list[tuple[int, Pattern]]:
 
 
 def _occur(sought: Sequence[tuple[int, Pattern]], parts: Sequence[Sequence[Words]]) -> bool:
-    """Say whether words that match these patterns occur in one of the texts, at the same distances as in the query."""
+    """Return whether words that match these patterns occur in one of the texts, at the distances of the query."""
     if not sought:
         return False
     first_place = sought[0][0]

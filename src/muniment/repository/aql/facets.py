@@ -22,7 +22,7 @@ from muniment.repository.folding import fold
 from muniment.repository.refusals import BadQuery, WrongValue
 
 NOT_FACETS = frozenset({ACL_NAME, "r_index_status", "r_folder_path", "i_ancestor_id"})
-"""These cannot be facets. An ACL's name means another ACL to each caller; the other properties are not indexed."""
+"""Properties that cannot be facets. An ACL's name means another ACL to each caller; the others are not indexed."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
 """How values are grouped, as documents write it, in lower case."""
@@ -132,7 +132,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return self.place_of_value(values.read(self.kind, self.name, name))
 
     def place_of_value(self, value: Value) -> Place:
-        """Return the place of a value's group in the order by value. Each value has a group of its own."""
+        """Return the place of a group in the order by value, in a facet where each value has a group of its own."""
         return (0, fold(value), value) if isinstance(value, str) else (0, value, "")
 
     def in_order(self, groups: Iterable[_Group]) -> list[_Group]:

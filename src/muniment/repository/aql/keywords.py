@@ -17,9 +17,9 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""The characters of scripts without blanks between words, for a regular expression. Each counts as a word.
+"""The characters of scripts without blanks between words, for a regular expression. Each character counts as a word.
 
-These are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
+The scripts are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
 """
 
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
@@ -187,7 +187,7 @@ class _Reader:
         return Wild(wild)
 
     def _begins(self, at: int) -> bool:
-        """Say whether a term can begin at this piece."""
+        """Return whether a term can begin at this piece."""
         return at < len(self._pieces) and self._pieces[at].text != ")"
 
     def _spells(self, word: str) -> bool:
@@ -198,14 +198,14 @@ class _Reader:
         )
 
     def _is_ordinary(self) -> bool:
-        """Say whether this "and", "or" or "not" may be an ordinary word.
+        """Return whether this "and", "or" or "not" may be an ordinary word.
 
         It may be one if it is not in capitals, or if all keywords are in capitals.
         """
         return self._capitals or not self._pieces[self._at].text.isupper()
 
     def _operator(self, word: str) -> bool:
-        """Say whether the next piece is this operator and a term follows it. The term before it has been read."""
+        """Return whether the next piece is this operator and a term follows it. The term before it has been read."""
         return self._spells(word) and self._begins(self._at + 1)
 
 

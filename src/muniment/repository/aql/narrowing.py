@@ -1,9 +1,8 @@
-"""To which values of its facets is a search narrowed? Parameters of an address say so, and links carry them.
+"""To which values of its facets is a search narrowed? The parameters of its address tell, and links repeat them.
 
 ``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
 ``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
-takes the special meaning from the sign after it, so ``read`` returns exactly what ``write`` was given. Source:
-docs/aql.md, "Facets".
+escapes the sign after it, so ``read`` returns exactly what ``write`` was given. Source: docs/aql.md, "Facets".
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ NO_VALUE, EMPTY = "\\N", "\\E"
 """How a missing value and an empty text are written."""
 
 Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
-"""Constraints as they are written. A hit must meet at least one of the groups, and every constraint of that group."""
+"""Groups of constraints, each as it is written. A hit must meet every constraint of at least one group."""
 
 _SIGNS = frozenset("\\+|,;=")
 

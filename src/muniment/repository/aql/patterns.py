@@ -16,7 +16,7 @@ LONGEST_SIMILAR = 40
 """The most characters of a word in which ``fuzzy`` allows one letter to differ."""
 
 OPEN_CLAUSES = 32
-"""A text that begins with a wildcard counts as so many clauses: an engine must compare it with every word or value."""
+"""How many clauses a wildcard at the beginning adds: an engine must compare such a text with every word or value."""
 
 
 class Gap(enum.IntEnum):
@@ -40,7 +40,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     def matches(self, text: str) -> bool:
-        """Say whether the whole text matches. The time grows in proportion to the text, whatever the pattern."""
+        """Return whether the whole text matches. The time grows in proportion to the text, whatever the pattern."""
         if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
@@ -68,7 +68,7 @@ def read(text: str) -> Pattern:
 
 
 def has_gaps(text: str) -> bool:
-    """Say whether a text holds a wildcard."""
+    """Return whether a text holds a wildcard."""
     return "*" in text or "?" in text
 
 

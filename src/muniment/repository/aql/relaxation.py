@@ -36,7 +36,7 @@ MOST_WORDS = 64
 
 
 def relax(query: Query) -> Query | None:
-    """Return the query for any of its words instead of all of them; None if it cannot be relaxed."""
+    """Return the query, changed so that any one of its words is enough; None if it cannot be relaxed."""
     if query.condition is None:
         return None
     condition = _relax(query.condition)

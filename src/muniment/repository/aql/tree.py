@@ -39,8 +39,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
     """How large a query may be.
 
     ``depth`` limits the nesting of expressions or parentheses, ``clauses`` the number of expressions, list values and
-    keywords together. A comparison that begins with a wildcard counts as ``patterns.OPEN_CLAUSES`` of these, because it
-    reads every value.
+    keywords together. A comparison for which an engine must read every value, such as one that begins with a wildcard,
+    counts ``patterns.OPEN_CLAUSES`` more.
     """
 
     depth: int = 20
@@ -147,7 +147,7 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
 
 class RelativeDate(msgspec.Struct, frozen=True, tag=True):
-    """A date compared with the moment of the search plus ``amount`` units of time, negative for the past."""
+    """A date compared with the moment of the search plus ``amount`` units of time. A negative one is in the past."""
 
     name: str
     operator: AgeOperator
@@ -193,12 +193,11 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class FacetDefinition(msgspec.Struct, frozen=True):
-    """How hits are counted by their values.
+    """How hits are counted by the values of a property.
 
-    ``attributes`` names the property by whose values hits are counted. ``group_by`` says how values are grouped, and
-    ``properties`` are options of the grouping, such as the time zone. ``sort`` is None if the definition names none. A
-    negative ``max_values`` asks for all values. ``nested`` says how the hits of each value are counted once more, by
-    other values.
+    ``attributes`` names the property. ``group_by`` says how values are grouped, and ``properties`` are options of the
+    grouping, such as the time zone. ``sort`` is None if the definition names none. A negative ``max_values`` asks for
+    all values. ``nested`` says how the hits of each value are counted once more, by another definition.
     """
 
     id: str

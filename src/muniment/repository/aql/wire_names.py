@@ -1,4 +1,4 @@
-"""What are the code's own (neutral) names for the names that a query has on the wire?"""
+"""Which of the code's own (neutral) names stands for a name that a query uses on the wire?"""
 
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType

@@ -39,8 +39,8 @@ Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
 """
 
 Fetch = Callable[[str, str], Awaitable[bytes]]
-"""Takes and returns the same as ``Ask``, but waits for the document, which a directory elsewhere may send. Raises
-NotSignedIn, DirectoryUnavailable."""
+"""Takes and returns the same as ``Ask``, but is awaited, because the document may come from a directory elsewhere.
+Raises NotSignedIn, DirectoryUnavailable."""
 
 OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
 """Calls an ``Ask`` in another thread, so that the event loop does not wait."""
@@ -181,7 +181,7 @@ class Callers:
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
-        """Say whether the request shows a pair that is remembered for the repository's guard.
+        """Return whether the request shows a pair that is remembered for the repository's guard.
 
         Such a pair costs no password check.
         """
@@ -294,9 +294,10 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask a directory elsewhere again, unless it has answered in this step of the loop. Raises as ``ask`` does.
+        """Ask a directory elsewhere again, unless it has answered in this step of the loop.
 
-        If the directory runs in this process, nothing happens, because ``principals`` asks it.
+        If the directory runs in this process, nothing happens, because ``principals`` asks it. Raises what ``ask``
+        raises.
         """
         if self._verifier.ask is None and self._step is None:
             await self.ask()

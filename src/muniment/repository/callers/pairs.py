@@ -127,7 +127,7 @@ class Pairs:
         return (await asyncio.shield(task)).text, True
 
     def knows(self, attempt: PairSignIn) -> bool:
-        """Say whether the pair is remembered: then ``token`` checks no password."""
+        """Return whether the pair is remembered: then ``token`` checks no password."""
         memory = self._memories.get(self._digest_of(attempt))
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 

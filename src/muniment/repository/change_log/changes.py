@@ -1,4 +1,4 @@
-"""The change log: what happened to which object, in the order in which the changes became visible?
+"""The change log: which objects have changed, and how, in the order in which the changes became visible?
 
 On PostgreSQL, a sequence alone does not give that order: a transaction may take its number early and commit late, and
 a reader who has passed the number would miss the row. So each row also has the number of its transaction. A reader
@@ -28,9 +28,9 @@ the object must be indexed again. ``type``: a property of its type became search
 object became, or ceased to be, the current version of its tree."""
 
 _HIDING = "kind NOT IN ('created', 'text', 'type')"
-"""The condition for kinds of change that a search must not overlook. To overlook a change of another kind does no harm.
-At worst, a search does not find a new object or a new text yet, and no query may use a property while its type's change
-is under way. A query must repeat this very text to use the partial index."""
+"""The condition for the kinds of change that a search must not overlook. The other kinds may be overlooked: at worst, a
+search does not find a new object or a new text yet. Overlooking ``type`` does no harm, because queries may not use a
+property that is being reindexed. A query must repeat this very text to use the partial index."""
 
 changes = sa.Table(
     "changes",
@@ -141,7 +141,7 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Say whether more than ``count`` lines follow the position.
+    """Return whether more than ``count`` lines follow the position.
 
     A line counts only if no later commit can put another line before it.
     """

@@ -1,8 +1,9 @@
 """Who still reads the change log, and which of its lines may be cut off?
 
 Each index agent notes the position up to which it has read; each rebuild notes the position where it began. No line
-that one of them must still read is cut off. A follower that notes nothing for as long as lines are kept is forgotten.
-If it comes back, it finds that lines are gone (``changes.LinesGone``), and rebuilds its index.
+that one of them must still read is cut off. A follower is forgotten if it notes nothing during the time for which lines
+are kept (``Retention.seconds``). If it comes back, it finds that lines are gone (``changes.LinesGone``), and rebuilds
+its index.
 """
 
 import msgspec

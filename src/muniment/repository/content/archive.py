@@ -20,7 +20,7 @@ _FORBIDDEN = frozenset('/\\:*?"<>|')
 _DEVICES = frozenset(
     (*("con", "prn", "aux", "nul"), *(f"{name}{number}" for name in ("com", "lpt") for number in range(1, 10)))
 )
-"""File names that some systems take for devices, with any ending."""
+"""File names that some systems take for devices, whatever the ending."""
 
 
 class Archive:

@@ -1,7 +1,8 @@
 """A content store that removes nothing before the end of a common transaction.
 
 After the commit it removes what was to be removed. After a rollback it removes what was put during the transaction.
-If the process is killed before such a removal, the content stays without a row that names it, and the sweep removes it.
+If the process is killed before such a removal, no row names the content, and the sweep removes it later. The sweep also
+decides if nobody knows whether a commit succeeded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

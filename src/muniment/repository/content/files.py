@@ -1,8 +1,8 @@
-"""The built-in content store: a folder with a file for each content, and with packs of small ones.
+"""The built-in content store: a folder with files of one content each, and with packs of many small contents.
 
 No large content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its
-place. A crash before the rename leaves a part in ``incoming``; a crash after it leaves a file that no object names.
-The sweep finds both by their age. Small contents go to packs (``packs``).
+place. A crash before the rename leaves a part of the file in ``incoming``. A crash after it leaves a file that no
+object names. The sweep finds both by their age. Module ``packs`` describes the packs.
 """
 
 import hashlib
@@ -371,9 +371,9 @@ class FileStore:
             os.close(lock)
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all files last written before the instant; remove parts of that age from ``incoming``.
+        """Yield the keys of all files last written before the instant. Remove unfinished files of that age.
 
-        An earlier release may have let other users of the system read files. They lose this access here.
+        An earlier release may have let other users of the system read files. This method takes that access away.
         """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():

@@ -1,4 +1,4 @@
-"""Read a DQL statement. Only ``SELECT`` is offered. Every other part of DQL is refused by name.
+"""Read a DQL statement. Only ``SELECT`` is offered. The refusal of another part of DQL says which part is not offered.
 
 Every refusal says at which character it arose, counted from 1. Length, nesting, conditions and columns are limited.
 Source: docs/dql.md, the grammar.
@@ -74,7 +74,7 @@ class NameTranslation(NamedTuple):
 
 
 def read(text: str, names: NameTranslation) -> Statement:
-    """Read a statement. Raises BadQuery, and UnknownType as ``names`` does."""
+    """Read a statement. Raises BadQuery, and UnknownType if ``names`` raises it."""
     if len(text) > MAX_CHARACTERS:
         raise BadQuery(f"The statement is longer than {MAX_CHARACTERS} characters.")
     return _Reader(text, names).read()

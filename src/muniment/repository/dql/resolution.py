@@ -56,7 +56,7 @@ def selection(
 ) -> Selection:
     """Return the filter and the sort of a statement. ``text`` is the statement as its caller wrote it.
 
-    If the members of the list are no objects, the statement may not name folders. Raises BadQuery, WrongValue.
+    Without ``of_objects``, the statement may not name folders. Raises BadQuery, WrongValue.
     """
     resolver = _Resolver(cx, view, now, of_objects=of_objects)
     condition = None if statement.condition is None else resolver.resolve(statement.condition)
@@ -76,7 +76,7 @@ def counters(
 ) -> list[int]:
     """Return the counters of the objects whose metadata or content match the keywords of a statement.
 
-    Raises BadQuery for more than ``most`` of them, and what ``results.search`` raises.
+    Raises BadQuery if more than ``most`` objects match, and what ``results.search`` raises.
     """
     condition = _fulltext(statement.fulltext, limits)
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)

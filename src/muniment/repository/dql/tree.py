@@ -50,9 +50,10 @@ class InList(msgspec.Struct, frozen=True):
 
 
 class LikePattern(msgspec.Struct, frozen=True):
-    """A property that matches a pattern: pieces of text, between which other characters may stand.
+    """A property that matches a pattern: ``LIKE``.
 
-    A piece of None stands for exactly one character, an empty text for any run of characters.
+    A piece that is a text stands for itself, an empty text for any run of characters, and None for exactly one
+    character.
     """
 
     name: str

@@ -143,7 +143,7 @@ async def receive(request: Request, context: RepositoryContext, here: str) -> Ba
 
 
 def is_inherited(header: bytes) -> bool:
-    """Say whether the requests of a batch get this header, such as credentials, from the batch's own request."""
+    """Return whether the requests of a batch get this header, such as credentials, from the batch's own request."""
     name = header.decode("latin-1").lower()
     return not (name in _OWN_HEADERS or name in _NOT_INHERITED or name.startswith("content-"))
 

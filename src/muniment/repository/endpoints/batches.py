@@ -79,7 +79,7 @@ class OperationOutcome(msgspec.Struct):
 
 
 async def capabilities(request: Request, context: RepositoryContext) -> Response:
-    """GET batch-capabilities: what a batch can do, and which resources it takes."""
+    """GET batch-capabilities: what a batch can do, and which kinds of address its operations may have."""
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))

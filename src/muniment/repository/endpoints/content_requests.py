@@ -130,7 +130,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the file name of a content: the object's name. For a rendition, it gets the extension of the format."""
+    """Return the file name of a content: the object's name, for a rendition with the extension of its format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

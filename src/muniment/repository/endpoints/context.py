@@ -55,7 +55,7 @@ BATCHES = _DIRECTORY_CHANGES = 4
 """How many batches, and how many changes of users and groups, one caller may have under way in one process."""
 
 _LONG_DECISION = 0.05
-"""If a decision takes more seconds than this, perhaps to wait for a lock, the caller's rights are checked after it."""
+"""If a decision takes more seconds than this, perhaps for a lock, the caller's rights are checked again after it."""
 
 _TRIES = 3
 """How often an action is tried at most. It is tried again if the directory's answer about the caller is too old."""
@@ -64,7 +64,7 @@ _REFUSED_PAIRS = 3
 """If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
-"""For how many seconds a stream's check is tried while it gets no answer, and the seconds between two tries."""
+"""For how many seconds a stream's check is tried again if it gets no answer, and the seconds between two tries."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ class Caller:
     async def change(
         self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
     ) -> tuple[T, dict[str, str]]:
-        """Take a decision that changes an object. Return its outcome, and the headers that tell the ``position`` of the
-        change.
+        """Run a decision that changes an object, in a write transaction. Return its outcome, and at most one header.
 
+        ``position`` gets the outcome, and returns the position of the change for the header, or None for no header.
         Raises what ``write`` raises, and NotPermitted if ``spell`` does.
         """
 

@@ -71,7 +71,7 @@ def every(names: RepositoryNames) -> Mapping[str, str]:
 
 
 def are_same(left: str, right: str) -> bool:
-    """Say whether two media types are the same, whatever their parameters."""
+    """Return whether two media types are the same, whatever their parameters."""
     return _essence(left) == _essence(right)
 
 

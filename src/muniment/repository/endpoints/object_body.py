@@ -167,5 +167,5 @@ def _is_json(media_type: str) -> bool:
 
 
 def is_xml(media_type: str) -> bool:
-    """Say whether a media type means XML."""
+    """Return whether a media type means XML."""
     return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

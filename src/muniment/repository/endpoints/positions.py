@@ -45,7 +45,7 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
 
 
 def read(seal: Seal, repository_id: int, principals: Principals, text: str) -> Position:
-    """Read a position that ``spell`` wrote. Another caller may have got it, from another process of this half.
+    """Read a position that ``spell`` wrote. It is accepted whichever caller got it, and from any process.
 
     Raises Malformed, and NotPermitted for a plain position from a caller who is no administrator.
     """

@@ -277,7 +277,7 @@ def acl_entry_documents(entries: Mapping[str, Permission], names: RepositoryName
 
 
 def matches(request: Request, header: str, etag: str) -> bool:
-    """Say whether a conditional header names this tag (RFC 9110 13.1); weak tags count for If-None-Match only."""
+    """Return whether a conditional header names this tag (RFC 9110 13.1); weak tags count for If-None-Match only."""
     value = request.headers.get(header, "").strip()
     if not value:
         return False

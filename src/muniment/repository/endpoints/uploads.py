@@ -173,7 +173,7 @@ def servable(media_type: str) -> str:
 
 
 def is_token(text: str) -> bool:
-    """Say whether a text is a token, as the name of a charset is (RFC 9110 5.6.2)."""
+    """Return whether a text is a token, as the name of a charset is (RFC 9110 5.6.2)."""
     return re.fullmatch(_TOKEN, text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Which file of an export holds the bytes of a content? It is named by their digest, as in ``content/ab/cd/abcd...``.
+"""Which file of an export holds a content's bytes? Its name is the bytes' digest, as in ``content/ab/cd/abcd...``.
 
 Equal bytes are in one file. A file gets its name only after its bytes were found to have this digest. A file
 that has the right bytes already is not written again.

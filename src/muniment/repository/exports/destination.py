@@ -1,4 +1,4 @@
-"""Where do the lines of an export go? Into a repository. Users and groups get keys there, and a store gets contents."""
+"""What does an import fill? A repository with rows, made from the lines of an export, and the store with contents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +91,7 @@ class ContentArrivals:
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """The repository that an export goes to, and what its lines need there."""
+    """The repository that an import fills, the keys of users and groups there, and the contents for it."""
 
     repository: Repository
     bearers: BearerKeys
@@ -99,8 +99,8 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 Stage: TypeAlias = Callable[[Connection, Destination, Sequence[ExportLine], int, Instant], Sequence[StoredContent]]
-"""A decision that makes rows of a file's lines. It gets the number of lines before them, and returns the contents that
-the new rows name. Raises BadExport, VersionConflict."""
+"""A decision that turns some lines of a file into rows. It gets the number of lines that come before these in the file,
+and returns the contents that the new rows name. Raises BadExport, VersionConflict."""
 
 
 @contextmanager

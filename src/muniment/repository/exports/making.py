@@ -42,7 +42,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 class ExportResult(NamedTuple):
-    """The result of an export: its manifest, or None and the ids of objects whose contents are missing or altered."""
+    """The result of an export: its manifest, or else the ids of the objects whose contents are missing or altered."""
 
     manifest: ExportManifest | None
     damaged_ids: tuple[str, ...] = ()

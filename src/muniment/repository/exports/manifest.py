@@ -1,4 +1,4 @@
-"""What does an export hold? Its manifest is the last file that is written: a folder without one is no whole export."""
+"""What does an export hold? Its manifest lists it, and is written last. Without a manifest, an export is not whole."""
 
 import hashlib
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Which users and groups does an export name, and which keys do they have in this installation?
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the bearers' identities. If an identity is known here, the import takes its key. If not, a name gets
-the key of its present bearer, and a former bearer gets a new key.
+is meant, and gives the bearers' identities. If an identity is known here, the import takes its key. If not, the
+last bearer of a name gets the key of the name's present bearer here, and a former bearer gets a new key.
 """
 
 import re
@@ -44,7 +44,7 @@ class BearerNames:
         return key if key in _ACCESSORS else self._named[key]
 
     def unlike(self, shown_name: str, key: str) -> NamedBearer | None:
-        """Return the name of a key, or None if it is ``shown_name``, folded."""
+        """Return the name of a key, or None if that name equals the folded ``shown_name``."""
         named = self.of(key)
         return None if named == fold_name(shown_name) else named
 
@@ -109,7 +109,7 @@ class BearerKeys:
 
 
 def meant(named: NamedBearer | None, shown_name: str) -> NamedBearer:
-    """Return whom a line means: ``named``, or the bearer of the name that is shown if ``named`` is None."""
+    """Return whom a line means: ``named`` or, if that is None, the bearer of the name that is shown."""
     return fold_name(shown_name) if named is None else named
 
 

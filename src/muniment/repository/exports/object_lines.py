@@ -62,9 +62,10 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put objects into their folders if one of the folders came after them, and check what versions refer to.
+    """Put objects into their folders if one of the folders came after them, and check the objects' versions.
 
-    When the first version of a tree is removed, the tree keeps its chronicle id. So there may be no object of that id.
+    A version's antecedent must be there, and its tree may not belong to another repository. There may be no object of
+    the chronicle id, because a tree keeps this id when its first version is removed.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)

@@ -1,4 +1,4 @@
-"""How does an import make a repository of an export, line by line, and open it only when all of it is there?
+"""How does an import make a repository from an export, line by line, and open it only when all of it is there?
 
 First it checks everything that can be checked without writing. Then nobody can enter the repository until the end: it
 has no guard (``progress``). Each transaction stores some lines and notes how far the import has come. So an import that
@@ -42,7 +42,7 @@ STAGES: tuple[tuple[str, str, Stage], ...] = (
     ("comments", "comments.jsonl", keeping.comments_of),
     ("saved searches", "saved-searches.jsonl", keeping.saved_searches_of),
 )
-"""The stages of an import, in their order: the name, the file whose lines are read, the decision that keeps them."""
+"""The stages of an import, in their order: the name, the file whose lines are read, the decision that stores these."""
 
 _FINISHED = "finished"
 _STAGE_NAMES = (*(name for name, _, _ in STAGES), _FINISHED)

@@ -166,7 +166,7 @@ def _fail(
 
 
 class _HeldJob:
-    """Tells whether the reader may go on: until the extractor stops or loses the job. It renews the lease in time."""
+    """Tells the reader to go on, until the extractor stops or loses the job. Renews the lease of the job in time."""
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock

@@ -4,7 +4,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits for reading one file. ``memory`` is bytes of address space beyond the reader's own code.
+    """The limits for reading one file. ``memory`` is how much the address space may grow, in bytes.
 
     A packed file may unpack to ``ratio`` times its size. Archives within archives are read down to ``depth`` levels.
     """

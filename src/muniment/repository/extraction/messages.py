@@ -1,4 +1,4 @@
-"""The messages between the extractor and its worker process, as JSON. The text follows an answer."""
+"""The messages between the extractor and its worker process, as JSON. A file's text follows ``ReadAnswer``."""
 
 from typing import Literal
 

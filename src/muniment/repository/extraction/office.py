@@ -3,7 +3,7 @@
 The parts are XML, read as a stream: no tree is built, and a part that could declare entities is refused. Only text that
 a reader of the document sees is taken, and no names of styles. The rules that name elements follow ECMA-376 (Office
 Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are compared without their namespaces, because strict and
-transitional Office Open XML differ in nothing else here.
+transitional Office Open XML use the same names in different namespaces.
 """
 
 import datetime as dt
@@ -104,7 +104,7 @@ class _Words:
 
 
 class _Package:
-    """An open ZIP file, whose parts ``packed`` has checked, and the text that was read of it."""
+    """An open ZIP file, whose parts ``packed`` has checked, and the text that was read from it."""
 
     def __init__(self, archive: zipfile.ZipFile, limits: Limits) -> None:
         self._archive = archive

@@ -24,7 +24,10 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If the result has that many, its note says only that it was cut."""
+    """Tidy a text, and cut it to ``characters``. The result has ``note`` if it is shorter.
+
+    A result of exactly that length counts as cut, and its note says only this.
+    """
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

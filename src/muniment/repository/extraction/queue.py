@@ -111,9 +111,9 @@ def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> Non
 
 
 def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key: str) -> None:
-    """Change a content's key in the queue's rows of some objects, in the transaction that changes the objects' rows.
+    """Replace a content's key in the queue's rows of these objects, in the transaction that changes the objects' rows.
 
-    The bytes are the same. There may be at most a few hundred objects.
+    The content has the same bytes under both keys. There may be at most a few hundred objects.
     """
     where = sa.and_(texts.c.object_id.in_(object_ids), texts.c.content_key == content_key)
     cx.execute(texts.update().where(where).values(content_key=new_key))
@@ -274,7 +274,7 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
-    """Store the reason why there is no text. With `retry`, the file waits again until it has had all its attempts.
+    """Store the reason why there is no text. With `retry`, the file waits for its next attempt, if it has one left.
 
     Returns False if the job is lost, as ``renew`` does.
     """

@@ -89,7 +89,7 @@ def _program(column: int, audit: int, process_id: int) -> list[bytes]:
 
 
 def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
-    """Return, by call, the tests of its arguments. A test that passes jumps over the refusal that follows it."""
+    """Return, for each call, the tests of its arguments. A test that passes jumps over the refusal that follows it."""
     return {
         "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
         "socketpair": [

@@ -1,4 +1,7 @@
-"""Compile a filter to a condition in SQL. Every value is a parameter. No condition is null, so ``not`` is exact."""
+"""Compile a filter to a condition in SQL. Every value is a parameter.
+
+No condition evaluates to NULL, so ``NOT`` selects exactly the rows that the condition does not select.
+"""
 
 import math
 import re

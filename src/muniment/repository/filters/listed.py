@@ -23,11 +23,11 @@ SORTED = 255
 class ListedProperty:
     """A property of the members of a list.
 
-    ``value`` is the value that the list is sorted by; None if the property has several. ``compared`` is the value that
-    comparisons use: for a text, its folded form. ``match`` makes the condition that at least one value of the property
-    meets a test; the condition is never null. If ``names`` is given, only equality with a text can be tested: ``names``
-    makes the condition that the text is a name of the value, and other tests are refused. With ``indexed``, a database
-    index holds ``value``.
+    ``value`` is the value that the list is sorted by; None if no list can be sorted by it. ``compared`` is the
+    value that comparisons use: for a text, its folded form. ``match`` makes the condition that at least one value of
+    the property meets a test; the condition is never null. ``names`` is given if a value can have several names, as an
+    ACL can. It makes the condition that a text is one of the value's names. Such a property can only be tested for
+    equality with a text. With ``indexed``, a database index holds ``value``.
     """
 
     kind: Kind
@@ -86,5 +86,5 @@ def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any])
 
 
 def naming(names: Callable[[str], sa.ColumnElement[bool]]) -> ListedProperty:
-    """Make a property that can only be tested for what it names (``ListedProperty.names``)."""
+    """Make a property whose value can have several names (``ListedProperty.names``)."""
     return ListedProperty("string", lambda test: test(sa.null()), names=names)

@@ -116,7 +116,10 @@ def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, lim
 
 
 def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
-    """Say whether the selection wants a member that is in no table but has these values. Raises as ``fetch``."""
+    """Return whether the selection wants a member that is in no table, but has these values.
+
+    Raises what ``fetch`` raises.
+    """
 
     def find(name: str) -> ListedProperty:
         if name not in member:
@@ -204,7 +207,10 @@ def _read(
 
 
 def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
-    """Make conditions for the members after a place, that for the nearest ones first. No member meets two of them."""
+    """Make the conditions for the members after a place. No member meets two of them.
+
+    The first condition is for the members nearest to the place.
+    """
     same: list[sa.ColumnElement[bool]] = []
     conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):

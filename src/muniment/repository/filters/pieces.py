@@ -24,7 +24,7 @@ class TextPiece(NamedTuple):
     at: int
 
     def says(self, *words: str) -> bool:
-        """Say whether the piece is one of these words or marks, in upper or lower case."""
+        """Return whether the piece is one of these words or marks, in upper or lower case."""
         return self.kind in ("name", "mark") and self.text.lower() in words
 
     def content(self) -> str:
@@ -84,7 +84,7 @@ class PieceReader:
         return False
 
     def _separated(self, word: str, read: Callable[[], T]) -> list[T]:
-        """Read one thing or several, which this word or mark separates."""
+        """Read one thing, or several that are separated by this word or mark."""
         things = [read()]
         while self._optional(word):
             things.append(read())

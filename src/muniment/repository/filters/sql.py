@@ -100,7 +100,7 @@ class _Numbers(sa.TypeDecorator[Sequence[int]]):
 
 
 def numbers_parameter(numbers: Sequence[int]) -> sa.ColumnElement[Any]:
-    """Make a parameter of a list of whole numbers, however many they are."""
+    """Make one parameter that holds a list of whole numbers. The list may have any length."""
     return sa.literal(list(numbers), _Numbers())
 
 

@@ -38,7 +38,8 @@ class HasOneOf(msgspec.Struct, frozen=True):
 class FitsPattern(msgspec.Struct, frozen=True):
     """A property whose text consists of these pieces. Only DQL has this test.
 
-    A piece of None stands for exactly one character, an empty text for any run of characters.
+    A piece that is a text stands for itself, an empty text for any run of characters, and None for exactly one
+    character.
     """
 
     name: str
@@ -47,7 +48,7 @@ class FitsPattern(msgspec.Struct, frozen=True):
 
 
 class HasNoValue(msgspec.Struct, frozen=True):
-    """A property without a value. Only DQL has this test."""
+    """The test that a property has no value. Only DQL has it."""
 
     name: str
     place: int

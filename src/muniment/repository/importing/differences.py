@@ -98,7 +98,7 @@ def _match_folders(
 ) -> None:
     """Find the folders that moved.
 
-    A new folder is a moved one if the first file that moved into it came from a folder that is gone.
+    A new folder counts as moved if the first file that moved into it came from a folder that is gone.
     """
     folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in records}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from muniment.repository.extraction import plain
 
 SMALL = plain.LARGEST
-"""The largest file, in bytes, that is handed over with its content; a larger one is handed over open."""
+"""The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
 
 _PIECE = 1024 * 1024
 
@@ -37,14 +37,14 @@ class SourceFile(NamedTuple):
     handle: int = -1
 
     def pieces(self) -> Iterator[bytes]:
-        """Read the file from its beginning."""
+        """Return the file's bytes piece by piece, from the beginning."""
         if self.content is not None:
             return iter([self.content])
         os.lseek(self.handle, 0, os.SEEK_SET)
         return _pieces(self.handle)
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of its content, in hexadecimal."""
+        """Return the SHA-256 digest of the file's content, in hexadecimal."""
         digest = hashlib.sha256()
         for piece in self.pieces():
             digest.update(piece)
@@ -61,10 +61,10 @@ class FileTree:
 
     ``enter`` is called once for each folder, before the folders in it, and decides whether to go in. ``accept`` decides
     whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files,
-    ``limit_bytes`` their total size. A file over ``largest`` bytes is refused. ``note_failure`` is called with the
-    path of each file that cannot be read, and with the reason. A file for which ``is_settled`` is false is still being
-    written: it is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the symbolic
-    links, ``left_out`` the hidden names, ``unsettled`` the files still being written.
+    ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``note_failure`` is
+    called with the path of each unreadable file, and with the reason. A file for which ``is_settled`` is false is still
+    being written: it is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the
+    symbolic links, ``left_out`` the hidden names, ``unsettled`` the files still being written.
     """
 
     def __init__(

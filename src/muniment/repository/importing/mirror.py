@@ -4,8 +4,8 @@ Small new files are imported in batches. Their bytes are on the disk before the 
 objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
 another, is imported alone.
 
-If an import names another ACL than the cabinet carries, the cabinet and every imported object that shares its ACL get
-the new one. Another cabinet name renames the cabinet. An import that names another type than earlier ones is refused. A
+If an import names another ACL than the cabinet has, the cabinet and all imported objects with the same ACL get the new
+one. Another cabinet name renames the cabinet. An import that names another type than earlier ones is refused. A
 mirroring import also follows the files that moved, so that their objects live on, and deletes the objects of files that
 are gone.
 """
@@ -248,7 +248,7 @@ class Import:
         return differences
 
     def _delete(self, differences: Differences) -> None:
-        """Delete the objects of files and folders that are gone, unless they hold what no import made."""
+        """Delete the objects of files and folders that are gone. An object with anything that no import made stays."""
         is_later = False
         for former in (*differences.files, *differences.folders):
             self._keep_pace()

@@ -16,10 +16,11 @@ class FolderGone(Exception):
 
 
 def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
-    """Yield whenever the folder is to be imported: at once, after each burst of changes, and while ``is_due`` is true.
+    """Yield whenever the folder is to be imported: at once, and after each burst of changes.
 
-    A burst ends after a fifth of a second without a change, or after 1.6 seconds. A folder that is mounted anew is
-    watched anew. ``polls`` is called if the system cannot watch so many folders. From then on, the folders are polled.
+    A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without a change,
+    ``is_due`` decides whether to yield. If another folder takes its place, as after a mount, the new folder is
+    watched. If the system cannot watch all folders below it, ``polls`` is called, and from then on they are polled.
     Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None

@@ -78,7 +78,7 @@ class Visible(msgspec.Struct, frozen=True):
     all_versions: bool = False
 
     def may_read(self, indexed: IndexedObject) -> bool:
-        """Say whether the caller may read an object that the index has found."""
+        """Return whether the caller may read an object that the index has found."""
         if self.everything:
             return True
         if indexed.key in self.decided:
@@ -270,33 +270,33 @@ class Snapshot(Protocol):
         """Answer a search in the order of these properties, or return None if the index has no such order.
 
         Hits that are equal in this order are ordered by counter. The answer always has the total. Facets count the same
-        hits as with ``search``. Raises as ``search``.
+        hits as with ``search``. Raises what ``search`` raises.
         """
 
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order.
 
-        Without keywords, the order ``relevance`` is the same as ``newest``. Raises as ``search``, and IndexUnavailable
-        also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises, and
+        IndexUnavailable also if the index does not hold counters.
         """
 
     def embeddings(self, search: Search) -> Sequence[int]:
-        """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
+        """Return the ids of the embeddings of a search's hits, in ascending order. Raises what ``search`` raises."""
 
     def examine(self, search: Search, key: str) -> Examination | None:
         """Return what the index knows of one object in a search, or None if the index does not hold the object.
 
         The object's score is the sum of ``by_meaning`` and the weights of the words by which the object is found. If
-        any of several words is enough for a match, the score may be higher. For example, words near each other add to
-        it. Raises as ``search``.
+        any of several words is enough for a match, the score may be higher than this sum, for example because words
+        near each other add to it. Raises what ``search`` raises.
         """
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words with this beginning in the hits of a search, the most common first.
 
         Equally common words are in alphabetical order. In an object that the caller may only browse, only the words of
-        the metadata count. The list is empty if the beginning has only one letter, and while an index of an earlier
-        release is being rebuilt. Stop words are left out. Raises as ``search``.
+        the metadata count. The list is empty if the beginning is not one word of 2 to 60 letters, and while an index
+        of an earlier release is being rebuilt. Stop words are left out. Raises what ``search`` raises.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:
@@ -315,15 +315,16 @@ class Snapshot(Protocol):
         """
 
     def marker(self, search: Search) -> Marker:
-        """Return a function that finds matches in a text as this search does in its excerpts. Raises as ``search``.
+        """Return a function that finds matches in a text as this search does in its excerpts.
 
-        The function depends on the search alone, so it can be used when the snapshot is no longer in use.
+        The function depends on the search alone, so it can be used when the snapshot is no longer in use. Raises what
+        ``search`` raises.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document. Documents with the same key are all returned.
 
-        Raises IndexUnavailable while documents are read.
+        The iterator raises IndexUnavailable, perhaps only after some documents.
         """
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
@@ -334,7 +335,7 @@ class Snapshot(Protocol):
         """
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
-        """Read the digests of all documents with these keys, ordered by counter. Raises as ``digests``."""
+        """Read the digests of all documents with these keys, ordered by counter. Raises what ``digests`` raises."""
 
     def digest(self, document: Document) -> DocumentDigest:
         """Return the digest that ``digests`` would return if this release had written the document.
@@ -347,7 +348,7 @@ class Index(Protocol):
     """One repository's index, open for reading."""
 
     def snapshot(self) -> Snapshot:
-        """Take the newest commit. Raises IndexUnavailable."""
+        """Take a snapshot of the newest commit. Raises IndexUnavailable."""
 
     def close(self) -> None:
         """Close the files."""
@@ -381,7 +382,7 @@ class RepositoryIndex(Protocol):
         """Open the index for reading. When another generation becomes the current one, the reader uses that one."""
 
     def current(self) -> str | None:
-        """Return the name of the current generation; None before the first."""
+        """Return the name of the current generation, or None if there is none yet."""
 
     def writer(self, generation: str) -> IndexWriter:
         """Open a generation for writing; a new one is empty. Raises OtherFormat, IndexUnavailable, OSError."""
@@ -413,7 +414,7 @@ class Engine(Protocol):
         """Return the index of one repository, even if the index has no generation yet."""
 
     def follower(self) -> str:
-        """Return the name of the agent that writes these indexes. The name stays as long as the indexes exist."""
+        """Return the name of the agent that writes these indexes. It stays the same as long as the indexes exist."""
 
     def sole_agent(self) -> AbstractContextManager[str]:
         """Hold the right to be the agent of these indexes while the block runs; only one process of a machine has it.

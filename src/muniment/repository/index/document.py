@@ -36,7 +36,7 @@ class IndexableObject(Protocol):
 
     @property
     def acl_id(self) -> int:
-        """The id of the ACL that the object carries."""
+        """The id of the object's ACL."""
 
     @property
     def former(self) -> bool:

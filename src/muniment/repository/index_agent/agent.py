@@ -54,7 +54,7 @@ _CHORES_SECONDS = 300.0
 _PURGED_AT_A_TIME = 200
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
-"""How long a rebuild waits before it notes again that it is under way. Lines of the log are kept for much longer."""
+"""How often a rebuild notes its position again, so that the log keeps the lines that the rebuild must still read."""
 _COMMITS_TO_THE_END = 10
 """After so many commits, a rebuild may end as soon as the new generation has caught up with the current one."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
@@ -73,9 +73,10 @@ def catch_up(
 
 
 def next_limit(limit: int, change_count: int, seconds: float) -> int:
-    """Return how many lines the next commit may cover, after one that covered ``change_count`` of at most ``limit``.
+    """Return how many lines the next commit may cover.
 
-    A large commit takes less work for each line, but whoever changed an object waits for the whole commit.
+    The last commit took ``seconds``. It covered ``change_count`` lines, and could cover at most ``limit``. A large
+    commit takes less work for each line, but whoever changed an object waits for the whole commit.
     """
     if seconds > _COMMIT_SECONDS:
         return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
@@ -373,7 +374,7 @@ class _ContentChores:
         self._chores = 0
 
     def begin(self, now: Instant) -> None:
-        """Begin a new round at the first call, and then at one call in ``_CHORES_BETWEEN_COMPACTIONS``.
+        """Begin a new round at the first of each ``_CHORES_BETWEEN_COMPACTIONS`` calls.
 
         No round begins if the last one is still under way, or if there is no store.
         """
@@ -426,7 +427,7 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Say whether the current generation's position is at most this one. If it cannot be read, return False."""
+    """Return whether the current generation's position is at most this one. If it cannot be read, return False."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:

@@ -1,4 +1,7 @@
-"""Which index does the agent check next, and when? One range at intervals, or all without a pause if somebody asks."""
+"""Which index does the agent check next, and when?
+
+The agent compares one range at intervals. If somebody asks for a check, it compares all ranges without a pause.
+"""
 
 import time
 from collections.abc import Mapping

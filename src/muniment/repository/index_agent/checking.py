@@ -298,7 +298,7 @@ def check(
 
 
 def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDigest]) -> set[str]:
-    """Return the ids of the objects whose digests differ; both sequences must be in order.
+    """Return the ids of the objects whose digests differ. Both sequences must be ordered by counter.
 
     A range that has the same digest on both sides is not looked into. Any other range is split until it has one
     counter.

@@ -52,8 +52,8 @@ _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
 """How many bytes of content a portion of more than ``_TEXTS_AT_A_TIME`` objects may have.
 
-A portion is the objects whose texts are read at one time. The limit is low because a packed file holds more text than
-it has bytes.
+A portion is the objects whose texts are read at one time. The limit is low because a compressed file may hold more
+text than it has bytes.
 """
 
 

@@ -24,7 +24,7 @@ IndexPosition = Callable[[int], Position | None]
 
 
 class Reindexer:
-    """Does, in steps of some objects each, the reindexing of properties that is under way.
+    """Carries out the reindexing of properties that is under way. Each step notes some objects.
 
     Agents of several machines may each have a reindexer.
     """

@@ -60,17 +60,17 @@ def began(report: KeptReport) -> Instant:
 
 
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
-    """Write down that a check is wanted now; it takes the place of the check that was wanted before."""
+    """Write down that a check is wanted now. This replaces the check of the repository that was wanted before."""
     cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
 
 
 def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
-    """Return, for each repository's id, the check of the repository that was wanted last."""
+    """Return, by repository id, the check that was last asked for."""
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
 def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
-    """Store what an agent keeps for one repository, in place of what it kept before."""
+    """Store the report and the course of one agent for one repository. They replace those stored before."""
     texts = {
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
@@ -81,13 +81,13 @@ def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -
 
 
 def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
-    """Return what each agent keeps for one repository, by the agent's name."""
+    """Return what each agent has stored for one repository. A key is the name of the agent."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.repository_id == repository_id))
     return {row.follower: _read(row._mapping) for row in rows}
 
 
 def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
-    """Return what one agent keeps for each repository, by the repository's id."""
+    """Return what one agent has stored for each repository. A key is the id of the repository."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
     return {row.repository_id: _read(row._mapping) for row in rows}
 

@@ -27,7 +27,7 @@ class Tenure:
         self._waits = False
 
     def holds(self) -> bool:
-        """Say whether the work may go on. This takes the lease if it is free, and renews it in time.
+        """Return whether the work may go on. This takes the lease if it is free, and renews it in time.
 
         Raises Busy or DBAPIError if the database fails; then the process must not write.
         """

@@ -1,7 +1,7 @@
 """The embeddings of objects: for each object, a vector for each of its passages. A row never changes.
 
-An object whose heading or text changes gets a row with another id. So an index that names a row names the very text
-that the row was made from. The database deletes the row with its object.
+An object whose heading or text changes gets a row with another id. So an id in an index always stands for the same
+vectors. The database deletes the row with its object.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class NewEmbedding(msgspec.Struct, frozen=True):
 
 
 def are_there(cx: Connection) -> bool:
-    """Say whether any object is embedded."""
+    """Return whether any object is embedded."""
     return cx.execute(sa.select(embeddings.c.id).limit(1)).first() is not None
 
 

@@ -1,7 +1,7 @@
 """Which objects are near in meaning to a question? Only objects that the caller may read count.
 
-The question's vector is moved towards those of the objects that answer it best by words and meaning together
-(pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in
+The question's vector is moved towards the vectors of the objects that answer the question best, by words and meaning
+together (pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in
 proportion to the score of the best hit by words.
 """
 
@@ -26,16 +26,17 @@ MOST_NEAR = 500
 """How many objects get a score for their nearness."""
 
 ADDED = 50
-"""How many of these objects may be hits although they hold none of the words."""
+"""How many of the nearest objects are hits even if they hold none of the words."""
 
 _BY_WORDS = 50
-"""How many of the best hits by words, and how many of the nearest objects, the feedback chooses among."""
+"""The feedback chooses among this many of the best hits by words, and as many of the nearest objects."""
 
 _FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
 """How many objects the question is moved towards, and the weight of their mean. The question's own weight is 1."""
 
 _FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
-"""The weights of nearness, where the score of the best hit by words counts 1: for the feedback, and in the answer."""
+"""The weight of nearness in the choice of objects for the feedback, and its weight in the answer. The score of the best
+hit by words counts as 1."""
 
 _QUESTIONS = 2_000
 
@@ -77,8 +78,8 @@ class Meaning:
         """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
 
         ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if
-        ``anything`` finds no object with vectors, or more objects or vectors than are compared. Raises as
-        ``Snapshot.search``.
+        ``anything`` finds no object with vectors, more than ``MOST_OBJECTS`` of them, or more vectors than the process
+        may remember. Raises what ``Snapshot.search`` raises.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:

@@ -54,7 +54,7 @@ def _read_by_model(heading: str, text: str) -> str:
 
 
 def _end(words: list[str], start: int) -> int:
-    """Return where the passage ends that begins with this word."""
+    """Return the end of the passage that begins at the word ``start``: the place after its last word."""
     end, characters = start, -1
     while end < min(len(words), start + _WORDS) and characters + 1 + len(words[end]) <= _CHARACTERS:
         characters += 1 + len(words[end])
@@ -63,7 +63,7 @@ def _end(words: list[str], start: int) -> int:
 
 
 def _start(words: list[str], end: int) -> int:
-    """Return where the longest passage begins that ends before this word."""
+    """Return the place of the first word of the longest passage that ends before the word ``end``."""
     start, characters = end, -1
     while start > max(0, end - _WORDS) and characters + 1 + len(words[start - 1]) <= _CHARACTERS:
         start -= 1

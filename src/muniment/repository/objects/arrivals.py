@@ -33,7 +33,7 @@ def keep(
 ) -> list[StoredContent]:
     """Store objects in this order. Return the contents that their rows name, in the same order.
 
-    If equal bytes were stored already, a row names those instead of the content that arrived. ``shared`` holds the keys
+    If equal bytes were stored already, a row names the stored content, not the new one. ``shared`` holds the keys
     of the contents that rows name already. The other contents are new: the store has their bytes, but no row names them
     yet. The folders of each object are in the repository already, or come before it in ``arrivals``. Raises
     UnknownType, and VersionConflict if something that an object refers to is gone.
@@ -62,9 +62,9 @@ def keep(
 
 
 def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
-    """Put an object that has just been kept into exactly these folders, and note the change.
+    """Put an object that ``keep`` has just stored into exactly these folders, and note the change.
 
-    Neither its modification date nor its revision changes. Raises IntegrityError if a folder is missing.
+    The object's modification date and revision stay as they are. Raises IntegrityError if a folder is missing.
     """
     columns = filing.write(cx, stored, folder_ids)
     cx.execute(_objects.update().where(_objects.c.seq == stored.seq).values(**columns))
@@ -93,7 +93,7 @@ def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[
 
 
 def broken_tree(cx: Connection, repository_id: int) -> str | None:
-    """Return the chronicle id of a tree of versions with no current version, or several. None if every tree has one."""
+    """Return the chronicle id of a tree that has no or several current versions. None if every tree has exactly one."""
     current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
     trees = sa.select(_objects.c.chronicle_id).where(
         _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)

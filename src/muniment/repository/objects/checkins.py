@@ -66,8 +66,9 @@ class CheckIn(msgspec.Struct, frozen=True):
 def check(stored: StoredObject, permission: Permission, principals: Principals, what: CheckIn) -> None:
     """Check that the caller may check an object in.
 
-    Raises NotPermitted (without Version), VersionConflict, WrongValue (a folder), NotCheckedOut, CheckedOut, and
-    Superseded if the version has a next one on its branch and the check-in does not begin a new branch.
+    Raises NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a folder),
+    NotCheckedOut, CheckedOut, and Superseded if the version has a next one on its branch and the check-in does not
+    begin a new branch.
     """
     checkouts.check(stored, permission, "check this object in")
     if what.expected is not None and stored.revision != what.expected:

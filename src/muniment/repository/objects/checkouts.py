@@ -27,8 +27,8 @@ def check_out(
 ) -> StoredObject:
     """Check an object out for the caller. If they have it checked out already, nothing changes.
 
-    ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (without Version),
-    VersionConflict, WrongValue (a folder), CheckedOut.
+    ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (if the
+    caller lacks the permission Version), VersionConflict, WrongValue (a folder), CheckedOut.
     """
     stored = lock_row(cx, repository, principals, object_id, "check this object out", expected=expected)
     if stored.version.lock is not None:
@@ -49,8 +49,8 @@ def cancel(
 ) -> StoredObject:
     """Cancel a check-out of the caller. An administrator may cancel any check-out.
 
-    Raises UnknownObject, NotPermitted (without Version), VersionConflict, WrongValue (a folder), NotCheckedOut,
-    CheckedOut.
+    Raises UnknownObject, NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a
+    folder), NotCheckedOut, CheckedOut.
     """
     stored = lock_row(cx, repository, principals, object_id, "cancel this check-out", expected=expected)
     if stored.version.lock is None:
@@ -71,8 +71,8 @@ def lock_row(
 ) -> StoredObject:
     """Read an object of which the caller may make versions, and lock its row.
 
-    ``action`` is what the caller may not do, as the sentence of a refusal names it. Raises as ``check_out`` does,
-    except CheckedOut.
+    ``action`` says what the caller wants to do; a refusal repeats these words. Raises what ``check_out`` raises, except
+    CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
     check(stored, permission, action)

@@ -1,6 +1,6 @@
 """Which packs hold mostly contents that no row names any more? Move the contents still named, and drop these packs.
 
-Only the counts of uses (``stored_contents``) are asked which contents of a pack are still named (decisions 0040, 0073).
+Only the counts of uses (``stored_contents``) tell which contents of a pack are still named (decisions 0040, 0073).
 A pack is dropped if no row names a content of it. A pack whose contents are moved now is dropped only at the next
 compaction, so that a process that read a row before the move can still read the content. If the process is killed, it
 leaves copies that no row names, or a pack that a later compaction drops.

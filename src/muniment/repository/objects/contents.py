@@ -109,8 +109,8 @@ def put(
     """Give the object a content at a place. With ``overwrite``, it replaces a content that is there already.
 
     ``text`` is the text of a new main content. ``text`` and ``quota`` are as in ``objects.replace_content``. After the
-    commit, the caller removes the same contents as after that function. Raises as that function, ContentExists, and
-    WrongValue for too many contents.
+    commit, the caller removes the same contents as after ``objects.replace_content``. Raises what that function raises,
+    ContentExists, and WrongValue also for too many contents.
     """
     stored = objects.lock_to_change(cx, repository, principals, object_id, expected)
     objects.check_may_have_content(stored, principals)

@@ -29,9 +29,9 @@ _AT_A_TIME = 500
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
     """Read the objects to copy: an object and, if it is a folder, everything below it that the caller may browse.
 
-    Until the end of the transaction, nobody can replace the contents of these objects. The object itself comes first.
-    At most ``most`` objects may lie below it; if there are more, it raises WrongValue. Raises UnknownObject, and
-    NotPermitted if the caller may not read one of the objects.
+    Until the end of the transaction, nobody can replace the contents of these objects. The object with this id comes
+    first. Raises WrongValue if more than ``most`` objects lie below it. Raises UnknownObject, and NotPermitted if the
+    caller may not read one of the objects.
     """
     root = objects.readable(cx, view.repository, object_id, view.principals, lock=True)
     every, edge = {root.id: root}, [root]
@@ -60,7 +60,8 @@ def copy(
     """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
     Returns the copy of the first object, which lies in the folder ``folder_id``. Every other object lies in
-    folders among ``sources``, and its copy lies in the copies of those folders. Raises as ``creation.create`` does.
+    one or more folders among ``sources``, and its copy lies in the copies of these folders. Raises what
+    ``creation.create`` raises.
     """
     root = sources[0]
     further = further_contents.by_object(cx, [each.id for each in sources])

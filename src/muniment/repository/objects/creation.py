@@ -149,5 +149,5 @@ def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: 
 
 
 def _is_listed(draft: StoredObject, view: RepositoryView) -> bool:
-    """Say whether the list of a folder, or the list of the cabinets, will contain the object."""
+    """Return whether the list of a folder, or the list of the cabinets, will contain the object."""
     return draft.folder_id is not None or view.catalogue.is_a(draft.type, "cabinet")

@@ -167,7 +167,7 @@ def row_of(present: ObjectContent) -> dict[str, object]:
 
 
 def put_back(cx: Connection, contents: Sequence[ObjectContent]) -> None:
-    """Store again the further contents of objects that are stored again. Their uses are counted already."""
+    """Store the further contents of restored or imported objects. Their uses are counted already."""
     if contents:
         cx.execute(further_contents.insert(), [row_of(each) for each in contents])
 

@@ -38,7 +38,7 @@ def page(
     """List the properties of all types, ordered by name.
 
     ``names_left_out`` are neutral names of built-in properties that are left out. Custom properties that queries cannot
-    use are left out, too. ``system_prefix`` begins the shown names of the built-in ``SYSTEM_PROPERTIES``. Raises
+    use are left out, too. The shown names of the built-in ``SYSTEM_PROPERTIES`` begin with ``system_prefix``. Raises
     UnknownProperty, WrongValue, BadSort.
     """
     members, properties, order = _definitions(repository_id, names_left_out, system_prefix)

@@ -73,7 +73,7 @@ def page(
     """List the objects that the caller may browse and the selection wants.
 
     They come in the order of the selection's sort or, if it has none, by name. In the order by name, former versions
-    come last. ``type_prefix`` begins the shown names of the built-in types; the selection compares the shown names.
+    come last. The shown names of the built-in types begin with ``type_prefix``. Filters and sorts use the shown names.
     Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = properties_of(cx, folder.view, type_prefix)
@@ -112,7 +112,7 @@ def page_of_extent(
 ) -> list[ListedObject]:
     """List the objects of an extent that the selection wants.
 
-    They come in the order of the selection's sort, or if it has none, by counter. Raises as ``page``.
+    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``page`` raises.
     """
     properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
     return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
@@ -137,7 +137,7 @@ def _of_extent(extent: Extent) -> sa.Select[Any]:
 
 
 def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
-    """Return the order for these sort keys, and then by counter. ``type_prefix`` is as in ``page``.
+    """Return the order by these sort keys, and then by counter. ``type_prefix`` is as in ``page``.
 
     Raises UnknownProperty, BadSort.
     """
@@ -182,7 +182,8 @@ def places(
 ) -> dict[str, Place]:
     """Return each object's place in the order of a sort, by object id. Each place ends with the counter.
 
-    ``object_ids`` holds at most as many ids as a page has objects. It checks no right. Raises as ``order_of``.
+    ``object_ids`` holds at most as many ids as a page has objects. It checks no right. Raises what
+    ``order_of`` raises.
     """
     members = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
@@ -272,7 +273,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Make the query branch for objects with this as a further folder. None for a list of objects in no folder."""
+    """Make the query branch for objects that have this folder as a further one. None if ``folder_id`` is None."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)
@@ -300,7 +301,7 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
 def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
     """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists.
 
-    ``type_prefix`` begins the shown names of the built-in types.
+    The shown names of the built-in types begin with ``type_prefix``.
     """
 
     def find(name: str) -> ListedProperty:

@@ -45,7 +45,7 @@ def move(
 ) -> StoredObject:
     """Move an object from one of its folders to another. The caller needs Write on the object and on both folders.
 
-    Its other links stay. Raises as ``link`` and ``unlink`` do.
+    Its other links stay. Raises what ``link`` and ``unlink`` raise.
     """
     _lock_folders(cx, view.repository, object_id)
     stored = _lock_in_folder(cx, view.repository, view.principals, object_id, folder_id)
@@ -78,7 +78,7 @@ def read_member(
 
 
 def _lock_folders(cx: Connection, repository: Repository, object_id: str) -> None:
-    """Let one transaction at a time put folders into folders, so that no two of them make a circle."""
+    """Let one transaction at a time put folders into folders, so that no two transactions together make a circle."""
     if object_ids.holds_objects(object_id.lower()):
         repositories.lock(cx, repository)
 

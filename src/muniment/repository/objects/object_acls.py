@@ -1,8 +1,8 @@
-"""Which ACL does an object carry, and which text names it for a caller?
+"""Which ACL does a caller mean by a text, and by which text is an object's ACL shown to that caller?
 
-Such a text is either one that ``acl_look_up`` knows, or the id of an object. The id means the ACL that this object
-carries. Callers can use only the ids of their own objects, but administrators those of all objects. So callers can name
-an unnamed ACL, and do not learn which other objects carry it.
+The text is either one that ``acl_look_up`` knows, or the id of an object. An id means the ACL that this object carries.
+Callers can use only the ids of their own objects; administrators can use the ids of all objects. So callers can name an
+unnamed ACL without learning which other objects carry it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from muniment.repository.refusals import UnknownAcl
 
 
 def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
-    """Return a text that names an object's ACL for the caller. It means the same ACL when they send it back."""
+    """Return a text that names an object's ACL for the caller. If they may assign the ACL, they can send this text."""
     return shown_names(cx, [stored], principals)[stored.id]
 
 

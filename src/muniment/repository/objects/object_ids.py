@@ -1,4 +1,4 @@
-"""Which id does a new object get, and of which kind is the object that has an id?
+"""Which id does a new object get, and which kind of object does an id show?
 
 An id has 16 hexadecimal digits. The first two stand for the kind, and the others for the object's counter, scrambled
 (``keys.scramble``). So ids reveal neither a count nor an order. Ids of earlier releases consist of the repository's
@@ -29,12 +29,12 @@ def make(cx: Connection, catalogue: Catalogue, type_name: str, counter: int) -> 
 
 
 def fits(object_id: str, catalogue: Catalogue, type_name: str) -> bool:
-    """Say whether this text can be the id of an object of this type. Raises UnknownType."""
+    """Return whether this text can be the id of an object of this type. Raises UnknownType."""
     return _ID.fullmatch(object_id) is not None and object_id.startswith(_digits(catalogue, type_name))
 
 
 def may_be_of(object_id: str, kind: str) -> bool:
-    """Say whether this text, in lower case, can be the id of an object of this kind.
+    """Return whether this text, in lower case, can be the id of an object of this kind.
 
     A cabinet is also a folder, and all kinds are objects.
     """
@@ -47,7 +47,7 @@ def kind_of(object_id: str) -> str:
 
 
 def holds_objects(object_id: str) -> bool:
-    """Say whether the object with this id is a folder or a cabinet."""
+    """Return whether the object with this id is a folder or a cabinet."""
     return object_id.startswith(_DIGITS_OF_KIND["folder"])
 
 

@@ -90,12 +90,12 @@ BUILT_IN = (
 """The types every repository has."""
 
 SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
-"""Built-in properties that an object shows. No search and no list looks at them."""
+"""Built-in properties that are only shown. The index does not hold them, and lists cannot filter or sort by them."""
 
 STANDARD = 1
-"""The category of every type here, by its number in the interface that clients of the field expect.
+"""The number of the category to which every type here belongs.
 
-In that interface, 2 is the category of shareable types, and 4 that of lightweight ones."""
+For clients of the field (docs/interface.md, ours 11), 2 is the number of shareable types, and 4 of lightweight ones."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
@@ -187,7 +187,7 @@ class Catalogue:
         return tuple(line)
 
     def is_a(self, name: str, ancestor: str) -> bool:
-        """Say whether a type is ``ancestor`` or below it. Raises UnknownType."""
+        """Return whether a type is ``ancestor`` or below it. Raises UnknownType."""
         return ancestor in self._lineages[self.get(name).name]
 
     def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
@@ -248,7 +248,7 @@ _catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
-    """Return a repository's types. The process remembers them under the mark of all types (``marks``)."""
+    """Return a repository's types. The process remembers them until the mark of all types changes (``marks``)."""
     mark = marks.read(cx).types
     remembered = _catalogues.recall((repository_id, mark))
     if remembered is not None:
@@ -303,7 +303,8 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
     The transaction writes objects of these types. ``read`` is the catalogue by which the objects were checked.
     Built-in types need no lock and no statement. Raises UnknownType, and VersionConflict if one of the types has
-    changed since the catalogue was read. A change of a label, or of whether a property is searchable, does not matter.
+    changed since the catalogue was read. It does not matter if only labels of types or properties have changed, or
+    whether a property is searchable.
     """
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
@@ -317,7 +318,7 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
 
 def _checked_part(kind: ObjectType) -> ObjectType:
-    """Return a type without the parts that no check of an object uses."""
+    """Return a type without its label, the labels of its properties, and whether these are searchable."""
     plain = [msgspec.structs.replace(each, label="", searchable=True, awaiting_index=False) for each in kind.properties]
     return msgspec.structs.replace(kind, label="", properties=tuple(plain))
 

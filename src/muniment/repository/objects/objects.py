@@ -1,4 +1,4 @@
-"""Keep, read, change and delete the objects of a repository. The same transaction notes each change in the change log.
+"""Store, read, change and delete the objects of a repository. The same transaction notes each change in the change log.
 
 For an object that the caller may not browse, the answer is exactly that for an object that does not exist. Source:
 docs/interface.md, ours 2.
@@ -99,7 +99,7 @@ def keep_new(
     *,
     shared: Collection[str] = (),
 ) -> list[StoredObject]:
-    """Keep new objects, and return them. Each gets the next counter and an id, and its creation is noted.
+    """Store new objects, and return them. Each gets the next counter and an id, and its creation is noted.
 
     ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
     must still be read. ``shared`` are the keys of those contents that belong to other objects and are not new. If equal
@@ -356,7 +356,7 @@ def delete(
 def lock_to_delete(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str, expected: int | None
 ) -> StoredObject:
-    """Read an object that the caller may delete, and lock its row. Raises as ``delete`` does, except InUse."""
+    """Read an object that the caller may delete, and lock its row. Raises what ``delete`` raises, except InUse."""
     stored, permission = lock_to_use(cx, repository, principals, object_id, kind, expected)
     require(permission, Permission.DELETE, "delete this object")
     refuse_others(stored, principals)
@@ -443,7 +443,7 @@ def require(permission: Permission, least: Permission, action: str) -> None:
 
 
 def next_seqs(cx: Connection, count: int) -> Sequence[int]:
-    """Return the counters for ``count`` new objects, which the caller is about to keep."""
+    """Return the counters for ``count`` new objects, which the caller is about to store."""
     if cx.dialect.name == "postgresql":
         return cx.scalars(_NEXT_SEQS, {"count": count}).all()
     # SQLite has one writer at a time, and the insert moves the sequence on.

@@ -38,7 +38,7 @@ MOST_STEPS = 500
 """The most names in a path that is looked up."""
 
 MOST_FOLDERS = 10_000
-"""The most folders to which a path without its last name may lead."""
+"""The most folders to which the names of a path may lead, counted after each name but the last."""
 
 _MOST_READ = 10_000
 _AT_A_TIME = 500
@@ -73,7 +73,7 @@ def write(name: str) -> str:
 def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, Ancestry]:
     """Return where each of these folders lies, by id. Folders above it that the caller may not browse are left out.
 
-    It takes a statement for each level, however many folders there are. A path is left out unless the caller may browse
+    Each statement reads up to 500 folders of one level. A path is left out unless the caller may browse
     every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder.
     """
     if not several:
@@ -141,7 +141,7 @@ def page(
 
 
 def count(cx: Connection, view: RepositoryView, path: str, selection: Selection, *, type_prefix: str = "") -> int:
-    """Count what ``page`` lists in all. Raises as ``page``."""
+    """Count what ``page`` lists in all. Raises what ``page`` raises, except BadSort."""
     branches = _query_of(cx, view, path)
     if branches is None:
         return 0

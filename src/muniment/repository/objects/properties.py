@@ -48,7 +48,7 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
 
     ``length`` is the longest text, in characters. People read its ``label``, or its name if that is empty. A new object
     gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property unless it is
-    ``awaiting_index``. This means that the objects that have a value of it are still being indexed again.
+    ``awaiting_index``. While it is, the objects that have a value of the property are being indexed again.
     """
 
     name: str
@@ -95,7 +95,7 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
 
 
 def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
-    """Say whether stored values fit the property: all are of its kind, and only a repeating one has several."""
+    """Return whether stored values fit the property: all are of its kind, and only a repeating one has several."""
     of_kind = all(
         isinstance(value, _STORED[definition.kind]) and isinstance(value, bool) == (definition.kind == "boolean")
         for value in values

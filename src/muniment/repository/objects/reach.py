@@ -1,4 +1,7 @@
-"""May the caller reach the object that a row of another table names? A query for such rows uses this condition."""
+"""May the caller use the object that a row of another table names?
+
+Queries for such rows contain the condition that is made here.
+"""
 
 import sqlalchemy as sa
 

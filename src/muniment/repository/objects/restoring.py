@@ -103,8 +103,8 @@ def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -
 def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
     """Remove for good about ``limit`` of the objects that were deleted up to ``until``, the oldest deletions first.
 
-    Objects that were deleted together are removed together. Returns how many objects it removed, and the keys as
-    ``remove`` does. Raises NotPermitted unless the caller is an administrator.
+    Objects that were deleted together are removed together. Returns how many objects it removed, and what ``remove``
+    returns. Raises NotPermitted unless the caller is an administrator.
     """
     if not view.principals.administrator:
         raise NotPermitted("You may not do this: only administrators remove what others deleted.")
@@ -112,7 +112,7 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return the ``version`` that each restored object gets, by id. An object that is left out begins a new tree.
+    """Return the ``version`` that each restored object gets, by id. An object without one begins a new tree.
 
     A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
     was deleted without its current version, the newest restored one becomes current. If the repository still has

@@ -1,10 +1,10 @@
 """Which contents does the store keep, and how many rows name each of them? Equal bytes are kept once (decision 0073).
 
-Each row that names a content is a *use* of it. The transaction that writes or removes such a row also counts here, so
-the counts are right even after a kill. Only this table says which contents are still used, and the sweep, the
-compaction and backups read no other table for this. No other content ever gets the same key. So when the last use of a
-content is gone, its bytes may be removed at any time after the commit, whatever other processes upload at that time. If
-several contents have equal bytes, new uploads use the one that is ``offered``.
+Each row that names a content is a *use* of it. The transaction that writes or removes such a row also changes
+the count in this table, so the counts are right even after a kill. Only this table says which contents are still used,
+and the sweep, the compaction and backups read no other table for this. No other content ever gets the same key. So when
+the last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes
+upload at that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -83,7 +83,8 @@ def keep_or_share(
 ) -> list[StoredContent | None]:
     """Call ``share`` for contents with a key in ``shared``, and ``keep`` for all others.
 
-    Returns for each content the one that its row has to name. For None, it returns None.
+    Returns, in the same order, the content that each row has to name: the given one, or the one that is stored already
+    with equal bytes. For None, it returns None.
     """
     share(cx, [content for content in contents if content is not None and content.key in shared])
     new = [content for content in contents if content is not None and content.key not in shared]
@@ -137,7 +138,7 @@ def used_keys(cx: Connection, keys: Collection[str]) -> set[str]:
 
 
 def is_used(cx: Connection, key: str) -> bool:
-    """Say whether some row names a content. Transactions that are changing the count of its uses are waited for."""
+    """Return whether some row names a content. Transactions that are changing the count of its uses are waited for."""
     query = sa.select(stored_contents.c.uses).where(stored_contents.c.key == key).with_for_update()
     return cx.execute(query).first() is not None
 

@@ -130,7 +130,7 @@ def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> l
     """Give a custom type the label and the properties of a form. Return one line for each property that was added or
     changed.
 
-    The caller has made or locked the type. Raises as ``change_type``.
+    The caller has made or locked the type. Raises what ``change_type`` raises.
     """
     _check_number(form)
     present = object_types.catalogue(cx, repository_id)

@@ -45,8 +45,8 @@ def page(
     """List a stretch of the types: ``root`` and those below it, or all types if ``root`` is None.
 
     Only types that meet the selection's filter are listed. They come in the order of the selection's sort. If it has
-    none, the built-in types come first, then the others by name. ``type_prefix`` begins the shown names of the built-in
-    types; the selection compares the shown names. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    none, the built-in types come first, then the others by name. The shown names of the built-in types begin with
+    ``type_prefix``. Filters and sorts use the shown names. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
     """
     _check_known(cx, repository_id, root)
     members, properties, order = _list_query(repository_id, root, type_prefix)

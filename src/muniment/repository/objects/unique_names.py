@@ -1,8 +1,8 @@
 """Is a name still free in a folder? This is checked only if the settings want unique names (decision 0074).
 
 The folder's row is locked until the end of the transaction, so that no two callers take one name at the same time.
-Objects that had the same name before keep it. A refusal may reveal an object that the caller may not browse.
-Operators who want unique names accept this (docs/interface.md, ours 2).
+Objects that had equal names before the settings changed keep them. A refusal may reveal an object that the caller may
+not browse. Operators who want unique names accept this (docs/interface.md, ours 2).
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]
 
 
 def claim_again(cx: Connection, view: RepositoryView, stored: StoredObject, name: str) -> None:
-    """Check that an object may have this name in all its folders, or as a cabinet. Raises NameTaken."""
+    """Check that this name is free for an object: in all its folders, or among the cabinets. Raises NameTaken."""
     for folder_id in sorted(stored.folder_ids) if not stored.former else ():
         claim(cx, view, folder_id, [name], stored.id)
     if object_ids.kind_of(stored.id) == "cabinet":

@@ -1,7 +1,8 @@
-"""Which version of its tree is an object, with which number and labels? Who has it checked out?
+"""Which version of its tree is an object, and which number and labels does it have? Who has it checked out?
 
-Each version is an object of its own. The versions of one tree share a chronicle id: the id of the first one. A number
-is ``1.0``, then ``1.1`` or ``2.0``; a branch of 1.1 begins with ``1.1.1.0``. Source: docs/interface.md, ours 17.
+Each version is an object of its own. The versions of one tree share a chronicle id: the id of the first one. The first
+version has the number ``1.0``. The next one is ``1.1`` or ``2.0``. A branch of 1.1 begins with ``1.1.1.0``. Source:
+docs/interface.md, ours 17.
 """
 
 import re
@@ -143,7 +144,7 @@ def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
 
 
 def is_on_branch_of(number: str, antecedent: str) -> bool:
-    """Say whether a version lies on the branch of its antecedent. If not, it began a new branch."""
+    """Return whether a version lies on the branch of its antecedent. If not, it began a new branch."""
     return len(_parts(number)) == len(_parts(antecedent))
 
 
@@ -169,7 +170,7 @@ def read_comment(text: str) -> str:
 
 
 def names_current(text: str) -> bool:
-    """Say whether labels that a caller sends name the label ``CURRENT``."""
+    """Return whether the labels that a caller sends include ``CURRENT``."""
     return any(part.strip().upper() == CURRENT for part in text.split(","))
 
 

@@ -82,8 +82,8 @@ def page(
 ) -> list[ListedObject]:
     """List the members that the caller may browse and the selection wants.
 
-    They come in the order of the selection's sort or, if it has none, in the order of the list. ``type_prefix`` begins
-    the shown names of the built-in types. Raises UnknownProperty, WrongValue, BadSort.
+    They come in the order of the selection's sort or, if it has none, in the order of the list. The shown names of
+    the built-in types begin with ``type_prefix``. Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = lists.properties_of(cx, listed.view, type_prefix)
     return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))

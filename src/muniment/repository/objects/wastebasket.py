@@ -41,7 +41,7 @@ _decoder = msgspec.json.Decoder(StoredObject)
 class Discard(NamedTuple):
     """A deleted object as it was, who deleted it, when, and when it expires.
 
-    ``root`` is the id of the object with which it was deleted; this may be its own id.
+    ``root`` is the id of the object whose deletion was asked for: this object, or one whose deletion included it.
     """
 
     stored: StoredObject
@@ -69,7 +69,7 @@ def keep(
     """Put objects that are deleted together into the wastebasket, where they stay for so many days.
 
     ``further`` holds their further contents by object id. The last object is the one with which the others are deleted.
-    The counts of uses of their contents stay.
+    The counts of uses of their contents stay as they are.
     """
     rows = [
         {
@@ -188,7 +188,7 @@ def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[st
 
 
 def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove at most ``limit`` objects whose time is over.
+    """Remove at most ``limit`` objects whose time in the wastebasket is over.
 
     Returns how many it removed, and the keys of contents that no row uses any more, as ``remove`` does.
     """
@@ -197,10 +197,10 @@ def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...
 
 
 def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove objects of a repository that were deleted up to ``until``, the oldest first. Returns as ``purge`` does.
+    """Remove objects of a repository that were deleted up to ``until``, the oldest first.
 
-    Objects that were deleted together are removed together, so that a restoration never finds only some of them. So it
-    may remove more than ``limit`` objects.
+    Objects that were deleted together are removed together, so that a restoration never finds only some of them. So
+    more than ``limit`` objects may be removed. Returns what ``purge`` returns.
     """
     table = wastebasket.c
     oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)
@@ -209,7 +209,7 @@ def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int)
 
 
 def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tuple[int, tuple[str, ...]]:
-    """Remove at most ``limit`` objects of a repository from the wastebasket. Returns as ``purge`` does."""
+    """Remove at most ``limit`` objects of a repository from the wastebasket. Returns what ``purge`` returns."""
     return _remove(cx, sa.select(wastebasket).where(wastebasket.c.repository_id == repository_id).limit(limit))
 
 

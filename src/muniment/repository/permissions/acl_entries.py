@@ -32,7 +32,7 @@ def check(
 ) -> dict[str, Permission]:
     """Return the entries with the key of each accessor instead of its name, ordered by key.
 
-    ``present`` holds the keys of the accessors that the ACL has now. The names of these accessors keep their keys.
+    ``present`` holds the keys of the accessors that the ACL has now. A name that the ACL has now keeps its key.
     Raises WrongValue, UnknownAccessor.
     """
     levels_by_name = _fold_names(entries)
@@ -109,7 +109,7 @@ def drop_accessor(cx: Connection, accessor: str) -> list[int]:
 
 
 def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:
-    """Count the entries of these ACLs for these accessors, in one statement; ACLs without any are left out."""
+    """Count the entries of these ACLs for these accessors, in one statement; ACLs without such entries are left out."""
     query = (
         sa.select(acl_entries.c.acl_id, sa.func.count())
         .where(acl_entries.c.acl_id.in_(acl_ids), acl_entries.c.accessor.in_(accessors))
@@ -121,7 +121,7 @@ def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) 
 def permits(
     acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
 ) -> sa.ColumnElement[bool]:
-    """Make the condition that a row's ACL permits something to one of the accessors."""
+    """Make the condition that a row's ACL gives one of the accessors a permission above NONE."""
     return sa.exists().where(
         acl_entries.c.acl_id == acl_id,
         acl_entries.c.accessor.in_(accessors),

@@ -1,6 +1,6 @@
-"""Which ACL does a text name for a caller, and which text names an ACL for them?
+"""Which ACL does a caller mean by a text, and by which text is an ACL shown to that caller?
 
-If a text names an ACL that the caller may not see, it is refused as if there were no such ACL. Source:
+A text that names an ACL which the caller may not see is refused as if there were no such ACL. Source:
 docs/interface.md, ours 4.
 """
 
@@ -167,9 +167,9 @@ def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
 
 
 def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
-    """Make the condition that the caller may see an ACL: it is theirs, built in, or permits them something.
+    """Make the condition that the caller may see an ACL: it is theirs or built in, or gives them a permission.
 
-    Nobody sees an unnamed ACL: objects of several owners may carry it.
+    Administrators see every ACL that has a name. Nobody sees an unnamed ACL: objects of several owners may carry it.
     """
     if principals.administrator:
         return _NAMED

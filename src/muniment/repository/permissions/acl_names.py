@@ -58,12 +58,12 @@ def check(name: str) -> None:
 
 
 def is_id(text: str) -> bool:
-    """Say whether the text can be an ACL's id."""
+    """Return whether the text can be an ACL's id."""
     return _ID.fullmatch(text) is not None
 
 
 def is_name(text: str) -> bool:
-    """Say whether the text can be an ACL's name."""
+    """Return whether the text can be an ACL's name."""
     if _LIKE_AN_ID.fullmatch(text):
         return False
     return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and text.isprintable()

@@ -29,8 +29,8 @@ def insert(
 ) -> Row | None:
     """Store a new ACL without its entries. Return None if the name is taken.
 
-    The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has it.
-    ``owner`` is the owner's name and key.
+    The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has
+    the name. ``owner`` is the owner's name and key.
     """
     key = _next_key(cx)
     insertion = postgresql.insert(acls) if cx.dialect.name == "postgresql" else sqlite.insert(acls)
@@ -108,7 +108,7 @@ def keys_of(cx: Connection, repository_id: int, public_ids: Collection[str]) -> 
 
 
 def has_own(cx: Connection, repository_id: int) -> bool:
-    """Say whether a repository has ACLs that users made, beside the built-in and the unnamed ones."""
+    """Return whether a repository has ACLs that users made, beside the built-in and the unnamed ones."""
     owned = acls.c.owner_key.not_in(("", UNNAMED))
     return (
         cx.execute(sa.select(acls.c.id).where(acls.c.repository_id == repository_id, owned).limit(1)).first()

@@ -5,8 +5,8 @@ all entries that apply to a caller, the highest permission counts. The owner can
 do everything.
 
 The name of an ACL is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, or
-else a common one: a built-in ACL, or one that an administrator made. An ACL that the caller may not see is answered
-like one that does not exist.
+else a common one: a built-in ACL, or one that an administrator made. Callers get the same answer about an ACL that they
+may not see as about one that does not exist.
 """
 
 import hashlib
@@ -48,8 +48,8 @@ class Acl(msgspec.Struct, frozen=True):
 class AclSummary(msgspec.Struct, frozen=True):
     """An ACL in a list.
 
-    If it is ``common``, its name without an owner means this ACL to everybody. ``entries`` is how many of its entries
-    the caller sees.
+    If it is ``common``, its name without an owner means this ACL to all who see it and own no ACL of this name.
+    ``entries`` is how many of its entries the caller sees.
     """
 
     id: int
@@ -76,7 +76,7 @@ def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
 
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
-    """Return the id of ``private`` or ``public``; make both if the repository has none yet."""
+    """Return the id of ``private`` or ``public``. Make the built-in ACLs first if the repository lacks them."""
     row = _BUILT_IN_ID.first(cx, repository=repository_id, name=name)
     if row is None:
         initialise(cx, repository_id, now)
@@ -180,7 +180,7 @@ def look_up(cx: Connection, repository_id: int, texts: Collection[str], principa
 
 
 def needs_settling(cx: Connection) -> bool:
-    """Say whether ``settle`` must still run."""
+    """Return whether ``settle`` must still run."""
     return cx.execute(sa.select(acls.c.id).where(acls.c.common.is_(None)).limit(1)).first() is not None
 
 
@@ -307,7 +307,7 @@ def _check_quota(
 
 
 def owns(owner_key: str, principals: Principals) -> bool:
-    """Say whether the caller may see all entries of this owner's ACLs, and may change the ACLs."""
+    """Return whether the caller may see all entries of this owner's ACLs, and may change the ACLs."""
     return principals.administrator or principals.is_(owner_key)
 
 

@@ -146,9 +146,9 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the key of each of these folded names. They are to replace a list of names that has the keys ``present``.
+    """Return the keys of folded names that are to be in a list. ``present`` holds the keys of the names in it now.
 
-    A name that the former list had keeps its key, and so its bearer. The other names get the keys of ``of_names``.
+    A name in the present list keeps its key, and so its bearer. The other names get the keys that ``of_names`` returns.
     """
     by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
     new = of_names(cx, [name for name in names if name not in by_name], identify, now)
@@ -171,7 +171,7 @@ def keys_of_name(cx: Connection, name: str) -> list[str]:
 
 
 def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
-    """Say who has each of these keys. A key that no bearer is known for is left out, unless it is a name itself."""
+    """Say who has each of these keys. A key without a known bearer is left out, unless it is a name itself."""
     every = set(some_keys)
     names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
     rows_of: dict[str, list[tuple[str, str]]] = {}
@@ -192,7 +192,8 @@ def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
     """Bind the identity of a former bearer to a key, and return the key. The present bearer gets another key."""
     insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
     key = key_of(former.identity)
-    # This low ``bound`` orders them before every bearer that is known here. The name itself waits for its present one.
+    # This low ``bound`` orders the former bearer before all that are known here. The key that is the name itself
+    # waits for the present bearer.
     row = {"key": key, "name": former.name, "identity": former.identity, "bound": former.former}
     cx.execute(insert.values(**row).on_conflict_do_nothing())
     if not cx.execute(sa.select(bearers.c.key).where(bearers.c.name == former.name, bearers.c.key != key)).first():
@@ -202,7 +203,7 @@ def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
-    """Bind at most ``limit`` names of an earlier release to their present bearers, or to nobody.
+    """Bind at most ``limit`` names whose rows have no identity to their present bearers, or to nobody.
 
     Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer inherits nothing.
     """
@@ -223,12 +224,12 @@ def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_
 
 
 def is_identity(text: object) -> TypeGuard[str]:
-    """Say whether a value from a directory can be an identity: a printable text of 1 to 200 characters."""
+    """Return whether a value from a directory can be an identity: a printable text of 1 to 200 characters."""
     return isinstance(text, str) and 0 < len(text) <= LONGEST_IDENTITY and text.isprintable()
 
 
 def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-    """Return each name with its key, and with whether the key is bound to the name's identity."""
+    """Return each name, its key, and whether the key is bound to the name's identity."""
     of_identity: dict[str, str] = {}
     of_name: dict[str, dict[str, str | None]] = {}
     for portion in _portions(names):

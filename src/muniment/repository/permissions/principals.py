@@ -69,7 +69,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return bearers.of_names(cx, [name], self.identify, now)[name]
 
     def is_(self, owner_key: str) -> bool:
-        """Say whether this is the caller's key."""
+        """Return whether this is the caller's key."""
         return self.key == owner_key
 
     def with_keys(self, keys: Mapping[str, str]) -> "Principals":

@@ -58,9 +58,9 @@ def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
 def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.ColumnElement[bool]]) -> int:
     """Remove some unnamed ACLs that nothing uses, and return how many.
 
-    ``is_used`` makes the condition that something uses the ACL with an id. If something begins to use one of these ACLs
-    during the removal, none is removed. In a repository without a guard, all stay: an import stores its ACLs before the
-    objects that carry them.
+    ``is_used`` takes an ACL's id, and makes the condition that something uses this ACL. If something begins to use one
+    of the ACLs during the removal, none is removed. In a repository without a guard, all stay: an import stores its
+    ACLs before the objects that carry them.
     """
     closed = [each.id for each in repositories.every(cx) if not each.resource_id]
     unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
@@ -78,7 +78,7 @@ def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.
 
 
 def is_apart(name: str) -> bool:
-    """Say whether a name in the row of an unnamed ACL means that no further object shares the ACL."""
+    """Return whether a name in the row of an unnamed ACL means that no further object shares the ACL."""
     return name.startswith(_CHANGED)
 
 

@@ -1,8 +1,8 @@
 """Comments on objects, and replies to them: keep, find, change, remove, list.
 
 Callers who may read an object see its comments. To write one takes the permission Relate on the object. Only the author
-and administrators may change or remove one. A removed comment takes its replies with it. A comment ends with its
-object: the database removes it in the same transaction. The index does not hold comments, so no search finds them.
+and administrators may change or remove one. The replies to a comment are removed with it. When an object is deleted,
+the database removes its comments in the same transaction. The index does not hold comments, so no search finds them.
 Source: docs/interface.md, ours 20.
 """
 
@@ -155,7 +155,7 @@ def remove(
 
 
 def may_change(comment: Comment, principals: Principals) -> bool:
-    """Say whether the caller is the author, or an administrator."""
+    """Return whether the caller is the author, or an administrator."""
     return principals.administrator or principals.is_(comment.author_key)
 
 

@@ -90,7 +90,7 @@ def add(cx: Connection, repository_id: int, new: RelationType, principals: Princ
 def remove(cx: Connection, repository_id: int, name: str, principals: Principals) -> None:
     """Remove a type that was added. The caller of this function makes sure that no relation has it.
 
-    Raises NotPermitted, UnknownRelationType, InUse (built in).
+    Raises NotPermitted, UnknownRelationType, InUse (if the type is built in).
     """
     find(cx, repository_id, name)
     _check_administrator(principals)

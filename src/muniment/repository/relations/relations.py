@@ -1,8 +1,9 @@
 """Relations between two objects: keep, find, remove, list.
 
-A relation leads from a parent to a child and has a type. Callers who may browse both ends see it. For anybody else it
-does not exist. To make or to remove one takes the permission Relate on both ends. A relation ends with either object:
-the database removes it in the same transaction. Ids are random. Source: docs/interface.md, ours 20.
+A relation leads from a parent to a child and has a type. Callers who may browse both objects see the relation. For
+anybody else it does not exist. To make or to remove a relation takes the permission Relate on both objects. When either
+object is deleted, the database removes the relation in the same transaction. Ids are random. Source: docs/interface.md,
+ours 20.
 """
 
 import secrets
@@ -168,7 +169,10 @@ def count_by_maker(cx: Connection, maker_key: str) -> int:
 def _ends(
     cx: Connection, repository: Repository, draft: RelationDraft | Relation, principals: Principals
 ) -> tuple[str, str]:
-    """Lock both ends, and return their ids. Raises UnknownObject, NotPermitted (the caller may not relate an end)."""
+    """Lock both ends, and return their ids, the parent's first.
+
+    Raises UnknownObject, NotPermitted (if the caller lacks the permission Relate on an end).
+    """
     ids = {}
     for object_id in sorted({draft.parent_id, draft.child_id}):
         stored, permission = objects.read(cx, repository, object_id, principals, lock=True)

@@ -1,1 +1,1 @@
-"""Which searches do callers keep, who may see them, and which of their results did callers store?"""
+"""Which searches do callers keep, who may see these searches, and which of the searches' results did callers store?"""

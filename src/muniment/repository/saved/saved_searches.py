@@ -241,10 +241,10 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedSearch]:
-    """List the saved searches or templates that the caller may see and the selection wants.
+    """List the saved searches or templates that the caller may see and that meet the selection.
 
-    Unless the selection sorts the list, the caller's own come first, then those of others, the newest first in both.
-    Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
+    Unless the selection sorts the list, those that the caller owns come first, and then those of other owners. Each of
+    the two parts begins with the newest. Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
     """
     own_first = Order(
         (
@@ -273,7 +273,7 @@ def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[S
 
 
 def may_change(search: SearchSummary, principals: Principals) -> bool:
-    """Say whether the caller may change and remove a search that they see."""
+    """Return whether the caller may change and remove a search that they see."""
     return principals.administrator or principals.is_(search.owner_key)
 
 
@@ -302,7 +302,7 @@ def every(cx: Connection, repository_id: int, after_id: str, limit: int) -> list
 
 
 def put_back(cx: Connection, repository_id: int, some: Sequence[tuple[Kind, SavedSearch]]) -> None:
-    """Keep saved searches and templates with the ids that they have already.
+    """Store saved searches and templates under the ids that they have already.
 
     Raises WrongValue for a text that is not allowed, and IntegrityError if an id is taken.
     """
@@ -353,7 +353,7 @@ def _row(
 def _own(
     cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals, expected: int | None
 ) -> SavedSearch:
-    """Return the search if the caller may change it, and keep others from changing it before the commit.
+    """Return the search if the caller may change it. Until the commit, no other transaction can change it.
 
     Raises UnknownSavedSearch, NotPermitted, VersionConflict.
     """
@@ -367,7 +367,7 @@ def _own(
 
 
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
-    """Raise QuotaExceeded if ``searches`` and ``size`` more would be too many searches or bytes for this owner.
+    """Raise QuotaExceeded if ``searches`` more searches, or ``size`` more bytes, are too many for this owner.
 
     Until the commit, no other transaction can add anything that counts for this owner.
     """

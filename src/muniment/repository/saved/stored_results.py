@@ -1,8 +1,8 @@
-"""What did a caller store of a saved search? The ids of the hits of that moment, in their order.
+"""What did a caller store of a saved search? A snapshot: the ids of the hits at one moment, in their order.
 
 A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it. Objects
-that the caller may not browse any more are left out when it is read (``objects.lists``). Source: docs/interface.md,
-ours 12.
+that the caller may not browse any more are left out when the snapshot is read (``objects.lists``). Source:
+docs/interface.md, ours 12.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,7 +32,7 @@ def write(object_ids: Sequence[str]) -> str:
 
 
 def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
-    """Keep a snapshot in place of the caller's former one. ``caller`` is the caller's key."""
+    """Store a caller's snapshot of a search in place of their former one. ``caller`` is the caller's key."""
     remove(cx, search_id, caller)
     columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
     cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))

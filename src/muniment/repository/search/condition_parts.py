@@ -53,7 +53,7 @@ class ConditionPart(msgspec.Struct, frozen=True):
     """A part of a condition: an expression of the query, or a part of its keywords.
 
     ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
-    ``phrase``. ``name`` is the code's own (neutral) name of a property. ``values`` are those of the query; a long list
+    ``phrase``. ``name`` is the code's own (neutral) name of a property. ``values`` are the query's values; a long list
     is cut. ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in``
     names the fields that were searched for it.
     """
@@ -69,7 +69,7 @@ class ConditionPart(msgspec.Struct, frozen=True):
     parts: tuple["ConditionPart", ...] = ()
 
     def has_keywords(self) -> bool:
-        """Say whether this part contains words or phrases."""
+        """Return whether this part contains words or phrases."""
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
@@ -119,14 +119,17 @@ class Examiner:
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression, from which ``bind`` made ``condition``. Its matches are added to ``contributions``."""
+        """Decide whether the object meets an expression. ``condition`` is what ``bind`` made of the expression.
+
+        Words and phrases that match are added to ``contributions``.
+        """
         condition_part, leaves = self._part(expression, condition)
         for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0
         return condition_part
 
     def compared(self, condition: Condition) -> Outcome:
-        """Decide a condition without keywords."""
+        """Decide whether the object meets a condition without keywords."""
         self._comparisons_left -= _cost(condition, self._values)
         return (
             "unknown"

@@ -28,7 +28,7 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Cursor, Walk
 
 _COPY = 1
-"""The bit that says that a hit is a copy. In a walk of copies, a hit is a number: its counter, and this lowest bit."""
+"""The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
 
 
 class CollapsedSearch(msgspec.Struct, frozen=True):
@@ -147,7 +147,7 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
 def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
     """Return the search, and the counters of its first hits, copies included.
 
-    If there are more hits than are compared with each other, the counter of one more hit is returned.
+    These are the hits that are compared with each other, and one more if there are more hits.
     """
     options = asked.options
     search = results.prepare(
@@ -179,7 +179,7 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
 
 
 def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return the counters of those objects of ``digests`` that are hits of the search."""
+    """Return the counters of those objects that are hits of the search. ``digests`` are their contents' digests."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(asked.snapshot.counters(among, "made")) if ids else set()

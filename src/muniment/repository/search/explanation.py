@@ -1,12 +1,12 @@
 """Why is this object a hit of a search, or why not? The answer tells no more than the search itself.
 
 A caller who may not browse the object gets the same answer as for an unknown object. What the text says is told only to
-callers who may read it. An administrator may ask for another user: then that user's rights decide, and the answer names
-the user.
+callers who may read it. An administrator may ask about another user: then that user's rights decide, and the answer
+names the user.
 
 The index decides whether the object is a hit, and which words and phrases match. Comparisons of properties use the
 values that the index holds of the object. If the index lacks the object, or has missed a change that hides the object
-from the search, they use the values of the database.
+from the search, comparisons use the values of the database.
 
 Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
 """
@@ -43,9 +43,9 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""If a score exceeds what its words and nearness in meaning add by more than this, words together add the rest.
+"""A larger rest of a score is shown as the match of all words ``together``; a smaller one comes from rounding.
 
-A smaller difference comes from rounding.
+The rest is what remains of the score without the weights of the words and of nearness in meaning.
 """
 
 _UNITS = 10_000
@@ -55,11 +55,11 @@ _UNITS = 10_000
 class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    In a search for any of its words, one match may stand for all words ``together``. Its weight is what the object
-    gains because words stand in the form of the query or near each other, and because all words match. One match may
-    stand for nearness in meaning (``by_meaning``). Its weight is what this nearness adds. The weights add up to the
-    score as it is shown. ``properties`` are the properties that hold the word; None if they were too long to look
-    through.
+    If any of several words is enough, one match may stand for all words ``together``. Its weight is what the words add
+    to their own weights: because they have the same form as in the query, because they stand near each other, or
+    because all of them match. One match may stand for nearness in meaning (``by_meaning``). Its weight is what this
+    nearness adds. The weights of all matches add up to the score as it is shown. ``properties`` are the properties that
+    hold the word; None if they were too long to look through.
     """
 
     term: str
@@ -250,7 +250,7 @@ class _Explainer:
         return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
-        """Return the object's values from the database. When the index has followed all changes, it holds the same."""
+        """Return the object's values from the database: those that the index holds when it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
         return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)

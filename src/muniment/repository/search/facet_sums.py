@@ -47,7 +47,8 @@ def questions(
 ) -> tuple[FacetDefinition, ...]:
     """Return the facets that one repository must count, so that ``add_up`` can add up the results.
 
-    ``facets`` are what ``FacetBinder.bind`` made of the definitions. The repository leaves out periods without a hit.
+    ``facets`` are what ``FacetBinder.bind`` made of the definitions. The returned facets leave out periods without a
+    hit; ``add_up`` adds these.
     """
     widths = _widths(facets, room)
     return tuple(map(_question, definitions, facets, widths))
@@ -126,7 +127,7 @@ def _wanted(facet: BoundFacet, width: int) -> int:
 
 
 def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
-    """Say whether a repository may have more values than it has returned."""
+    """Return whether a repository may have more values than it has returned."""
     return len(counts.values) >= _told(facet, width) + (width > 0)
 
 
@@ -144,7 +145,8 @@ def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> Fac
 def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
     """Add up the counts of one facet.
 
-    ``lacking`` says that a repository that returned no counts of this facet may have hits that belong to it.
+    ``lacking`` says that the sums may be too low: some repository returned no counts of this facet, although it may
+    have hits to count.
     """
     values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
     for number, counts in enumerate(several):

@@ -18,7 +18,7 @@ from muniment.repository.search.results import Hit, HitPage
 
 
 class SortedHits(NamedTuple):
-    """Hits of one repository in their order there.
+    """Hits of one repository, in the order in which a search of this repository returns them.
 
     If the query has sorts, ``places`` has each hit's place in that order, by the hit's object id.
     """
@@ -83,9 +83,9 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 
 
 def fed(pages: Sequence[HitPage]) -> int | None:
-    """Return how many hits the facets of these pages count together; None if they count all hits.
+    """Return how many hits the facets of these pages count together; None if the facets of every page count all hits.
 
-    If the facets of only some pages count all hits, these pages must have their ``total``, which is added up.
+    If the facets of only some pages count all hits, each of these pages must have a ``total``, which is added.
     """
     if all(page.facet_hits is None for page in pages):
         return None

@@ -3,9 +3,9 @@
 The ``next`` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
 kept in the code's own (neutral) names, so a link stays valid when an operator changes the names on the wire.
 
-Each caller has a quota of queries and of bytes, in which their walks count as well. When a new search exceeds it, the
-caller's oldest searches and walks are dropped, and the new search is not refused. Each row names the format of its
-query. A query of another format, or with damaged bytes, counts as expired: its caller must send the search again.
+Each caller has a quota: how many searches and walks are kept, and how many bytes these take. A new search that exceeds
+the quota is not refused: the caller's oldest searches and walks are dropped. Each row names the format of its query. A
+query of another format, or with damaged bytes, counts as expired: its caller must send the search again.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ links = sa.Table(
 
 
 class SearchQuota(msgspec.Struct, frozen=True):
-    """How many searches and walks are kept at most for one caller, over all repositories, and their most bytes."""
+    """The most searches and walks that are kept for one caller, over all repositories, and the most bytes they take."""
 
     queries: int
     bytes: int
@@ -87,7 +87,7 @@ def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
 def keep(
     cx: Connection, repository_id: int, caller: str, document: bytes, seconds: int, quota: SearchQuota, now: Instant
 ) -> str:
-    """Keep the document for this caller for so many seconds from now, and return its link.
+    """Keep the document for this caller for ``seconds`` from now, and return its link.
 
     If the caller exceeds the quota, their oldest searches and walks are dropped.
     """

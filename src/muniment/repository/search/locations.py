@@ -57,7 +57,7 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
 def folder_ids(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
     """Return the ids of the folders that one location names, with descendants if the location includes them.
 
-    The location must name a folder, not the whole repository. Raises BadQuery, WrongValue, as ``condition`` does.
+    The location must name a folder, not the whole repository. Raises what ``condition`` raises.
     """
     _check([location])
     with naming_place(location.place):

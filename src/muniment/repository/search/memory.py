@@ -1,8 +1,8 @@
 """What does a process remember from one search to the next? Queries, types, and what ACLs grant.
 
-An answer of the database is remembered with the mark that the search has read in its own snapshot (``marks``). A commit
-that changes the answer renews the mark. So the very next search in every process obeys the commit
-(docs/decisions/0039).
+An answer of the database is remembered under a mark (``marks``). A search uses the answer only if its own read of the
+database finds the same mark. A commit that changes the answer renews the mark. So the very next search in every process
+obeys the commit (docs/decisions/0039).
 """
 
 from collections.abc import Callable, Mapping
@@ -66,9 +66,9 @@ class SearchMemory:
     def bind(
         self, cx: Connection, repository_id: int, query: Query, acl_ids: Mapping[str, int], now: Instant
     ) -> BoundQuery:
-        """Bind a query to the repository's types. What depends on ``now`` is not remembered.
+        """Bind a query to the repository's types. A bound query that depends on ``now`` is not remembered.
 
-        Raises as ``bind.bind`` does.
+        Raises what ``bind.bind`` raises.
         """
         # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
         query_bytes = _encoder.encode(query)

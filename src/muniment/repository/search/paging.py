@@ -65,8 +65,8 @@ def by_number(
 def begin(cx: Connection, page: HitPage, following: Binding, now: Instant, options: RepositoryOptions) -> TurnedPage:
     """Return a page that was asked for by number, with the cursor to the next page.
 
-    The cursor is bound to ``following``. There is no cursor to a page beyond the depth that a walk reaches. Such a page
-    is asked for by its number.
+    ``following`` is what the cursor is bound to: the caller, the search and the next page. There is no cursor to a page
+    beyond the depth that a walk reaches. Such a page is asked for by its number.
     """
     if not page.has_more or not page.counters or following.page * page.items_per_page > options.walk_hits:
         return TurnedPage(page)

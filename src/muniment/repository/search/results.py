@@ -88,8 +88,8 @@ class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
 
     ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
-    count all. ``counters`` are those of the hits; there are none on a page of a walk, or if the index does not hold
-    counters. ``relaxed`` says that any of the words was enough.
+    count all. ``counters`` are the hits' counters; it is empty on a page of a walk, and if the index does not hold
+    counters. ``relaxed`` says that hits need not have all of the words.
     """
 
     hits: tuple[Hit, ...]
@@ -179,7 +179,7 @@ def search(
 def relaxed_if_few(
     answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion, memory: SearchMemory
 ) -> HitPage:
-    """Answer with the hits that have all words. If these do not fill a page, answer with the hits that have any.
+    """Answer with the hits that have all words, or with the hits for any word if those do not fill a page.
 
     The question's ``words`` are ``auto``; ``answer`` gets a question with ``all``, and then with ``any``.
     """
@@ -194,7 +194,7 @@ def relaxed_if_few(
 
 
 def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
-    """Say whether a search that finds too little can find more: by any of its words, or by its meaning.
+    """Return whether a search that finds too little can find more: by any of its words, or by its meaning.
 
     A search with sorts cannot. ``meaning`` says whether objects near in meaning are wanted; None counts as
     yes.
@@ -206,7 +206,7 @@ def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
 
 
 def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
-    """Say whether a search also finds objects that lack some words of its question."""
+    """Return whether a search also finds objects that lack some words of its question."""
     return question.words == "any" and (_relaxed_query(question) is not None or bool(search.near.embeddings))
 
 
@@ -291,9 +291,10 @@ def searches_of_counters(
     max_pending: int,
     memory: SearchMemory,
 ) -> tuple[Search, Search]:
-    """Prepare two searches for objects that the question has found: one for these objects, one for total and facets.
+    """Prepare the two searches that show objects which the question has found before.
 
-    The search for the objects has no locations, because these were checked when the objects were found.
+    The first one checks and shows these objects. It has no locations, because these were checked when the objects were
+    found. The second one gives the total and the facets of the whole query.
     """
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
@@ -392,7 +393,10 @@ def _near(
     now: Instant,
     memory: SearchMemory,
 ) -> Near | None:
-    """Return what is near a question in meaning; None if that is not wanted, or there are no words to compare."""
+    """Return the objects that are near a question in meaning.
+
+    Return None if such objects are not wanted, or if the question has no words to compare.
+    """
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if memory.meaning is None or not wanted or question.query.sorts:
         return None
@@ -445,7 +449,7 @@ def bind_query(
 
 
 def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
-    """Return the query for those objects that meet one more condition."""
+    """Return a query for the objects of ``query`` that also meet ``condition``."""
     both = condition if query.condition is None else ConditionSet("AND", (query.condition, condition))
     return msgspec.structs.replace(query, condition=both)
 

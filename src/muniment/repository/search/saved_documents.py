@@ -1,4 +1,4 @@
-"""The documents of saved searches. They are kept as received, and shown in the answer's spelling, XML or JSON.
+"""The documents of saved searches. They are stored as received, and shown in the format of the answer, XML or JSON.
 
 A document is read with the names on the wire with which it was written, so it keeps its meaning when an operator
 changes the names. Source: docs/interface.md, ours 12.

@@ -21,7 +21,7 @@ from muniment.web.xml import Element
 DataType = Literal["string", "integer", "double", "boolean", "date"]
 
 SINGLE, SEVERAL, BOUNDS = "variable-value", "variable-values", ("from", "to")
-"""The names of a variable's values: of one value, of a list, and of the two values of a range."""
+"""The keys of a variable's values: the key of a single value, the key of a list, and the two keys of a range."""
 
 _KINDS: Mapping[str, str] = {
     kind: f"{kind}-variable" for kind in ("fulltext", "property", "relative-date", "property-list", "property-range")

@@ -69,7 +69,7 @@ def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Return what the index orders by for a sort; None unless the index holds the values that ``lists`` compares."""
+    """Return the index's order that equals a sort; None if the index lacks the values that ``lists`` compares."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:

@@ -58,7 +58,7 @@ _ROW_BYTES = 200
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. ``copies`` adds a bit to each counter.
+    """A walk as it is kept: the counters of its hits in their order. The module ``copies`` adds a bit to each.
 
     ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
@@ -172,7 +172,7 @@ def expiry(cursor: Cursor, seconds: int) -> Instant:
 
 
 def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
-    """Return the counters of the first page's hits. Raises UnknownLink if they were kept and are not any more."""
+    """Return the counters of the first page's hits. Raises UnknownLink if they are no longer kept."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
     part = fetch(cx, cursor.shown_name, repository_id, caller, 0, WHOLE, now)
@@ -238,9 +238,9 @@ def make(
 
     ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
     ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
-    not page 1, the hits before that page are left out, too. Each hit of the page tells where the page would begin now,
-    if the hit had kept its place on the page. The median of these places is used, so that single hits that have moved
-    do not matter.
+    not page 1, the hits before that page are left out, too. To find how many these are now, each hit of the page tells
+    where the page would begin if this hit had kept its place on the page. The median of these beginnings is used, so
+    that single hits that have moved do not matter.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)

@@ -85,8 +85,8 @@ def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
 def requested_page(request: Request) -> str:
     """Return the path and query of the page that the browser asks for, below the prefix.
 
-    For a request that sends a form, return the page to go back to. The endpoint sets it; without it, return an empty
-    text.
+    For a request that sends a form, return the page to go back to, which the endpoint has put into the request's scope.
+    If it has put none there, return an empty text.
     """
     if request.method != "GET":
         here: str = request.scope.get("muniment.search_page", "")

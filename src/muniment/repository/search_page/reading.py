@@ -149,7 +149,7 @@ async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestio
 
 
 async def _similar(context: RepositoryContext, caller: Caller, object_id: str) -> list[SimilarDocument]:
-    """List some documents like this one; none while the index cannot tell."""
+    """List some documents like this object; none if the index is unavailable or too far behind."""
     repository = caller.repository
 
     def find(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[SimilarDocument]:

@@ -1,4 +1,4 @@
-"""List, make and remove saved searches on the page. A new saved search asks what the page asks."""
+"""List, make and remove saved searches on the page. A new saved search gets the page's question."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -102,7 +102,9 @@ def _save(
     _, base = searching.question_query(cx, options, repository, principals, asked)
     element = searching.document(options, asked, base)
     if element is None:
-        raise BadQuery("The search that this one begins with was kept under other names: save that one again first.")
+        raise BadQuery(
+            "The saved search to which this question adds was stored under other names: save it again first."
+        )
     document = saved_documents.nested(element, options.names, limits)
     view = RepositoryView.read(cx, repository, principals)
     saved_documents.check(cx, view, "search", document, limits, now)

@@ -1,7 +1,7 @@
 """The page of results: the box, a page of hits, the values to narrow to, and the question as AQL.
 
-The page finds its hits as every search does (``search.results``): in its turn among the searches, with the caller's
-present rights.
+The page finds its hits as every search does (``search.results``): it waits while too many searches run, and finds what
+the caller may see now.
 """
 
 import shlex
@@ -254,7 +254,7 @@ def _correction(
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
-    """Say whether the page must relax a search: one that has sorts, and in which too few hits have all words.
+    """Return whether the page must relax a search: one that has sorts, and in which too few hits have all words.
 
     ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a person who
     chooses an order would lose hits.
@@ -403,7 +403,7 @@ def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[st
 
 
 def _offered(options: RepositoryOptions) -> list[Choice]:
-    """List as many of the first choices as the limits of facets and of their values in the settings allow."""
+    """List the first choices: as many as the settings' limits of facets and of facet values allow."""
     offered: list[Choice] = []
     left = options.max_facet_values
     for choice in CHOICES[: options.max_facets]:

@@ -140,9 +140,9 @@ async def _open(context: RepositoryContext, session: PageSession) -> list[Reposi
 
 
 async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
-    """Say whether the resource can admit somebody if the password is right: whether they have a role there.
+    """Return whether the resource can admit somebody if the password is right: whether they have a role there.
 
-    If people cannot be looked up, the answer is always yes.
+    If the directory runs elsewhere, nobody can be looked up, and the answer is always yes.
     """
     if context.people is None:
         return True

@@ -54,7 +54,7 @@ class UnfinishedUpload(NamedTuple):
 
 
 class MissingObject(Exception):
-    """There is no object of this name, or it ends before the range."""
+    """There is no object of this name, or it ends before the range that was asked for."""
 
 
 class ContentBucket:
@@ -115,7 +115,7 @@ class ContentBucket:
                 return
 
     def open_writer(self, name: str) -> "ObjectWriter":
-        """Begin a new object, which exists once its writer is closed. From ``PART_BYTES`` on, it is sent in parts."""
+        """Begin an object, which exists once its writer is closed. One of ``PART_BYTES`` or more is sent in parts."""
         return ObjectWriter(self, name)
 
     def remove(self, name: str) -> None:
@@ -213,7 +213,7 @@ class ContentBucket:
         return SigningKey(options.access_key, secret, options.region)
 
     def _ask(self, method: str, name: str, query: dict[str, str]) -> "lxml.etree._Element":
-        """Send a request that the library does not know, and return the answer's document."""
+        """Send a request for which the library has no function, and return the answer's XML document."""
         parts, path = urlsplit(self._options.endpoint), f"/{self._options.bucket}" + (f"/{name}" if name else "")
         request = S3Request(method, parts.netloc, path, query)
         connection: http.client.HTTPConnection

@@ -87,8 +87,8 @@ class S3Writer:
 class S3Store:
     """A bucket, or a prefix in one, that holds every content of one installation (a ContentStore).
 
-    ``owner`` names the installation. The store notes this name below the prefix, and refuses to write for any other
-    installation. ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
+    ``owner`` names the installation. This name is stored below the prefix, and no other installation can write there.
+    ``copies`` is the folder of the files that ``local`` lends, each of ``largest_copy`` bytes at most.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class S3Store:
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once, and return them in the same order. Raises NotStored.
 
-        After NotStored the contents are removed again. The sweep removes those that remain.
+        If it raises NotStored, it first removes the contents that were sent. The sweep removes those that remain.
         """
         self._claim()
         new_contents = [StoredContent(uuid.uuid4().hex, len(each), hashlib.sha256(each).digest()) for each in contents]
@@ -175,8 +175,8 @@ class S3Store:
     def local(self, key: str) -> Iterator[BinaryIO]:
         """Lend a copy of the content in a file without a name, which is gone when it is closed.
 
-        Raises ContentDamaged when there is no content under the key, TooLarge, StoreUnavailable, and OSError when the
-        disk has no room.
+        Raises ContentDamaged if there is no content under the key, TooLarge if it is larger than ``largest_copy``,
+        StoreUnavailable, and OSError if the disk has no room.
         """
         size = self._size(key)
         if size > self._largest_copy:

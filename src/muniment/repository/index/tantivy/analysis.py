@@ -40,7 +40,7 @@ _QUESTION_WORDS = {
         "we were what when where which who whom whose why would you your"
     ).split()
 }
-"""Words of questions that say nothing about the subject. The engine's lists of stop words lack them."""
+"""Words that questions contain, but that say nothing of their subject. The engine's lists of stop words lack them."""
 
 
 class Span(NamedTuple):
@@ -134,7 +134,7 @@ class Analyser:
         return language if language in self.others else ""
 
     def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
-        """Return the language of an object's metadata, or an empty string unless the language is one of ``others``.
+        """Return the language of an object's metadata if it is one of ``others``, otherwise an empty string.
 
         The language does not depend on the text, which is hidden from those who may only browse the object.
         """
@@ -239,7 +239,7 @@ class Analyser:
         return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
     def is_stop_word(self, text: str) -> bool:
-        """Say whether a text is nothing but stop words."""
+        """Return whether a text is nothing but stop words."""
         return not self._stopping.analyze(normal(text))
 
     def flatten(self, text: str) -> str:

@@ -22,7 +22,7 @@ def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
 
 
 def any_of(parts: Sequence[Query]) -> Query:
-    """Make the query for the objects that at least one query finds."""
+    """Make the query for the objects that at least one of ``parts`` finds."""
     if len(parts) == 1:
         return parts[0]
     return Query.boolean_query([(Occur.Should, query) for query in parts])

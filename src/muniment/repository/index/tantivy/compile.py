@@ -48,20 +48,23 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""Two words near each other add this part of the score that they have as a phrase. The slop says what is near."""
+"""Two words near each other add this fraction of their score as a phrase. ``_SLOP`` says how near they must be."""
 
 _AS_WRITTEN = 0.3
-"""A word adds this part of its score as an exact word if the object holds it exactly as the query does."""
+"""A word adds this fraction of its score as an exact word if the object holds it exactly as the query does."""
 
 _MOST_RANKED = 8
-"""The most words with wildcards in one query for which hits are ranked. Further ones score the same for every hit."""
+"""At most so many patterns of one query score a hit by the words that it holds.
+
+A further pattern gives the same score to every hit that it matches.
+"""
 
 MATCHES = 24
 """The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
 
 
 PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
-"""Remembers queries for the objects that carry one of some ACLs or belong to an owner. Its limit counts ACLs."""
+"""Remembers, by ACLs and owner, the query for objects with one of these ACLs or this owner. Its limit counts ACLs."""
 
 
 class CompiledLeaf(NamedTuple):
@@ -93,8 +96,8 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit; such a query
-    depends on the schema alone. ``has_former`` says whether the index holds former versions.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Of the
+    index, such a query depends on the schema alone. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(
@@ -135,7 +138,10 @@ class Compiler:
         return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
-        """Make queries for objects that match anywhere, and for those that match in metadata. Raises as ``compile``."""
+        """Make queries for objects that match anywhere, and for those that match in metadata.
+
+        Raises what ``compile`` raises.
+        """
         type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def query_of(readable: bool) -> Query:
@@ -380,7 +386,7 @@ class Compiler:
         return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
-        """Say whether every object that a leaf finds scores 1, as for a single word that begins with a wildcard."""
+        """Return whether every object that a leaf finds scores 1, as with one word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
         return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
@@ -390,7 +396,7 @@ class Compiler:
         return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
-        """Make the query for the objects in which words that match these patterns follow each other."""
+        """Make the query for objects that hold a phrase: one word for each of these patterns, in this order."""
         parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
         if not parts:
             return Query.empty_query()
@@ -413,7 +419,7 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Make the query for words that differ in one letter from a single word.
+        """Make the query for the objects that hold a word that differs in one letter from the only one of ``words``.
 
         The list is empty if there are several words, or if the word is too short or too long.
         """
@@ -440,7 +446,7 @@ class Compiler:
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
-    """Say whether one query finds both the objects that the caller may read and those they may only browse."""
+    """Return whether one query finds both the objects that the caller may read and those they may only browse."""
     return _alike(visible) or query.in_metadata is query.anywhere
 
 

@@ -32,7 +32,10 @@ _LONGEST = 60
 _REMEMBERED = 20_000
 _SHORTEST_PART, _SHORTEST_LEARNED, _LONGEST_PART = 2, 4, 14
 _OFTEN = {4: 5, 5: 2, 6: 2}
-"""By the length of a part, how many words of the dictionary it must begin or end. For other lengths, one is enough."""
+"""For each length of a part, how many words of the dictionary the part must begin, or end.
+
+For a length that is not listed here, one word is enough.
+"""
 
 _LEARNED_FROM = range(6, 19)
 _EACH = 2
@@ -134,7 +137,7 @@ class Compounds:
         return [*self._cut_beginning(word[:place]), *self._cut(word[place:])]
 
     def _cut_beginning(self, part: str) -> list[str]:
-        """Cut the beginning of a word. If an s joins it to the rest of the word, its last part keeps the s."""
+        """Cut the beginning of a word. If it can be cut only without an s at its end, the last part gets that s."""
         parts = self._cut(part)
         if len(parts) == 1 and part.endswith("s"):
             *first, last = self._cut(part[:-1])
@@ -240,7 +243,7 @@ def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
 
 
 def _is_adjective(noun: str, others: Mapping[str, str]) -> bool:
-    """Say whether a form of a noun is also a form of an adjective. A form of a verb does not count."""
+    """Return whether a form of a noun is also a form of an adjective. A form of a verb does not count."""
     return noun in others and not others[noun].endswith("en")
 
 

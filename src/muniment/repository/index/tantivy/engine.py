@@ -59,7 +59,7 @@ class TantivyIndex:
         self._snapshot: TantivySnapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take the newest commit. Raises IndexUnavailable if there is none, or it has an unknown format."""
+        """Take a snapshot of the newest commit. Raises IndexUnavailable if none exists or its format is unknown."""
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:

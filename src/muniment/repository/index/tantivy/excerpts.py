@@ -81,7 +81,7 @@ class Finder:
         )
 
     def occurs(self, text: str, leaf: int, language: str = "") -> bool:
-        """Say whether the finder's leaf with this index matches in a text."""
+        """Return whether the finder's leaf with this index matches in a text."""
         patterns = self._patterns_of([leaf], language)
         return bool(patterns) and bool(self._places(text, patterns, True))
 
@@ -125,7 +125,7 @@ class Finder:
         return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
 
     def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
-        """Say whether a pattern matches at this place of a text. For a single word, the answer is remembered."""
+        """Return whether a pattern matches at this place of a text. For a single word, the answer is remembered."""
         if pattern.phrase:
             answer = _stands_at(pattern.phrase, text, at)
             if answer is not None:
@@ -202,9 +202,10 @@ def _ending(text: str, least: int, most: int) -> str:
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:
-    """Return the places of the first and last match in the best window.
+    """Return the places of the first and the last match in the best window.
 
-    The best window is the one whose leaves weigh most together, and the first of several such windows.
+    A window is ``_WINDOW`` characters of the text. In the best one, the leaves that match weigh most together. If
+    several windows are equally good, the first is taken.
     """
     if len(places) == 1:
         return places[0][0], places[0][0]
@@ -295,7 +296,7 @@ class _Pattern:
                 yield at
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
-        """Say whether the words match from this span on."""
+        """Return whether the words match from this span on."""
         if at >= len(spans):
             return False
         first_place, start = self.words[0][0], spans[at].place
@@ -308,7 +309,10 @@ class _Pattern:
 
 
 class _Spans:
-    """The words of a text, exact or as stems of a language, for each pattern. Each kind of words is split only once."""
+    """Gives each pattern the words of a text that it is compared with: exact words, or stems of a language.
+
+    The text is split only once for all patterns that need the same words.
+    """
 
     def __init__(self, analyser: Analyser, text: str) -> None:
         self._analyser, self._text = analyser, text
@@ -375,7 +379,7 @@ _Place: TypeAlias = tuple[int, _Pattern]
 
 
 def _stands_at(phrase: Sequence[str], text: str, at: int) -> bool | None:
-    """Say whether these words follow each other from a place on; None if that depends on a character beyond ASCII."""
+    """Return whether these words follow each other from a place on; None if a character beyond ASCII decides that."""
     for number, word in enumerate(phrase):
         if number:
             gap = _ASCII_GAP.match(text, at)

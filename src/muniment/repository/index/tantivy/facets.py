@@ -34,7 +34,10 @@ Compile: TypeAlias = Callable[[Condition], Query]
 
 
 class _Candidate(NamedTuple):
-    """A value that has hits: its place in the order, name and constraint, the condition on hits, and their number."""
+    """A value of a facet, with its place in the order, its name and its constraint.
+
+    ``condition`` selects its hits, and ``hits`` is their number. Only a period between two with hits may have none.
+    """
 
     place: Place
     name: str

@@ -75,8 +75,8 @@ HEADINGS = ("title", "object_name")
 HEADING_WEIGHT = 3
 """How often a heading is written into the index.
 
-So one match in a heading outranks one match in the text of another object, unless the other object is much shorter: it
-has fewer than about a third of the first one's words.
+So an object with one match in a heading outranks an object with one match in its text, unless the latter is much
+shorter: it has fewer than about a third of the words of the former.
 """
 
 POSITION = "\0position"

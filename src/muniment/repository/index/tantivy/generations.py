@@ -55,7 +55,7 @@ class FolderEngine:
         return FolderIndex(folder, self.holder(), lambda path: self._open_writer(path, language), self._open_index)
 
     def follower(self) -> str:
-        """Return the name of this folder's agent. The name stays as long as the folder exists."""
+        """Return the name of this folder's agent. The name stays the same as long as the folder exists."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._folder / "follower"
         if not file.exists():
@@ -80,7 +80,7 @@ class FolderEngine:
             yield self.holder()
 
     def sweep(self, now: Instant) -> None:
-        """Remove the generations that are not current, a while after a switch, in the folder of every repository."""
+        """In each repository's folder, remove the generations that are not current, except soon after a switch."""
         for folder in self._folder.iterdir():
             if folder.name.isdecimal():
                 sweep(folder, now / SECOND)
@@ -104,7 +104,7 @@ class FolderIndex:
         return FollowingIndex(self._folder, self._open_index)
 
     def current(self) -> str | None:
-        """Return the name of the current generation; None before the first."""
+        """Return the name of the current generation, or None if there is none yet."""
         generation = current(self._folder)
         return None if generation is None else generation.name
 
@@ -145,7 +145,7 @@ class FollowingIndex:
         self._index: Index | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take the newest commit of the current generation. Raises IndexUnavailable."""
+        """Take a snapshot of the newest commit of the current generation. Raises IndexUnavailable."""
         with self._lock:
             mark = _mark(self._folder)
             if mark is None:
@@ -173,7 +173,7 @@ class FollowingIndex:
 
 
 def current(folder: Path) -> Path | None:
-    """Return the folder of the current generation; None before the first."""
+    """Return the folder of the current generation, or None if there is none yet."""
     try:
         name = (folder / POINTER).read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def rebuilding(folder: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
-    """Remove the generations that are not current, and return how many.
+    """Remove the generations that are not current, and return how many were removed.
 
     Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
     Nothing is removed during a rebuild, either.

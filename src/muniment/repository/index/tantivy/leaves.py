@@ -59,7 +59,7 @@ def leaves(
 
 
 def needs_all(condition: Condition | Keywords | None) -> bool:
-    """Say whether every hit matches every one of ``leaves``."""
+    """Return whether every hit matches every one of ``leaves``."""
     match condition:
         case ConditionSet():
             parts, is_choice = condition.conditions, condition.operator == "OR"
@@ -91,7 +91,7 @@ def needs_all(condition: Condition | Keywords | None) -> bool:
 
 
 def has_keywords(condition: Condition) -> bool:
-    """Say whether keywords are part of a condition."""
+    """Return whether keywords are part of a condition."""
     match condition:
         case ConditionSet():
             return any(map(has_keywords, condition.conditions))

@@ -28,7 +28,10 @@ MOST_BUCKETS = 2_000
 """The depth up to which hits are ordered by the values of properties."""
 
 _SORTED = 255
-"""How many characters of a text count in an order. The engine compares more, so it cannot order by longer texts."""
+"""How many characters of a text count in an order.
+
+The engine compares all characters that it holds, so ``by_values`` does not return an order with longer texts.
+"""
 
 _NOISE, _MOST_NOISY = 1e-6, 100.0
 """Two scores count as equal if they differ by at most ``_NOISE`` times the score.
@@ -50,7 +53,8 @@ class Ranking:
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
         """Return the counters of at most ``limit`` hits of a query in this order, without the first ``offset`` hits.
 
-        In the order by score, if further hits have the same score as the last hit, any of these may be returned.
+        In the order by score, several hits may have the score of the last returned one. If not all of them fit, the
+        engine chooses which of them are returned.
         """
         if limit < 1:
             return []
@@ -205,7 +209,7 @@ class Ranking:
 
 
 def _tie(hit: Ranked, following: Ranked) -> bool:
-    """Say whether two scores (or instants) are equal but for the engine's rounding.
+    """Return whether two scores (or instants) are equal but for the engine's rounding.
 
     The engine rounds the weight of each word to single precision, and that weight depends on everybody's documents.
     """

@@ -32,13 +32,16 @@ MOST_FORMS = 64
 """How many words of a pattern are scored at most. These are the commonest ones."""
 
 FORM_BYTES = 200
-"""As how many bytes each scored word of a pattern counts in the size of a query that is remembered."""
+"""How many bytes each scored word of a pattern adds to the size of a remembered query."""
 
 _LOOKED_THROUGH = 10_000
-"""How many words that begin as a pattern does are compared with it at most. These are the commonest ones."""
+"""Of the words that begin as a pattern does, at most so many are compared with the pattern: the commonest ones."""
 
 _OTHERS = 0.01
-"""The part of a pattern's weight that an object scores if it holds only words of the pattern that are not scored."""
+"""The fraction of a pattern's weight that each hit scores if not all words of the pattern are scored.
+
+What the best of its scored words gives is added.
+"""
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
 """The facts that decide what a caller may see of a snapshot.
@@ -153,7 +156,7 @@ class Rarity:
 
 
 def may_rank(pattern: Pattern) -> bool:
-    """Say whether the words of a pattern can be listed: it begins with letters, and has a wildcard."""
+    """Return whether the words of a pattern can be listed: it begins with letters, and has a wildcard."""
     return len(pattern.pieces) > 1 and not pattern.begins_open and pattern.pieces[0] != ""
 
 

@@ -107,9 +107,10 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Return the documents that are found by another type, ACL or owner than they state, or not found by their own.
+        """Return the documents that searches by type, ACL or owner find wrongly, or do not find.
 
-        Searches for former versions are checked in the same way.
+        Each of them is found by a value that it does not state, or not found by one that it states. Searches for former
+        versions are checked in the same way.
         """
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():

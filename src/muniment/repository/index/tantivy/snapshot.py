@@ -166,8 +166,8 @@ class TantivySnapshot:
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order.
 
-        Without keywords, the order ``relevance`` is the same as ``newest``. Raises as ``search``, and IndexUnavailable
-        also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises, and
+        IndexUnavailable also if the index does not hold counters.
         """
         self._check_numbered()
         with failures.as_refusals("a search failed"):
@@ -179,7 +179,7 @@ class TantivySnapshot:
             return self._ranking.counters(query, order, search.offset, search.limit)
 
     def embeddings(self, search: Search) -> list[int]:
-        """Return the ids of the embeddings of a search's hits, in ascending order. Raises as ``search``."""
+        """Return the ids of the embeddings of a search's hits, in ascending order. Raises what ``search`` raises."""
         if not self._embedded:
             return []
         with failures.as_refusals("a search failed"):
@@ -189,7 +189,7 @@ class TantivySnapshot:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Return what the index knows of one object in a search, or None if it lacks the object.
 
-        Raises as ``search``.
+        Raises what ``search`` raises.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
@@ -199,7 +199,10 @@ class TantivySnapshot:
             return examining.examine(self._searcher, plain, weighing, analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
-        """List the words that begin with this text in a search's hits, the most common first. Raises as ``search``."""
+        """List the words that begin with this text in a search's hits, the most common first.
+
+        Raises what ``search`` raises.
+        """
         if self._format < fields.WEIGHTED:
             return []
         with failures.as_refusals("a search failed"):
@@ -219,14 +222,17 @@ class TantivySnapshot:
             return self._vocabulary(self._compiler(), visible).correction(word)
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
-        """Return the words that say most about a text, in the order of the text. Raises IndexUnavailable."""
+        """Return the words that say most about a text, in the order in which they appear. Raises IndexUnavailable."""
         with failures.as_refusals("a search failed"):
             compiler = self._compiler()
             rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
             return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
 
     def marker(self, search: Search) -> Marker:
-        """Return a function that finds matches in a text as this search does in its excerpts. Raises as ``search``."""
+        """Return a function that finds matches in a text as this search does in its excerpts.
+
+        Raises what ``search`` raises.
+        """
         with failures.as_refusals("a search failed"):
             _, plan, _ = self._compile(search)
             return plan.finder.marks
@@ -400,13 +406,13 @@ class TantivySnapshot:
         return tuple(hits)
 
     def _language(self, stored: tantivy.Document) -> str:
-        """Return the language of a document's text, if it is one of the index's further languages."""
+        """Return the further language of the index in which a document's text is; empty if it is in none of them."""
         return fields.read_source(stored).language if self._analyser.others else ""
 
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Say which leaves match in each of these objects. A key of the answer is the engine's place of the object.
+        """Say which leaves match in each of these objects. A key of the answer is the engine's address of the object.
 
         Each list has two halves, both with one item for each leaf. The first half says whether the leaf matches
         anywhere in the object, and the second half whether it matches in the metadata.

@@ -26,7 +26,7 @@ An address is an example of such a run. In a longer run, each word is varied by 
 """
 
 MOST_PARTS = 6
-"""The most parts of a word that is found by its parts. A word of more parts is a key or a digest."""
+"""The most parts of a word that is found by its parts. A word of more parts is taken for a key or a digest."""
 
 _CASED = range(0x2000)
 """The code points that are searched for capitals. Full-width letters and scripts no longer in use are outside."""
@@ -92,12 +92,12 @@ def bigrams(text: str) -> str:
 
 
 def has_bigrams(text: str) -> bool:
-    """Say whether ``bigrams`` changes a ``normal`` text."""
+    """Return whether ``bigrams`` changes a ``normal`` text."""
     return not text.isascii() and _RUN.search(text) is not None
 
 
 def stands_alone(text: str) -> bool:
-    """Say whether a ``normal`` text holds a Chinese, Japanese or Korean character without a neighbour for a bigram."""
+    """Return whether a ``normal`` text has a Chinese, Japanese or Korean character without a neighbour for a bigram."""
     return not text.isascii() and _ALONE.search(text) is not None
 
 
@@ -170,14 +170,14 @@ def _variants(text: str, parts: CompoundParts | None) -> Iterator[tuple[_Variant
 
 
 def _run_around(text: str, at: int) -> tuple[int, int]:
-    """Return where the run of characters without a blank around a place begins and ends. A long run is cut."""
+    """Return the start and the end of the run of non-blank characters that contains a place. A long run is cut."""
     before, after = text[max(0, at - LONGEST) : at], text[at : at + LONGEST + 1]
     start = at - len(before.rsplit(None, 1)[-1]) if before and not before[-1].isspace() else at
     return start, at + len(after.split(None, 1)[0])
 
 
 def _word_around(text: str, at: int) -> tuple[int, int]:
-    """Return where the word or number around a place begins and ends. A long one is cut."""
+    """Return the start and the end of the word or number that contains a place. A long one is cut."""
     start = at
     while start and at - start <= LONGEST and text[start - 1].isalnum():
         start -= 1

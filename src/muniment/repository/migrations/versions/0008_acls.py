@@ -29,7 +29,7 @@ _acls = sa.table(
 
 
 def upgrade() -> None:
-    """Add the columns, fill them, then make their indexes. From now on SQLite never uses a row's key again."""
+    """Add the columns, fill them, then make their indexes. From now on SQLite never reuses the key of a removed row."""
     connection = op.get_bind()
     recreate: Literal["always", "auto"] = "always" if connection.dialect.name == "sqlite" else "auto"
     with op.batch_alter_table("acls", recreate=recreate, table_kwargs={"sqlite_autoincrement": True}) as batch:

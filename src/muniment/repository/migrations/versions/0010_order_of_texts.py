@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Note the counter of each file whose text is not there yet. The queue needs no counter of any other file."""
+    """Note the counter of each file whose text has not been read yet. The queue needs no other counters."""
     op.add_column("texts", sa.Column("seq", sa.BigInteger(), nullable=False, server_default="0"))
     op.execute(
         "UPDATE texts SET seq = coalesce((SELECT seq FROM objects WHERE objects.id = texts.object_id), 0) "

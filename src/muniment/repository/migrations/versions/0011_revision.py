@@ -1,4 +1,4 @@
-"""An object's edit counter is now called its revision, because the word version means another object."""
+"""An object's edit counter is now called its revision, because a version is an object of its own."""
 
 from alembic import op
 

@@ -8,7 +8,7 @@ down_revision = "0015"
 
 
 def upgrade() -> None:
-    """Make the table of walks. Searches that are kept already get the time 0, so they are dropped first."""
+    """Make the table of walks. The existing kept searches get the time 0, so they are dropped first."""
     op.create_table(
         "walks",
         sa.Column("name", sa.LargeBinary(16), nullable=False),

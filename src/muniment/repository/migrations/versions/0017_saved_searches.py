@@ -1,4 +1,4 @@
-"""Add saved searches, search templates, and the results that callers store of them."""
+"""Add saved searches and search templates, and the results that callers have stored."""
 
 import sqlalchemy as sa
 from alembic import op

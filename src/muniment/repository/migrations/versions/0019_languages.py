@@ -8,5 +8,5 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Add the language. An empty one stands for that of the installation."""
+    """Add the language. An empty text means the language of the installation."""
     op.add_column("repositories", sa.Column("language", sa.String(20), nullable=False, server_default=""))
