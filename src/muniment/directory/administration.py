@@ -47,7 +47,11 @@ _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
 class Dependents(NamedTuple):
-    """What depended on a removed entry: its sessions, groups and members, and the resources whose role it was in."""
+    """What depended on a removed entry: its sessions (``ended``), groups, members and resources.
+
+    ``groups`` are all groups that contained it, however deep. ``members`` are its direct members if it was a group.
+    ``resources`` are those that had it as a direct member of their access role.
+    """
 
     ended: SessionCount
     groups: list[Entry]
@@ -164,9 +168,9 @@ def rename(
 ) -> Entry:
     """Give an entry another name, and return the entry as it is now.
 
-    ``is_known`` returns whether a repository knows the user or group with this identity. Raises BadName, NameTaken.
+    ``is_known`` returns whether a repository has stored this identity of a user or group. Raises BadName, NameTaken.
     Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user or
-    group that a repository knows.
+    group whose identity a repository has stored.
     """
     marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
@@ -184,11 +188,11 @@ def rename(
 
 
 def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into another unit of its partition. The partition as ``parent`` means its root unit.
+    """Move a user, group or unit into another unit of its partition.
 
-    The entry's id stays, and its location changes. From the next request on, the entry has the rights that the units
-    around it now give, and no longer those of the units that it left. Raises BadName, NameTaken, WrongPartition,
-    NobodyAdministers.
+    If ``parent`` is the partition, the entry is moved into the root unit. The entry's id stays, and its location
+    changes. From the next request on, the entry has the rights that the units around it now give, and no longer those
+    of the units that it left. Raises BadName, NameTaken, WrongPartition, NobodyAdministers.
     """
     if parent.id != entry.partition_id and parent.partition_id != entry.partition_id:
         raise WrongPartition(
@@ -289,7 +293,7 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove a member from a group, and return whether it was a direct member. Raises NobodyAdministers."""
+    """Remove an entry from the direct members of a group. Return whether it was one. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         return memberships.remove_member(cx, group, member)
 

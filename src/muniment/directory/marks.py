@@ -51,8 +51,8 @@ class Marks(NamedTuple):
 class MarkedMemory(Generic[K, V]):
     """What one process remembers for one purpose: values by key, each with the mark under which it was worked out.
 
-    All values together have at most ``limit`` bytes, by the sizes that callers of ``keep`` give. If they had more,
-    the values that were kept first are dropped. Any thread may use the memory.
+    All values together have at most ``limit`` bytes, by the sizes that callers of ``keep`` give. Beyond that
+    limit, the values that were kept first are dropped. Any thread may use the memory.
     """
 
     def __init__(self, limit: int) -> None:

@@ -41,7 +41,7 @@ def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove a user or a group from a group, and return whether it was a direct member."""
+    """Remove a user or a group from the direct members of a group. Return whether it was one."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     return cx.execute(_memberships.delete().where(pair)).rowcount > 0
 

@@ -83,7 +83,10 @@ def scope(names: DirectoryNames, resource: Resource) -> str:
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Return the administration's resource. If it is missing, make and activate it, and add the administrators."""
+    """Return the administration's resource. If it is missing, it is made.
+
+    A new one is activated, and the administrators are in its access role.
+    """
     resource = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
     if resource is not None:
         return resource

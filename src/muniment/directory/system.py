@@ -1,4 +1,4 @@
-"""Keep the system attributes, and the keys with which this directory signs its own values.
+"""Store and read the system attributes, and the keys with which this directory signs its own values.
 
 TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false`` (given 5.4). ``KNOWN`` lists the
 attributes that this release reads, with the values that each may have. An attribute of any other name is free: nothing

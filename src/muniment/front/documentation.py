@@ -46,7 +46,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the names of all pages, those directly in ``docs`` first. If the documentation is missing, return none."""
+    """Return the names of all pages, those directly in ``docs`` first. Without documentation, the list is empty."""
     folder = _folder()
     if folder is None:
         return []
@@ -158,7 +158,7 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Yield the parts. Links to Markdown files become links to pages, and each mention of a page becomes a link.
+    """Yield the parts of a text. Links to Markdown files become links to pages, and mentions of pages become links.
 
     A mention is the name of a page's file, or the number of a decision record.
     """

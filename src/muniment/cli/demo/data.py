@@ -286,9 +286,10 @@ def _import(
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose a word that is in nearly as many of the first 400 documents as any other. Common words are left out.
+    """Choose a word that many of the first 400 documents contain. The words of ``_COMMON`` are never chosen.
 
-    Raises Failure if no document holds text.
+    A word is a candidate if it is in at least 90 percent as many documents as the most frequent word. Of these words,
+    the first by alphabet is returned. Raises Failure if no document holds text.
     """
     documents: Counter[str] = Counter()
     with database.read() as cx:

@@ -130,7 +130,7 @@ def remove_acl(
 
 
 def callable_name(summary: AclSummary) -> str:
-    """Return the name by which an administrator may call an ACL, or its id if a command could not read that name."""
+    """Return the name by which an administrator may call an ACL, or its id if ``acl_names`` cannot read the name."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
 

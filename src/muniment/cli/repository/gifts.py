@@ -22,7 +22,10 @@ from muniment.repository.giving import GiftCount, Receiver
 
 @contextmanager
 def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
-    """Open the repositories' database for a removal, and yield its holdings, or None if the repositories run apart."""
+    """Open the repositories' database for a removal, and yield what it uses to change the repositories.
+
+    Yields None if the repositories run apart.
+    """
     if not data.together:
         yield None
         return
@@ -54,7 +57,7 @@ class Progress:
         self._counting.reach(count)
 
     def index_stands_still(self, repository: str) -> None:
-        """Say that the gift does not wait for this repository's index, and what follows from that."""
+        """Warn that the gift goes on without waiting for this repository's index, and that searches may be refused."""
         terminal.errors.print(
             f"The index of {repository} stands still: start 'muniment serve' or 'muniment agent'. "
             "The gift goes on without waiting. Until the index has caught up, searches there may answer 503 "

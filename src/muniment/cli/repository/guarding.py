@@ -33,7 +33,7 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository's database, and with ``own_directory`` one on the directory's.
+    """Open a write transaction on the repository's database and, with ``own_directory``, another on the directory's.
 
     The directory's transaction is opened first. Yields the directory's connection, or None without ``own_directory``,
     and the repository's connection.

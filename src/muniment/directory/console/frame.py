@@ -84,7 +84,7 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether to write a refusal as a page: the caller prefers pages, or the endpoint draws one."""
+    """Return whether a refusal must be a page, because the caller prefers pages or the endpoint draws one."""
     return "muniment.page" in request.scope or accept.prefers_page(request)
 
 

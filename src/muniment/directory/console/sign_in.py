@@ -30,9 +30,9 @@ REFUSED = "That did not work. Check the user name and the password; if they are 
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What the sign-in page shows: a resource, who is signed in to it, and the form's text against forgery.
+    """What the sign-in page shows: a resource, who is signed in to it, and a form.
 
-    ``csrf`` is that text, the value of a hidden field.
+    ``csrf`` is the value of the form's hidden field, which proves that the form is ours.
     """
 
     resource: Resource
@@ -180,6 +180,7 @@ def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
 def _resource_id(text: str | None) -> str | None:
     """Return the resource's identifier in ``RFA``: None if ``RFA`` is missing, an empty text for the administration.
 
-    Systems in the field append a colon and a return address. The directory never leads a browser to that address.
+    Existing systems append a colon and a return address to the identifier. The directory never leads a browser to that
+    address.
     """
     return None if text is None else text.partition(":")[0].strip()

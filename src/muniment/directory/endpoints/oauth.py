@@ -104,7 +104,7 @@ _VERIFICATION = msgspec.json.Decoder(Verification)
 
 @events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
-    """POST /login: handle a token request, or a form of the sign-in page, which a hidden field distinguishes."""
+    """POST /login: handle a token request, or a form of the sign-in page. Only the page's forms have a hidden field."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)

@@ -136,8 +136,8 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     """Move a user, group or unit into another unit of its partition, and return the entry as it is now.
 
-    The partition as ``parent`` means its root unit. Raises BadName if the entry may not lie there, and NameTaken if a
-    unit of that name lies there already.
+    If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry may not lie in
+    the new unit, and NameTaken if another unit of its name lies there already.
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")
@@ -239,7 +239,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return a unit's name and the names of the units around it, as JSON for ``units`` of the entries in the unit."""
+    """Return the names of a unit and of the units around it, as JSON for the column ``units`` of the entries in it."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

@@ -218,7 +218,7 @@ def is_chosen(cx: Connection, entry: Entry, condition: Condition) -> bool:
 
 
 def units_in(cx: Connection, container: Entry) -> list[Entry]:
-    """Return the units that lie directly in a unit, or the root unit of a partition."""
+    """Return the units that lie directly in a unit. For a partition, return its root unit."""
     # The query selects by name space, so that it reads no users.
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == name_space("units", container)))]
 

@@ -132,7 +132,7 @@ def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]
 
 
 def name_space(what: Literal["members", "units"], of: Entry) -> str:
-    """Return the name space of a partition's users and groups (``members``), or of a unit's units.
+    """Return the name space of a partition's users and groups (``members``), or of the units in a unit or partition.
 
     Within a name space, no two entries have the same name.
     """

@@ -128,7 +128,7 @@ def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> Resource
 def issue_another(
     cx: Connection, options: DirectoryOptions, grants: Sequence[LockedGrant], now: Instant
 ) -> list[TokenResponse]:
-    """Issue another access token of each grant, as ``issue`` issues the first. No refresh token is issued."""
+    """Issue another access token of each grant. It expires with the grant at the latest. No refresh token is issued."""
     expiries = [
         (locked_grant, min(now + options.access_token_seconds * SECOND, locked_grant.grant.expires))
         for locked_grant in grants

@@ -28,7 +28,7 @@ from muniment.directory.refusals import DeadToken, UnparseableToken
 
 Kind = Literal["access", "refresh"]
 Party = Literal["user", "client", "resource"]
-"""The three parties of a grant, each with a column of its id."""
+"""The three parties of a grant. The table of grants has a column for the id of each party."""
 
 _DEAD = "The token has expired or was revoked."
 _RANDOM = 32

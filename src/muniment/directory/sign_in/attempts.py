@@ -3,7 +3,7 @@
 ``begin`` looks the user up, the endpoint has the password checked at the gate, and ``finish`` decides. A user may be
 unknown, disabled, locked, paused or not in the access role, or the password may be wrong. Each of these cases takes the
 same statements and one password check, and gets the same sentence. So the answer does not show which users exist. At
-the sign-in page of the administration a person needs no role.
+the sign-in page of the administration, a person need not be in the access role, but an OAuth client must.
 """
 
 import msgspec
@@ -30,8 +30,8 @@ class SignInAttempt(msgspec.Struct, frozen=True):
 
     The endpoint has the password checked against ``password_hash`` at the gate, exactly once. If the hash is None, the
     check still runs, and no password is right. ``user_id`` is None if the user does not exist. ``known_browser`` is
-    true if a cookie shows that this browser signed in as this user before. If ``needs_role`` is false, only an OAuth
-    client must be in the access role.
+    true if a cookie shows that this browser signed in as this user before. If ``needs_role`` is false, the user
+    need not be in the access role, unless the user is an OAuth client.
     """
 
     resource_id: str

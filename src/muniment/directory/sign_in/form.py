@@ -71,8 +71,8 @@ def finish(
 def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
     """Return who is signed in by this ticket, and to which resource, as the database says now.
 
-    Raises NotSignedIn when the ticket has ended, when the user may no longer act, or when they are not in the access
-    role of a resource other than the administration.
+    Raises NotSignedIn when the ticket has ended, or when the user may no longer act. Also raises it when the user is
+    not in the resource's access role, unless the resource is the administration's.
     """
     live_ticket = tickets.read(cx, ticket, now)
     user = entries.by_id(cx, live_ticket.user_id)

@@ -177,8 +177,9 @@ def hash_new(password: str, options: DirectoryOptions) -> str:
 class _Slots:
     """The slots of the gate: files, one of which a thread locks while it hashes.
 
-    Threads that need a slot first wait at the turnstile, another file whose lock one process holds at a time. So a
-    process that has just freed its slot gets the next one only after the processes that already wait.
+    A thread that needs a slot first locks another file, the turnstile, until it has the slot. Only one thread of all
+    processes can lock it at a time. So a process that has just freed its slot gets the next one only after the
+    processes that already wait.
     """
 
     def __init__(self, folder: Path, count: int) -> None:

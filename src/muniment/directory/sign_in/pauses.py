@@ -51,7 +51,8 @@ class Pause(msgspec.Struct, frozen=True):
 class SignInState(msgspec.Struct, frozen=True):
     """The state of an account for one sign-in: its wrong passwords by place, its places, and the place of the sign-in.
 
-    ``candidates`` are the places that this origin may be, the most certain first.
+    ``candidates`` are the places that match the origin: the browser if it sent a cookie, then the address. ``place`` is
+    the first of them from which the account signed in before; if there is none, it is elsewhere.
     """
 
     tries: dict[str, tuple[int, Instant]]
@@ -90,8 +91,9 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
 def count(options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant) -> tuple[str, bool]:
     """Count a wrong password at its place, or reset the count after a right one.
 
-    Returns the tries to store, and whether a pause begins. During a pause nothing is counted and no sign-in succeeds.
-    So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a true answer.
+    Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no
+    sign-in succeeds. So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a
+    true answer.
     """
     tries, begins_pause = dict(state.tries), False
     if not state.paused(options, now):

@@ -1,4 +1,4 @@
-"""Who is signed in with this browser? A ticket shows that: a random value in a cookie. Only its digest is stored.
+"""Who is signed in with this browser? Its cookie holds a ticket, a random value of which only the digest is stored.
 
 A ticket is valid for one user and one resource until it is ended or expires. It does not say whether the user may still
 sign in: ``form`` checks that each time.
@@ -99,7 +99,7 @@ def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:
-    """Delete at most ``limit`` tickets that expired before this instant, and return how many."""
+    """Delete at most ``limit`` tickets that expired before this instant, and return how many were deleted."""
     expired_digests = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
     return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired_digests))).rowcount
 

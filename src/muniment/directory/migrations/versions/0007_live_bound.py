@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column. Nobody has counted the tokens of the existing grants yet."""
+    """Add the column. It is NULL for the existing grants, because nobody has counted their tokens yet."""
     op.add_column("grants", sa.Column("live_bound", sa.Integer))

@@ -59,9 +59,9 @@ def _decide_each(
     """Decide refreshes, and return the outcome of each: a response with another access token, a refusal, or None.
 
     The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope that does not name the grant's resource, and
-    Overloaded while the grant has as many live access tokens as a grant may have. The outcome is None if the request
-    must be decided ``alone``, because an earlier one of these requests refreshes the same grant, because another
-    decision has locked the grant, or because the grant does not exist.
+    Overloaded while the grant has as many live access tokens as a grant may have. The outcome is None if an earlier one
+    of these requests refreshes the same grant, if another decision has locked the grant, or if the grant does not
+    exist. Such a request must be decided again with ``alone``, which never gives None.
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
