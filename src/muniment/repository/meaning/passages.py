@@ -48,9 +48,12 @@ def heading(stored: StoredObject) -> str:
 
 
 def _read_by_model(heading: str, text: str) -> str:
-    """Return what the model reads of an object; the heading is not repeated if the text begins with it."""
+    """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
     beginning = text[:_READ]
-    return beginning if beginning.startswith(heading) else f"{heading[:_CHARACTERS]}\n{beginning}"
+    around_end = heading[-1:] + beginning[len(heading) : len(heading) + 1]
+    if beginning.startswith(heading) and (not heading or len("".join(around_end.split())) < 2):
+        return beginning
+    return f"{heading[:_CHARACTERS]}\n{beginning}"
 
 
 def _end(words: list[str], start: int) -> int:

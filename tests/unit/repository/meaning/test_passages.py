@@ -36,6 +36,7 @@ def test_the_last_passage_is_as_long_as_the_others() -> None:
 
 def test_a_text_that_begins_with_its_heading_is_read_as_it_is() -> None:
     assert passages("The pump", "The pump is red.") == ["The pump is red."]
+    assert passages("The pump", "The pumpkin is red.") == ["The pump The pumpkin is red."]
 
 
 @given(st.text(), st.text())
