@@ -1,4 +1,4 @@
-"""How does a command end? With an exit code and, after an error, a sentence that says what to do next."""
+"""How does a command end? With an exit code and, after an error, a sentence: why, and what to do next."""
 
 import errno
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Who is in which groups, however deep (given 2.7, 5.2)?
 
-Groups can contain groups, even in loops. Only membership gives rights: the location of a group means nothing for its
-members.
+Groups can contain groups, even in loops. A user has the rights of the groups that contain them. The location of a group
+means nothing for its members.
 """
 
 from collections.abc import Collection

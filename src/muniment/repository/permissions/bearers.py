@@ -90,7 +90,7 @@ def nobody(_names: Collection[str]) -> Mapping[str, str]:
 
 
 def key_of(identity: str) -> str:
-    """Return the key of a bearer who is not the first one of their name."""
+    """Return the key of a bearer whose key is not the folded name itself."""
     return f"id:{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 

@@ -142,6 +142,7 @@ def test_a_stranger_makes_no_row_grow(office: Office, now: Instant) -> None:
 def test_a_place_is_forgotten_half_a_year_after_its_last_sign_in(office: Office, now: Instant) -> None:
     office.issue(now)
     last = now + pauses.PLACE_SECONDS * SECOND
+    assert [pauses.known_places(row(office), at) for at in (last - 1, last)] == [1, 0]
     attack(office, last - 1)
     assert isinstance(office.sign_in(last), InvalidGrant)
     office.issue(last - 1)

@@ -63,7 +63,7 @@ class DetectorMissing(IndexUnavailable):
 
 
 def by_name(text: str) -> str:
-    """Return the language that a code of RFC 5646, a locale or an English name stands for; empty if there is none."""
+    """Return the language of ``LANGUAGES`` for a code of RFC 5646, a locale or an English name; empty if none fits."""
     code = text.strip().casefold()
     return _NAMES.get(code) or CODES.get(code.replace("_", "-").partition("-")[0], "")
 
