@@ -185,7 +185,7 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """SQLAlchemy's engine, for migrations and for tests that compare schemas."""
+        """SQLAlchemy's engine, for its address, its dialect or a plain connection, as migrations and backups need."""
         return self._engine
 
     def _end_writing(self, broken: bool) -> None:

@@ -85,7 +85,7 @@ class People(Protocol):
         """Find a user or group by id. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson."""
+        """Return a user as tokeninfo shows who has a ticket, as JSON. Raises UnknownPerson."""
 
 
 class PeopleChanges(Protocol):

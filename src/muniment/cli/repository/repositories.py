@@ -75,7 +75,7 @@ def guard_repository(
     resource: GuardName = "",
     resource_id: GuardId = "",
 ) -> None:
-    """Let another resource guard a repository: from now on only tokens for that resource open it."""
+    """Let another resource guard a repository: only users whom that resource lets in may enter from now on."""
     data: DataFolder = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)

@@ -16,7 +16,7 @@ class FolderGone(Exception):
 
 
 def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
-    """Yield whenever the folder is to be imported: at once, and after each burst of changes.
+    """Yield whenever the folder is to be imported: soon after the watch begins, and after each burst of changes.
 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without a change,
     ``is_due`` decides whether to yield. If another folder takes its place, as after a mount, the new folder is

@@ -294,7 +294,7 @@ def read_source(stored: tantivy.Document) -> Source:
 
 
 def read_found_by(source: bytes) -> FoundBy:
-    """Return the part of a document by which searches find it, from the stored parts of the document."""
+    """Return a document's type, ACL, owner and whether it is a former version, from the bytes that ``source`` wrote."""
     return _found_by_decoder.decode(source)
 
 
