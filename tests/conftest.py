@@ -82,7 +82,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over the tests and modules, which live to the end: that is a tenth of the time."""
+    """Keep the garbage collector from going over the tests and modules, which all live to the end.
+
+    Without this, `make quick` takes about a tenth more processor time.
+    """
     gc.collect()
     gc.freeze()
 

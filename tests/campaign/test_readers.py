@@ -1,7 +1,10 @@
 """Only refusals come out of a reader, each in linear time and within memory: by generated and by guided bytes."""
 
 import json
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -86,15 +89,20 @@ def guided() -> Iterator[Callable[[str, Path, list[str]], int]]:
     # A process inherits the peak memory of the one that starts it, and libFuzzer takes that for its own. So a shell
     # starts it, which is small.
     command = ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-m", "tests.campaign.coverage_guided"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
 
         def run(name: str, printed: Path, options: list[str]) -> int:
             assert process.stdin is not None
             assert process.stdout is not None
             print(json.dumps([name, str(printed), options]), file=process.stdin, flush=True)
+            answered, _, _ = select.select([process.stdout], [], [], GUIDED_SECONDS * 4 + 60)
+            assert answered, f"the reader has not ended: {printed.read_text('utf-8', 'replace')[-3000:]}"
             return int(process.stdout.readline())
 
         yield run
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.campaign

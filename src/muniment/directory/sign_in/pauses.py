@@ -82,9 +82,7 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
         return SignInState({}, {}, candidates, _ELSEWHERE)
     tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
     places = msgspec.json.decode(credentials.places, type=dict[str, Instant])
-    place = next(
-        (candidate for candidate in candidates if now < places.get(candidate, 0) + PLACE_SECONDS * SECOND), _ELSEWHERE
-    )
+    place = next((each for each in candidates if _is_remembered(places.get(each, 0), now)), _ELSEWHERE)
     return SignInState(tries, places, candidates, place)
 
 
@@ -109,7 +107,7 @@ def count(options: DirectoryOptions, state: SignInState, is_right: bool, now: In
 
 def remember(state: SignInState, now: Instant) -> str:
     """Return the account's places with this origin added, ready to store."""
-    places = _remembered(state.places, now)
+    places = {place: used_at for place, used_at in state.places.items() if _is_remembered(used_at, now)}
     for place in state.candidates:
         places.pop(place, None)
         places[place] = now
@@ -133,7 +131,8 @@ def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) ->
 
 def known_places(credentials: Credentials, now: Instant) -> int:
     """Return how many places of an account are remembered: those from which it signed in within ``PLACE_SECONDS``."""
-    return len(_remembered(msgspec.json.decode(credentials.places, type=dict[str, Instant]), now))
+    places = msgspec.json.decode(credentials.places, type=dict[str, Instant])
+    return sum(_is_remembered(used_at, now) for used_at in places.values())
 
 
 def browser_cookie(cookie: str) -> str:
@@ -155,8 +154,8 @@ def neighbourhood(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed.packed[:8] + bytes(8), 64)))
 
 
-def _remembered(places: dict[str, Instant], now: Instant) -> dict[str, Instant]:
-    return {place: used_at for place, used_at in places.items() if now < used_at + PLACE_SECONDS * SECOND}
+def _is_remembered(used_at: Instant, now: Instant) -> bool:
+    return now < used_at + PLACE_SECONDS * SECOND
 
 
 def _pauses(options: DirectoryOptions, until: Instant, now: Instant) -> bool:

@@ -50,8 +50,8 @@ def heading(stored: StoredObject) -> str:
 def _read_by_model(heading: str, text: str) -> str:
     """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
     beginning = text[:_READ]
-    around_end = heading[-1:] + beginning[len(heading) : len(heading) + 1]
-    if beginning.startswith(heading) and (not heading or len("".join(around_end.split())) < 2):
+    cuts_a_word = heading and beginning[len(heading) : len(heading) + 1].strip()
+    if beginning.startswith(heading) and not cuts_a_word:
         return beginning
     return f"{heading[:_CHARACTERS]}\n{beginning}"
 
