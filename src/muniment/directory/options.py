@@ -61,7 +61,7 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     live_tokens: Annotated[
         int,
         Doc(
-            description="The most live access tokens of one grant. While a grant has that many, a refresh answers 503, "
+            description="The most live access tokens of one grant. While a grant has that many, a refresh answers 503 "
             "until the oldest of them expires.",
             ge=1,
             le=1_000_000,

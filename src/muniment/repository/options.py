@@ -177,8 +177,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     meaning_vectors: Annotated[
         int,
         Doc(
-            description="Most passages whose vectors one process remembers, 400 bytes each. A search that would be "
-            "compared with more searches by words alone.",
+            description="Most passages whose vectors one process remembers, 400 bytes each. If a search would "
+            "have to be compared with more, it finds hits by words alone.",
             ge=1000,
             le=10_000_000,
         ),

@@ -18,7 +18,8 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_address: Annotated[
         str,
         Doc(
-            description="Beginning of every link, such as `https://files.example.org`; empty = from `host` and `port`."
+            description="Beginning of every link, such as `https://files.example.org`; empty = made from `host` and "
+            "`port`."
         ),
     ] = ""
     other_addresses: Annotated[
