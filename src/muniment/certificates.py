@@ -47,10 +47,10 @@ class Certificates(NamedTuple):
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
     """Make the certificates that are missing in ``folder`` (mode 0700), and renew those that are due.
 
-    The CA lasts 10 years. The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names``,
-    localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days left. The leaf is also
-    renewed when its names differ from these names, or when the CA has changed. Keys have mode 0600. Several processes
-    may call this at one time. Returns the files. Raises CertificateProblem.
+    The CA lasts 10 years. The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names``
+    (without 0.0.0.0 and ::), localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days
+    left. The leaf is also renewed when its names differ from these names, or when the CA has changed. Keys have mode
+    0600. Several processes may call this at one time. Returns the files. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)

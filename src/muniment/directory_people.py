@@ -76,7 +76,7 @@ class DirectoryPeople(People):
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return a user as tokeninfo shows who has a ticket, as JSON. Raises UnknownPerson, Busy."""
+        """Return the JSON with which tokeninfo would answer for a ticket of this user. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             return describe(cx, self._names, resource_id, user_id)
 

@@ -2,7 +2,7 @@
 
 A lease ends when its holder gives it back, or when its time is over. So the lease of a killed process runs out. A
 process can always take a lease that is held under its own name. Therefore only one process may have a name at one time:
-a file lock on its machine makes sure of that.
+a file lock on its machine makes sure of that, or the name is random.
 """
 
 import msgspec

@@ -85,7 +85,7 @@ class People(Protocol):
         """Find a user or group by id. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return a user as tokeninfo shows who has a ticket, as JSON. Raises UnknownPerson."""
+        """Return the JSON with which tokeninfo would answer for a ticket of this user. Raises UnknownPerson."""
 
 
 class PeopleChanges(Protocol):

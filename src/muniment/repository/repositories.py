@@ -98,7 +98,7 @@ def unknown(name: str) -> UnknownRepository:
 def lock(cx: Connection, repository: Repository) -> None:
     """Let one transaction at a time decide about the whole repository, such as which folder lies in which.
 
-    Nobody who makes or changes objects waits for this.
+    Transactions that make or change objects without calling this do not wait for it.
     """
     row = sa.select(repositories.c.id).where(repositories.c.id == repository.id)
     cx.execute(row.with_for_update(key_share=True))

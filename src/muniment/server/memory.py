@@ -16,9 +16,10 @@ _QUIET = 0.1
 def prepare_forks() -> None:
     """Make this process small before it forks others. Call it while the process has only one thread.
 
-    From then on all threads share one arena of glibc. By default glibc gives each thread its own arena, but returns to
-    the system only the free memory at the top of the first arena. A password check leaves 19 MiB free at the top of its
-    thread's arena. To share one arena costs little time, because Python's lock lets few threads allocate at once.
+    From then on all threads share one arena of glibc. By default glibc gives each thread its own arena. But
+    ``malloc_trim`` does not return the free memory at the top of an arena, unless it is the first arena. A password
+    check leaves 19 MiB free at the top of its thread's arena. To share one arena costs little time, because Python's
+    lock lets few threads allocate at once.
 
     From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
     keeps so much only after it has freed a large piece for the first time. Until then it returns the

@@ -64,8 +64,8 @@ class _Protocol(HttpToolsProtocol):
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
-    If a request cannot be read, the answer under way to an earlier request is finished first. Requests that came
-    between these two requests get no answer.
+    If a request cannot be read while an earlier request is being answered, that answer is finished, and the connection
+    is closed. The request that cannot be read gets no answer, nor do requests that came between these two.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
     front does not answer it there, a task is started that does.
@@ -148,8 +148,8 @@ class _Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be read, and close the connection.
 
-        The refusal is not sent while an earlier request is being answered; that answer is finished. Nor is it sent if
-        the answer to this request has begun; that answer is cut off.
+        If an earlier request is being answered, that answer is finished, and no refusal is sent. If the answer to this
+        request has begun, that answer is cut off, and no refusal is sent.
         """
         cycle = self._current_cycle
         if cycle is not None and not cycle.response_complete:

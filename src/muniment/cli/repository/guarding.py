@@ -1,4 +1,4 @@
-"""What do the commands that make repositories share? They find a repository's guarding resource and its language."""
+"""How do commands about repositories find a guarding resource, and check a language?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -93,7 +93,7 @@ def search_command(
     ] = "",
     as_json: terminal.AsJson = False,
 ) -> int:
-    """Search and print the hits; or explain why one object is a hit or not: if not, the exit code is 1.
+    """Search and print the hits, or explain why one object is a hit or is none. The exit code is 1 if it is none.
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """

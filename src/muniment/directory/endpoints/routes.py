@@ -151,7 +151,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
 
 
 def routes(directory: Directory) -> list[Route]:
-    """Return the routes of all addresses, then two that answer 404 at every other path below the prefix."""
+    """Return the routes of all addresses, then two that answer 404 at the prefix and at every other path below it."""
     addresses = table(directory.options.names)
     unknown = _UnknownAddress(directory)
     return [

@@ -395,7 +395,7 @@ class _Reader:
 
 
 def _word(element: Element, text: str, words: tuple[Word, ...], what: str) -> Word:
-    """Return the word, out of ``words``, that a text spells in any case. Raises BadQuery if it spells none."""
+    """Return the word, out of ``words``, that a text spells; its case does not matter. Raises BadQuery if none fits."""
     upper_case = text.strip().upper()
     for word in words:
         if word == upper_case:

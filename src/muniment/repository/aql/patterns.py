@@ -40,7 +40,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     def matches(self, text: str) -> bool:
-        """Return whether the whole text matches. The time grows in proportion to the text, whatever the pattern."""
+        """Return whether the whole text matches. Each piece of the pattern takes time in proportion to the text."""
         if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
@@ -89,11 +89,11 @@ def similar(text: str) -> tuple[Pattern, ...]:
 
 def _places(part: str, text: str) -> int:
     """Return a number whose bit n says that the part occurs in the text from character n on."""
-    places, at = 0, text.find(part)
+    bits, at = bytearray(b"0" * (len(text) + 1)), text.find(part)
     while at >= 0:
-        places |= 1 << at
+        bits[-1 - at] = ord("1")
         at = text.find(part, at + 1)
-    return places
+    return int(bits, 2)
 
 
 def _join(*pieces: str | Gap) -> Pattern:

@@ -78,7 +78,8 @@ class WordQuestion(NamedTuple):
 def question(query: Query) -> WordQuestion | None:
     """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
 
-    The keywords must be words alone, or words joined by OR, and every hit must match them.
+    The keywords must be plain (``_Plain``), or words joined by OR, and every hit must match them. They have at
+    most ``MOST_WORDS`` words. If two expressions have such keywords, None is returned.
     """
     if query.condition is None:
         return None

@@ -27,7 +27,10 @@ def neutral_property(name: str, names: RepositoryNames) -> str:
 
 
 def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
-    """Return a value of a query with neutral names: values of ``r_object_type`` lose the built-in types' prefix."""
+    """Return a value of a query with neutral names.
+
+    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix.
+    """
     bare = value.removeprefix(names.type_prefix)
     if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):
         return bare

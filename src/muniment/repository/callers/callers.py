@@ -258,8 +258,8 @@ class Callers:
 class Bearer:
     """The sender of a token or ticket.
 
-    The directory is asked who they are when a right is used, not when the token arrives. The thread of the event loop
-    uses an answer again until the current step of the loop ends, because no other request is handled in between.
+    The directory is asked who they are when a right is used, not only when the token arrives. The thread of the event
+    loop uses an answer again until the current step of the loop ends, because no other request is handled in between.
     ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
     answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
     """

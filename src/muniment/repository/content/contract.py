@@ -59,7 +59,7 @@ class ContentWriter(Protocol):
 
 
 def write_all(writer: ContentWriter, pieces: Iterable[bytes]) -> StoredContent:
-    """Write all pieces, finish, and return the content. After an exception nothing is kept. Raises NotStored."""
+    """Write all pieces, finish, and return the content. After an exception, abort. Raises NotStored."""
     try:
         for piece in pieces:
             writer.write(piece)
@@ -81,7 +81,8 @@ class ContentStore(Protocol):
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once, and return them in the same order.
 
-        They all survive a power cut. Raises NotStored; then none is kept.
+        They all survive a power cut. Raises NotStored. Then none is kept, with the exception that
+        ``ContentWriter.finish`` names.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
@@ -114,8 +115,8 @@ class ContentStore(Protocol):
     def remove(self, key: str) -> bool:
         """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
 
-        If there is no content under the key, nothing is removed. Content that cannot be removed now stays, and a later
-        ``older_than`` yields it.
+        If there is no content under the key, nothing is removed. Content that cannot be removed now stays. If it is not
+        in a pack, a later ``older_than`` yields it.
         """
 
     def keeping(self) -> AbstractContextManager[None]:

@@ -302,7 +302,7 @@ class FileStore:
         """Remove content, if there is any under the key, and return whether removing is allowed.
 
         A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
-        remove stays until a later ``older_than`` finds it.
+        remove stays. If it is not in a pack, a later ``older_than`` yields it.
         """
         with suppress(ValueError), self._removing() as may_remove:
             if may_remove and packs.is_key(key):

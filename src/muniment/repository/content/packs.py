@@ -1,9 +1,9 @@
 """Packs: files to which small contents are appended, so that one sync brings many of them to the disk (decision 0040).
 
-A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process writes only to
-its own pack, and only at the end of the pack. Once the process has ended, or the pack is full or a day old, nobody
-writes to the pack again. A crash therefore leaves, at the end of a pack, bytes that no object names. The key of a
-content names its pack and its place in the pack.
+A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process appends only
+to its own pack. Once the process has ended, or the pack is full or a day old, nobody appends to the pack again. A crash
+therefore leaves, at the end of a pack, bytes that no object names. The key of a content names its pack and its place in
+the pack. A removal overwrites the content with zeros.
 """
 
 import hashlib
@@ -102,7 +102,10 @@ class Packs:
             _write(file, _HEADER.pack(_MAGIC, content.size, content.sha256) + whole, offset)
 
     def ended_before(self, before: Instant) -> Iterator[Pack]:
-        """Yield every pack whose contents were all written before the instant, and to which nobody writes any more."""
+        """Yield every pack that was begun more than a day before the instant, and to which nobody appends any more.
+
+        So all contents of these packs were written before the instant.
+        """
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:

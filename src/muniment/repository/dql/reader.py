@@ -1,6 +1,7 @@
 """Read a DQL statement. Only ``SELECT`` is offered. The refusal of another part of DQL says which part is not offered.
 
-Every refusal says at which character it arose, counted from 1. Length, nesting, conditions and columns are limited.
+A refusal says at which character it arose, counted from 1, unless the statement is too long or a name is refused by
+``NameTranslation``. Length, nesting, conditions and columns are limited.
 Source: docs/dql.md, the grammar.
 """
 

@@ -157,8 +157,7 @@ class Caller:
         )
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
-        """Take a decision in a write transaction. When the transaction has begun, the directory is asked about the
-        caller. Raises what ``read`` raises."""
+        """Take a decision in a write transaction, which first asks who calls. Raises what ``read`` raises."""
 
         def decide(cx: Connection) -> T:
             self._check_guard(cx)
@@ -354,9 +353,10 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     """Find the repositories that the credentials of a request open, among those named or, without names, among all.
 
     A token opens the repositories that one resource guards (given 5.3). A name and password may open those of several
-    resources. The password is checked for each resource for which this pair is not remembered, until three resources
-    have refused it and none has accepted it. Raises NotSignedIn if the credentials open no repository,
-    UnknownRepository if they open some but none of those named, DirectoryUnavailable, Overloaded, Malformed.
+    resources. The password is checked for each resource at which the caller may have a role and for which this pair is
+    not remembered, until three resources have refused it and none has accepted it. Raises NotSignedIn if the
+    credentials open no repository, UnknownRepository if they open some but none of those named, DirectoryUnavailable,
+    Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories

@@ -68,8 +68,8 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
 def _wide(content: bytes, charset_name: str) -> str:
     """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
 
-    ``charset_name`` may declare it. Otherwise it is UTF-16 if, at the beginning of the content, most of the bytes
-    at even positions, or most of those at odd positions, are zero.
+    ``charset_name`` may declare it. Otherwise it is UTF-16 if, at the beginning of the content, most bytes at even
+    positions are zero and hardly any at odd positions, or the other way round.
     """
     charset = _charset(charset_name)
     if charset.startswith(("utf-16", "utf-32")):

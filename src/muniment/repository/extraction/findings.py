@@ -6,7 +6,8 @@ import msgspec
 class Limits(msgspec.Struct, frozen=True):
     """The limits for reading one file. ``memory`` is how much the address space may grow, in bytes.
 
-    A packed file may unpack to ``ratio`` times its size. Archives within archives are read down to ``depth`` levels.
+    A packed file may unpack to ``ratio`` times its size. Files within files, such as the attachments of a mail, are
+    opened down to ``depth`` levels.
     """
 
     seconds: int

@@ -1,9 +1,11 @@
 """What is the text of a word processor's file, of slides, of a spreadsheet, of a book? All are parts in a ZIP file.
 
-The parts are XML, read as a stream: no tree is built, and a part that could declare entities is refused. Only text that
-a reader of the document sees is taken, and no names of styles. The rules that name elements follow ECMA-376 (Office
-Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are compared without their namespaces, because strict and
-transitional Office Open XML use the same names in different namespaces.
+The XML of texts and slides is read as a stream: no tree of it is built; a part that could declare entities is refused.
+Trees are built of the small parts that say where other parts are. The pages of books are read as web pages, the cells
+of spreadsheets by a library. Only text that a reader of the document sees is taken, and no names of styles.
+The rules that name elements follow ECMA-376 (Office Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are
+compared without their namespaces, because strict and transitional Office Open XML use the same names in different
+namespaces.
 """
 
 import datetime as dt

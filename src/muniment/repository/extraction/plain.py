@@ -24,7 +24,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. The result has ``note`` if it is shorter.
+    """Tidy a text, and cut it to ``characters``. If the result is shorter than that, it has ``note``.
 
     A result of exactly that length counts as cut, and its note says only this.
     """

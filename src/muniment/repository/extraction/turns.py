@@ -47,7 +47,7 @@ def join(cx: Connection, owner_keys: Collection[str]) -> None:
 
 
 def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Return the next owner after this place, and lock their row. Owners whom another transaction locks are skipped."""
+    """Return the next owner after this place, and lock their row. Owners whom another extractor locks are skipped."""
     row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 

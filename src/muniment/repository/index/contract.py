@@ -219,8 +219,8 @@ class Examination(msgspec.Struct, frozen=True):
     """What the index knows of one object in one search, including what the search's caller may not see.
 
     ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read the
-    object. ``leaves`` are all words and phrases of the query, including those under a NOT. ``by_meaning`` is what the
-    object's nearness in meaning adds to the score.
+    object. ``leaves`` are the words and phrases that the query looks up, including those under a NOT. ``by_meaning`` is
+    what the object's nearness in meaning adds to the score.
     """
 
     document: Document

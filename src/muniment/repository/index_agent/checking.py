@@ -45,7 +45,11 @@ COUNTS = (
 """What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The part that a difference names if searches find a document by another type, ACL or owner than it states."""
+"""The part that a difference names if searches do not find a document by exactly the values that it states.
+
+These are its type, ACL and owner, and whether it is a former version. A difference also names this part if the document
+cannot be read.
+"""
 
 _MOST_DOCUMENTS = 5000
 _MOST_OPEN = 1000

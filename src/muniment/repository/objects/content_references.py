@@ -26,7 +26,7 @@ _AT_A_TIME = 500
 
 
 def rename_some(cx: Connection, original: StoredContent, copy: StoredContent) -> int:
-    """Let some rows that name ``original`` name ``copy``, which has the same bytes. Return how many rows were changed.
+    """Replace ``original`` by ``copy``, which has the same bytes, in some rows. Return how many rows were changed.
 
     The caller repeats this in further transactions until it returns 0, so that no transaction gets long.
     """
@@ -110,7 +110,7 @@ def drop_spares(
 
 
 def replace(database: Database, original: StoredContent, copy: StoredContent) -> bool:
-    """Let every row that names ``original`` name ``copy``, some rows in each transaction.
+    """Replace ``original`` by ``copy`` in every row that names it, some rows in each transaction.
 
     Return whether no row uses the original any more. Raises Busy.
     """

@@ -1,6 +1,6 @@
 """May a caller make new objects in a folder, and which properties do these objects get?
 
-Making many objects takes as few statements as making one. An import makes a hundred at a time.
+Objects that are made together share most statements. An import makes a hundred at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def create_all(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Make objects as ``create`` does, with as few statements as for one object.
+    """Make objects as ``create`` does. Most statements are sent once for all of them.
 
     If it raises for one of them, the caller rolls back the transaction, so that none is made.
     """

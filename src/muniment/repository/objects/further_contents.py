@@ -77,7 +77,7 @@ def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent |
 
 
 def of(cx: Connection, object_id: str) -> list[ObjectContent]:
-    """Return the further contents of an object: first pages of the primary content, then renditions, both by page."""
+    """Return the further contents of an object: pages of the primary content, then renditions, both by page."""
     query = sa.select(further_contents).where(further_contents.c.object_id == object_id)
     order = (further_contents.c.is_primary.desc(), further_contents.c.page, further_contents.c.id)
     return [read_row(row) for row in cx.execute(query.order_by(*order))]

@@ -1,8 +1,9 @@
 """Which id does a new object get, and which kind of object does an id show?
 
 An id has 16 hexadecimal digits. The first two stand for the kind, and the others for the object's counter, scrambled
-(``keys.scramble``). So ids reveal neither a count nor an order. Ids of earlier releases consist of the repository's
-number and the counter itself. They stay valid, and no new id equals one of them. Source: docs/interface.md, ours 2.
+(``keys.scramble``). So ids reveal neither a count nor an order. In ids of earlier releases, the other digits are the
+repository's number and the counter itself. These ids stay valid, and no new id equals one of them. Source:
+docs/interface.md, ours 2.
 """
 
 import re

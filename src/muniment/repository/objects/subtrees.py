@@ -1,6 +1,7 @@
 """Delete a folder with everything in it, or refuse and delete nothing.
 
-An object in the folder that also lies in a folder outside stays. It loses only its links to the deleted folders.
+An object in the folder that also lies in a folder outside stays, unless the caller asks to delete all links. If it
+stays, it loses only its links to the deleted folders.
 Source: docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
 """
 
@@ -34,10 +35,11 @@ def delete(
 
     An object that also lies in a folder outside stays there, unless ``all_links`` is given. The caller must have the
     permission Delete on each object that is deleted, and Write on each that loses a link, even on objects that they
-    cannot see. If they lack one of these, or if there are more than ``most`` objects in the folder, the refusal says
-    only that the folder is not empty, so it tells nothing of hidden objects. After the commit, the calling code removes
-    the ``freed`` contents of the returned objects. With ``keep_days``, all objects stay in the wastebasket for so many
-    days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse.
+    cannot see. If they lack one of these on an object in the folder, or if there are more than ``most`` objects in it,
+    the refusal says only that the folder is not empty, so it tells nothing of hidden objects. After the commit, the
+    calling code removes the ``freed`` contents of the returned objects. With ``keep_days``, all objects stay in the
+    wastebasket for so many days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut,
+    InUse.
     """
     root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
     going, staying = _members(cx, root, most, all_links=all_links)

@@ -256,7 +256,7 @@ _SAME_NAME = [
     for column in objects.columns
     if column.name in StoredObject.__struct_fields__ and column.name not in ("default_acl_id", "further_folders")
 ]
-"""The names of the columns that ``read_row`` reads into fields of the same name, in the order of the fields."""
+"""The names of the columns that have a field of the same name, except ``default_acl_id`` and ``further_folders``."""
 
 _ids = msgspec.json.Decoder(tuple[str, ...])
 

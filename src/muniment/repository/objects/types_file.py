@@ -47,11 +47,12 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     Return one line of text for each type and each property that was added or changed.
 
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
-    ``name = { kind = "KIND", repeating = true, ... }``. What the file leaves out stays as it is, so loading a file
+    ``name = { kind = "KIND", repeating = true, ... }``. A ``parent`` that is left out is ``document``, and a
+    ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
     again changes nothing.
 
-    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a property has
-    another kind already).
+    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a type has
+    another parent already, or a property another kind or another ``repeating``).
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")

@@ -41,7 +41,8 @@ _decoder = msgspec.json.Decoder(StoredObject)
 class Discard(NamedTuple):
     """A deleted object as it was, who deleted it, when, and when it expires.
 
-    ``root`` is the id of the object whose deletion was asked for: this object, or one whose deletion included it.
+    ``root`` is the id of the object with which it was deleted: this object, a folder above it, or the newest of the
+    versions that were deleted together.
     """
 
     stored: StoredObject

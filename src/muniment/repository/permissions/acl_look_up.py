@@ -52,7 +52,7 @@ _R = TypeVar("_R", Row, _Namesake)
 
 
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
-    """Return a text that names an object's ACL for the caller. It means the same ACL when they send it back.
+    """Return a text that names an object's ACL for the caller. If they may see it, the text means it when sent back.
 
     It is the first of these texts that means this ACL to the caller: the bare name, the owner with the name, the id. If
     the caller may not see the ACL, it is the id. For an unnamed ACL, it is empty.

@@ -1,8 +1,9 @@
 """Which key stands for a user or a group in the repository's rows?
 
 A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
-first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Each later bearer has a
-key without ``@``, which cannot be a name.
+first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Every other bearer has a
+key without ``@``, which cannot be a name. If an import brings former bearers of a new name, the key that is the name
+waits for the present bearer.
 
 If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
 waits for its first bearer. A row of the table without an identity comes from an earlier release, or from an import that
@@ -107,7 +108,8 @@ def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
     ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity gets the key of its only bearer. If it has had several bearers, it gets a key that nobody has.
+    an identity gets the folded name as key, if that key has no identity yet or is that of the name's only bearer.
+    Otherwise it gets a key that nobody has.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 

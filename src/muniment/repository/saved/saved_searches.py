@@ -369,7 +369,7 @@ def _own(
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
     """Raise QuotaExceeded if ``searches`` more searches, or ``size`` more bytes, are too many for this owner.
 
-    Until the commit, no other transaction can add anything that counts for this owner.
+    Until the commit, no other transaction that calls this can add anything that counts for this owner.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"saved searches {key}".encode()).digest()

@@ -36,7 +36,7 @@ class _Group(NamedTuple):
 def room(most_values: int, repositories: int) -> int:
     """Return how many values a repository returns at most, if a search shows ``most_values``.
 
-    All repositories together return at most ten times ``most_values``. If there are more than ten repositories, each
+    Up to ten repositories together return at most ten times ``most_values``. If there are more repositories, each
     returns at most ``most_values``.
     """
     return max(most_values, _TIMES * most_values // max(repositories, 1))

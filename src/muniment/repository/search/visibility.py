@@ -36,11 +36,14 @@ def visible(
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``.
 
-    ``page_properties`` are the properties whose values the page shows. An object with a change that the index has
-    missed is hidden, with two exceptions. If only the ACL changed, the object is shown to callers who may see it now,
-    unless the query or the page needs a property that changes with the ACL. If properties changed, it is shown to its
-    owner and to administrators, because they may see the old values. Raises IndexBehind if the index has missed more
-    than ``max_pending`` changes.
+    An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
+    There are two exceptions. If only the ACL changed, the object is shown to callers who may see it now. If only
+    properties changed, or only properties and the ACL, it is shown to its owner and to administrators, because they may
+    see the old values. There is no exception if the ACL changed and the query or the page needs a property that changes
+    with the ACL.
+
+    ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index has missed more
+    than ``max_pending`` such changes.
     """
     missed_changes = changes.hiding(cx, repository.id, position, max_pending)
     acl_matters = bool(missed_changes) and bool(

@@ -92,7 +92,7 @@ class Results(msgspec.Struct, frozen=True):
     """A page of hits, and what the browser's page shows besides the hits.
 
     ``may_relax`` says whether the caller may ask for hits that have any one of the words.
-    ``correction`` is what the caller may have meant, if no object has all of the words.
+    ``correction`` is what the caller may have meant, if there is no hit, or if hits need not have all of the words.
     """
 
     user_id: str

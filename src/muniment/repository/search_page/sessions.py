@@ -29,7 +29,7 @@ _MOST_GUARDS = 12
 """How many resources one sign-in covers at most. The cookie has room for so many tokens."""
 
 _MOST_LOOKED_AT = 30
-"""In how many resources somebody's role is looked up, at most."""
+"""In how many resources somebody's role is looked up at most, besides the resource of the repository they name."""
 
 
 class PageSession(msgspec.Struct, frozen=True):

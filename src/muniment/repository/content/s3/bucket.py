@@ -115,7 +115,7 @@ class ContentBucket:
                 return
 
     def open_writer(self, name: str) -> "ObjectWriter":
-        """Begin an object, which exists once its writer is closed. One of ``PART_BYTES`` or more is sent in parts."""
+        """Begin an object, which exists once its writer is closed. With ``PART_BYTES`` or more, it is sent in parts."""
         return ObjectWriter(self, name)
 
     def remove(self, name: str) -> None:

@@ -96,8 +96,8 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Of the
-    index, such a query depends on the schema alone. ``has_former`` says whether the index holds former versions.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Such a query
+    depends on no part of the index but its schema. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(

@@ -227,7 +227,8 @@ def _may_be_part(part: str) -> bool:
 def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
     """List the words that may begin a compound.
 
-    They are nouns in any form, also with an s or without an e at the end, stems of verbs, and adjectives.
+    They are nouns in any form, also with an s or without an e at the end, all other words in their basic form, and
+    stems of verbs.
     """
     parts = set(nouns)
     for noun, lemma in nouns.items():

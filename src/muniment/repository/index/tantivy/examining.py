@@ -104,8 +104,8 @@ def _properties(
 ) -> list[tuple[str, ...] | None]:
     """For each leaf, name the properties that hold it.
 
-    A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if all values are too long
-    to be looked through.
+    A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if the values together are
+    too long to be looked through.
     """
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:

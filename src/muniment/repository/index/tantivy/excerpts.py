@@ -379,7 +379,7 @@ _Place: TypeAlias = tuple[int, _Pattern]
 
 
 def _stands_at(phrase: Sequence[str], text: str, at: int) -> bool | None:
-    """Return whether these words follow each other from a place on; None if a character beyond ASCII decides that."""
+    """Return whether these words follow each other from a place on; None if only splitting the text can tell."""
     for number, word in enumerate(phrase):
         if number:
             gap = _ASCII_GAP.match(text, at)

@@ -36,7 +36,8 @@ Compile: TypeAlias = Callable[[Condition], Query]
 class _Candidate(NamedTuple):
     """A value of a facet, with its place in the order, its name and its constraint.
 
-    ``condition`` selects its hits, and ``hits`` is their number. Only a period between two with hits may have none.
+    ``condition`` selects its hits, and ``hits`` is their number. The number is 0 only for a period
+    that lies between periods with hits.
     """
 
     place: Place

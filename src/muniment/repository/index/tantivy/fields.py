@@ -149,7 +149,7 @@ _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 
 def schema(number: int = FORMAT) -> tantivy.Schema:
-    """Make the schema of a format. A field is stored only if excerpts or the checker need its content."""
+    """Make the schema of a format. A field is stored only if hits, excerpts or the checker need its content."""
     builder = tantivy.SchemaBuilder()
     for name in (KEY, TYPE, ACL, OWNER):
         builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")

@@ -14,7 +14,7 @@ _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 _BYTES_ANYWHERE = 120
-"""How long the alternatives of one expression may be together, in bytes, if it matches at any place in a text."""
+"""How long the alternatives of one expression may be together, in bytes, if they share a gap at their beginning."""
 
 MOST_COST = 150_000
 """The highest cost of all regular expressions of a query together. Such a cost takes the engine a second or two."""
@@ -89,8 +89,8 @@ def join(expressions: Sequence[str]) -> list[str]:
 def cost(expression: str) -> int:
     """Return what it costs to apply an expression: the cost of its length, plus that of the gaps in each alternative.
 
-    The length counts twice if the expression matches at any place in a text. The gaps of one alternative cost 12 times
-    the square of their number.
+    The length counts twice if the alternatives share a gap at their beginning. The gaps of one alternative cost 12
+    times the square of their number.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)

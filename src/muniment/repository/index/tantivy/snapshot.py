@@ -114,9 +114,10 @@ class TantivySnapshot:
     def search(self, search: Search) -> Answer:
         """Answer a search, with the best hits first. Without keywords, the newest hits are first.
 
-        Hits that are equal in this order are ordered by counter. Each page has the order of its own snapshot, so a
-        commit between two pages may move hits. Raises BadQuery if the engine refuses the query, and IndexUnavailable if
-        the engine fails.
+        Hits that are equal in this order are ordered by counter. But hits of equal score keep the engine's order if
+        some of them lie deeper than ``order.REACH``. Each page has the order of its own snapshot, so a commit between
+        two pages may move hits. Raises BadQuery if the engine refuses the query, and IndexUnavailable if the engine
+        fails.
         """
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)

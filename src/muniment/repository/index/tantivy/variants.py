@@ -29,7 +29,7 @@ MOST_PARTS = 6
 """The most parts of a word that is found by its parts. A word of more parts is taken for a key or a digest."""
 
 _CASED = range(0x2000)
-"""The code points that are searched for capitals. Full-width letters and scripts no longer in use are outside."""
+"""The code points that are searched for capitals. Only full-width letters and rare ones are outside."""
 
 _UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})

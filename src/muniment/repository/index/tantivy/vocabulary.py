@@ -132,9 +132,10 @@ class Vocabulary:
                 yield stem, count
 
     def _words_like(self, sought: str) -> Iterator[str]:
-        """List all words of the newest objects in which the caller finds a word like ``sought``.
+        """List the words of the newest objects in which the caller finds a word like ``sought``.
 
-        Such a word differs from ``sought`` in one letter, or in up to two if ``sought`` is long.
+        Such a word differs from ``sought`` in one letter, or in up to two if ``sought`` is long. Of a long text, only
+        the words at the beginning are listed.
         """
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
         for field, permitted_query in self._permitted_queries():
