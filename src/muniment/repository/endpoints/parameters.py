@@ -332,7 +332,7 @@ _NO_EFFECT: Mapping[str, str] = {
 """For each of these parameters, the value that changes nothing. An empty value changes nothing, either."""
 
 REPAIR = Parameter("repair", "`true`: objects whose document differs are indexed again.", _TRUTH)
-ACCESSOR = Parameter("accessor", "A user or group, `owner` or `world`; without it, the caller.")
+ACCESSOR = Parameter("accessor", "A user or group, or `world`; without it, the caller.")
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
@@ -375,7 +375,7 @@ def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
 def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     """Check a request's query against its method's parameters, and store for ``read`` those that the method takes.
 
-    A name that the interface does not know is ignored, and a header of the answer says so; with ``strict`` it is
+    A name that the method does not know is ignored, and a header of the answer says so; with ``strict`` it is
     refused. A name that is almost a known one is always refused. Raises NotOfferedYet, Malformed.
     """
     query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}

@@ -38,7 +38,7 @@ _REFERENCE = re.compile(
     r"(\.json|\.xml)?/?\Z"
 )
 _AROUND_A_QUERY = 14
-"""In how many elements, at most, the expressions of a query are nested."""
+"""How many elements, at most, stand around the expressions of a query."""
 
 
 class SavedSearchBody(msgspec.Struct, rename="kebab"):

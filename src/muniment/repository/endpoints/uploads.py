@@ -71,7 +71,7 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
     Raises UnsupportedMediaType, TooLarge, QuotaExceeded. If it raises anything, for example because the body ends
-    early, the store keeps nothing.
+    early, no row names the bytes, and they are removed. The sweep later removes those that remain.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -89,7 +89,7 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
     """Receive a multipart body: first metadata, then contents, unless the types of the parts say otherwise.
 
     ``room`` is as in ``raw_content``, for all contents together. Raises Malformed, TooLarge, UnsupportedMediaType,
-    QuotaExceeded. If it raises anything, the store keeps nothing.
+    QuotaExceeded. If it raises anything, the contents are removed again, as in ``raw_content``.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -110,8 +110,9 @@ def after_commit(
     """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
 
     It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
-    ``named`` are the contents that rows name after the upload. The task runs after the answer, so that the time of an
-    answer does not tell whether equal bytes were stored. If the process ends before that, the sweep removes them.
+    If the older content is damaged, the task removes that one, and the uploaded one takes its place. ``named`` are the
+    contents that the rows of the upload name. The task runs after the answer, so that the time of an answer does not
+    tell whether equal bytes were stored. If the process ends before that, the sweep removes what no row names.
     """
     if not uploaded and not freed:
         return None

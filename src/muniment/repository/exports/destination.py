@@ -40,7 +40,7 @@ class ContentArrivals:
         """Put the contents of some lines into the store, except those that rows are known to name. Return the new ones.
 
         Raises BadExport if a content's bytes are not those that its line names, and NotStored. Before it raises, it
-        removes the new contents again. If some of them cannot be removed, the sweep removes them later.
+        removes new contents again. The sweep later removes those that remain.
         """
         new = {
             content.sha256: content

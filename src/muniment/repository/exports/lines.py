@@ -15,7 +15,7 @@ from muniment.repository.exports.records import FILES, ExportLine
 from muniment.repository.refusals import BadExport
 
 LONGEST_LINE = 128 << 20
-"""The longest line, in bytes. The line of an object that a server has accepted is always shorter."""
+"""The longest line, in bytes, with its line break. A longer one is neither written nor read."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
 """A portion ends after so many lines, or when its lines have so many bytes."""

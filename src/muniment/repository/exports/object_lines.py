@@ -64,7 +64,7 @@ def folders_of(
 ) -> list[StoredContent]:
     """Put objects into their folders if one of the folders came after them, and check the objects' versions.
 
-    A version's antecedent must be there, and its tree may not belong to another repository. There may be no object of
+    A version's antecedent must be there, and its tree may not belong to another repository. No object needs to have
     the chronicle id, because a tree keeps this id when its first version is removed.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}

@@ -152,8 +152,8 @@ def run(
 ) -> None:
     """Store all lines that are not stored yet. If the process is killed, the next call goes on.
 
-    Raises BadExport for a line that cannot be stored, InUse, NotStored, OSError, Busy. Then what was stored stays, and
-    nobody can enter the repository.
+    Raises BadExport for a line that cannot be stored, InUse, VersionConflict, NotStored, OSError, Busy. Then what was
+    stored stays, and nobody can enter the repository.
     """
     to = Destination(repository, BearerKeys(export.bearers, identify), ContentArrivals(store, export.folder))
     with database.read() as cx:
