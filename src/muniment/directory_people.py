@@ -25,7 +25,10 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 
 
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
-    """Return the tokeninfo document of a user who may have tokens for the resource. Raises UnknownEntry."""
+    """Return what a resource would learn of this user from a token, as JSON. Raises UnknownEntry.
+
+    It is the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
+    """
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
@@ -76,7 +79,7 @@ class DirectoryPeople(People):
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return the JSON with which tokeninfo would answer for a ticket of this user. Raises UnknownPerson, Busy."""
+        """Return what a repository would learn of this user from a ticket. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             return describe(cx, self._names, resource_id, user_id)
 

@@ -88,6 +88,11 @@ def rows(database: Database) -> int:
         return sum(cx.exec_driver_sql(f"SELECT count(*) FROM {t}").scalar() or 0 for t in ("grants", "access_tokens"))
 
 
+def bytes_per_row(database: Database) -> float:
+    """Say how many bytes the database takes for each grant or token; a fast machine issues more of them meanwhile."""
+    return sizes(database) / rows(database)
+
+
 def latencies(office: Office, now: Instant, stop: threading.Event, count: int = 10**9) -> list[float]:
     """Verify and issue tokens until told to stop, and say how long each took, in milliseconds."""
     issued, took = office.issue(now), list[float]()
@@ -120,7 +125,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
     empty = rows(database)
     fill(database, office, now - 10 * 86_400 * SECOND)
     assert rows(database) == empty + 2 * DEAD
-    full = sizes(database)
+    full, full_per_row = sizes(database), bytes_per_row(database)
     idle = latencies(office, now, threading.Event(), 300)
     stop, during = threading.Event(), list[float]()
     worker = threading.Thread(target=lambda: during.extend(latencies(office, now, stop)))
@@ -156,9 +161,13 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
                 cx.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM grants, access_tokens")
             office.issue(now)
     fill(database, office, now - 10 * 86_400 * SECOND)
-    again = sizes(database)
-    print(f"{database.dialect}: {full >> 20} MiB when full, {again >> 20} MiB when filled again")
-    assert again < {"sqlite": 1.1, "postgresql": 1.6}[database.dialect] * full, "freed room is not used again"
+    again, again_per_row = sizes(database), bytes_per_row(database)
+    print(
+        f"{database.dialect}: {full >> 20} MiB when full, {again >> 20} MiB when filled again; "
+        f"{full_per_row:.0f} and {again_per_row:.0f} bytes for each row"
+    )
+    most = {"sqlite": 1.1, "postgresql": 1.6}[database.dialect] * full_per_row
+    assert again_per_row < most, "freed room is not used again"
     database.close()
 
 

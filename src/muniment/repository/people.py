@@ -85,7 +85,10 @@ class People(Protocol):
         """Find a user or group by id. Raises UnknownPerson."""
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return the JSON with which tokeninfo would answer for a ticket of this user. Raises UnknownPerson."""
+        """Return what a repository would learn of this user from a ticket, as JSON. Raises UnknownPerson.
+
+        It is the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
+        """
 
 
 class PeopleChanges(Protocol):

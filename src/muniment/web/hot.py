@@ -97,9 +97,10 @@ class HotFront:
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
         """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
 
-        ``has`` must be true of their paths. A request that cannot be answered here gets None: nothing has changed, and
-        it must go the ordinary way. A request also gets None if ``recall`` raised an exception: the ordinary way will
-        raise it again, and answer it. ``recall`` is called once for all requests to one path.
+        ``has`` must be true of their paths. A request that cannot be answered here gets None. It must go the ordinary
+        way, and nothing has changed except that the proxy headers are applied to its scope. A request also gets None if
+        ``recall`` raised an exception: the ordinary way will raise it again, and answer it. ``recall`` is called once
+        for all requests to one path.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)

@@ -286,10 +286,10 @@ def _import(
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose a word that many of the first 400 documents contain. The words of ``_COMMON`` are never chosen.
+    """Choose a word that many of the first 400 documents contain, of 5 to 14 letters a to z and not in ``_COMMON``.
 
     A word is a candidate if it is in at least 90 percent as many documents as the most frequent word. Of these words,
-    the first by alphabet is returned. Raises Failure if no document holds text.
+    the first by alphabet is returned. Raises Failure if none of these documents has such a word.
     """
     documents: Counter[str] = Counter()
     with database.read() as cx:

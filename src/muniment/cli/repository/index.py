@@ -110,7 +110,7 @@ def index_check(
 
 @index.command("report")
 def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
-    """Show the last report of each index agent's own checks. The exit code is 1 if a report has faults."""
+    """Show the last report of each index agent's own checks. The exit code is 1 if faults were left unrepaired."""
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:

@@ -136,7 +136,10 @@ class _ArchiveStream:
         self._current: ObjectContent | None = None
 
     def check(self, cx: Connection, principals: Principals) -> None:
-        """Check that the caller may still get the current content. Raises UnknownObject, NotPermitted, NoContent."""
+        """Check that the caller may still get the content that is being sent.
+
+        Raises UnknownObject, NotPermitted, NoContent.
+        """
         if self._current is not None:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 

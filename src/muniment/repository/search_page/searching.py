@@ -275,9 +275,9 @@ def hits(
     *,
     bare: bool = False,
 ) -> HitPage:
-    """Return a page of a query's hits with their total. With ``bare``, return one hit, the facets, and no total.
+    """Return a page of a query's hits with their total and facets.
 
-    Raises what ``results.search`` raises.
+    With ``bare``, the page has one hit at most, and no total. Raises what ``results.search`` raises.
     """
     question = _question(cx, context, repository, principals, query, needed, number, bare=bare)
     now, memory = context.clock(), context.memory
