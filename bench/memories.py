@@ -18,7 +18,7 @@ from muniment.repository.callers import tokeninfo
 from muniment.repository.exports import destination
 from muniment.repository.index.tantivy import analysis, compounds, engine, excerpts, rarity, snapshot
 from muniment.repository.meaning import nearness
-from muniment.repository.objects import object_types
+from muniment.repository.objects.types import object_types
 from muniment.repository.permissions import acl_look_up, bearers
 from muniment.repository.search import memory
 
@@ -41,7 +41,7 @@ MODULES = (
     "repository/index/tantivy/rarity.py",
     "repository/index/tantivy/snapshot.py",
     "repository/meaning/nearness.py",
-    "repository/objects/object_types.py",
+    "repository/objects/types/object_types.py",
     "repository/permissions/acl_look_up.py",
     "repository/permissions/bearers.py",
     "repository/search/memory.py",

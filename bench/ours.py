@@ -25,7 +25,8 @@ from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent
-from muniment.repository.objects import creation, object_ids, objects, table
+from muniment.repository.objects import object_ids, objects, table
+from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

@@ -22,7 +22,8 @@ from bench.passages import passages
 from bench.run import Run
 from muniment import initialise
 from muniment.repository import repositories
-from muniment.repository.objects import creation, object_ids, table
+from muniment.repository.objects import object_ids, table
+from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals

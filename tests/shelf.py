@@ -21,10 +21,12 @@ from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import creation, inventory, object_types, objects
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects import inventory, objects
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import object_types
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls

@@ -15,7 +15,7 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository.endpoints import routes
 from muniment.repository.index.tantivy.engine import TantivyIndex
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.options import RepositoryOptions
 from muniment.web.transactions import Transactions
 from tests.clock import Clock

@@ -27,22 +27,19 @@ from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.callers import tokeninfo
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.endpoints import (
-    acls,
-    batch_bodies,
-    contents,
-    dql,
-    object_body,
-    representations,
-    spelling,
-    type_bodies,
-    uploads,
-)
+from muniment.repository.endpoints import object_body, representations, spelling, uploads
+from muniment.repository.endpoints.batches import batch_bodies
+from muniment.repository.endpoints.contents import contents
+from muniment.repository.endpoints.permissions import acls
+from muniment.repository.endpoints.search import dql
+from muniment.repository.endpoints.types import type_bodies
 from muniment.repository.filters import conditions, listed
 from muniment.repository.filters import reader as filter_reader
 from muniment.repository.filters.listed import Kind, ListedProperty
-from muniment.repository.objects import paths, properties, type_forms
-from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
+from muniment.repository.objects.folders import paths
+from muniment.repository.objects.properties import properties
+from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.objects.types import type_forms
 from muniment.repository.options import RepositoryNames
 from muniment.web import bodies, json_text, transport
 from muniment.web import xml as strangers_xml

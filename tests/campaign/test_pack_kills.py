@@ -26,15 +26,10 @@ from muniment.repository import repositories
 from muniment.repository.content import packs
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
-from muniment.repository.objects import (
-    compaction,
-    content_references,
-    creation,
-    inventory,
-    objects,
-    stored_contents,
-)
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import inventory, objects
+from muniment.repository.objects.contents import compaction, content_references, stored_contents
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls

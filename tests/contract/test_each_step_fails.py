@@ -23,8 +23,9 @@ from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.importing.mirror import Import
 from muniment.repository.importing.report import ImportReport
 from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import compaction, inventory
-from muniment.repository.objects import contents as object_contents
+from muniment.repository.objects import inventory
+from muniment.repository.objects.contents import compaction
+from muniment.repository.objects.decisions import contents as object_contents
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals

@@ -10,8 +10,8 @@ from alembic.operations import Operations
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.objects import creation
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals

@@ -22,11 +22,13 @@ from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints import collections
 from muniment.repository.filters import pages
-from muniment.repository.objects import checkins, checkouts, creation, objects, type_editing
-from muniment.repository.objects.checkins import CheckIn
-from muniment.repository.objects.creation import NewObject
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import Given, PropertyDefinition
+from muniment.repository.objects import objects
+from muniment.repository.objects.decisions import checkins, checkouts, creation
+from muniment.repository.objects.decisions.checkins import CheckIn
+from muniment.repository.objects.decisions.creation import NewObject
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

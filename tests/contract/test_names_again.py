@@ -17,9 +17,10 @@ from muniment.repository.cursors import CursorBinding, Part
 from muniment.repository.endpoints import positions
 from muniment.repository.importing import record
 from muniment.repository.importing.record import ImportRecord
-from muniment.repository.objects import creation, object_types, type_editing
-from muniment.repository.objects.creation import NewObject
-from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
+from muniment.repository.objects.types import object_types, type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

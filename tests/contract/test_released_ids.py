@@ -28,8 +28,9 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import creation, inventory, object_ids, objects, usage
-from muniment.repository.objects.object_types import BUILT_IN_TYPES, Catalogue
+from muniment.repository.objects import inventory, object_ids, objects, usage
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.types.object_types import BUILT_IN_TYPES, Catalogue
 from muniment.repository.objects.usage import Amount
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls

@@ -16,9 +16,10 @@ from muniment.db import Database
 from muniment.repository.aql.tree import Query, SortCriterion
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects import inventory, lists, table, type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import Given, PropertyDefinition
+from muniment.repository.objects import inventory, lists, table
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals

@@ -9,9 +9,9 @@ import pytest
 from muniment.db import Database
 from muniment.repository import marks
 from muniment.repository.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
-from muniment.repository.objects import type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownProperty

@@ -9,7 +9,7 @@ import pytest
 from muniment.repository.aql import as_json, as_xml, bind
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.aql.values import Kind
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "aql.md").read_text("utf-8")

@@ -19,9 +19,10 @@ from muniment.directory.options import DirectoryNames
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.objects import creation, type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

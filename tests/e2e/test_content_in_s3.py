@@ -23,8 +23,9 @@ from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.objects import creation, inventory
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import inventory
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.view import RepositoryView
 from tests.contents import contents, lose
 from tests.e2e.ledger import REPOSITORY, Holder

@@ -74,7 +74,7 @@ def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
     owner, variable = TABLES[table]
     short = owner.name.rpartition(".")[2]
     for module in _PRODUCT:
-        if module is owner or (short == "table" and module.path.parent == owner.path.parent):
+        if module is owner or (short == "table" and module.path.is_relative_to(owner.path.parent)):
             continue  # a noun that fills a room of several modules keeps its table in ``table``
         names = _names(module)
         assert (owner.name, variable) not in names.imports, f"{module.room} imports the table {table}"

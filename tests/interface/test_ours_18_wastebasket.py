@@ -6,7 +6,8 @@ import pytest
 
 from muniment import stores
 from muniment.repository.index_agent import agent
-from muniment.repository.objects import content_references, inventory, stored_contents, usage
+from muniment.repository.objects import inventory, usage
+from muniment.repository.objects.contents import content_references, stored_contents
 from tests.interface.test_ours_2_folders import Folders
 from tests.scenes import Loop, Person, Site, World
 

@@ -8,7 +8,7 @@ import pytest
 
 from muniment.repository.index_agent import reindexer
 from muniment.repository.index_agent.reindexer import Reindexer
-from muniment.repository.objects import reindexing
+from muniment.repository.objects.types import reindexing
 from tests.scenes import Site, World
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}

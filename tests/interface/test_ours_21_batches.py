@@ -10,7 +10,7 @@ import lxml.etree
 import pytest
 
 from muniment.directory import administration
-from muniment.repository.endpoints import batches
+from muniment.repository.endpoints.batches import batches
 from tests.contents import contents
 from tests.scenes import Loop, Person, Site, World
 

@@ -7,9 +7,9 @@ import lxml.etree
 import pytest
 
 from muniment.repository import repositories
-from muniment.repository.objects import type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from tests.interface.test_bad_input import is_repository
 from tests.scenes import ATOM, Feed, Site, World, fulltext
 

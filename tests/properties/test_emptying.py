@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muniment.repository.endpoints import object_body
-from muniment.repository.objects import inventory, type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.objects import inventory
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.options import RepositoryNames
 from tests.properties.lengths import examples
 from tests.shelf import MARTA, Shelf

@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 
 from muniment.db import Database
 from muniment.repository.exports import lines
-from muniment.repository.objects import (
-    assigned_acls,
-    checkins,
-    checkouts,
-    contents,
-    moving,
-    objects,
-    type_editing,
-)
-from muniment.repository.objects.checkins import CheckIn
-from muniment.repository.objects.further_contents import ContentPlace, rendition
-from muniment.repository.objects.type_forms import PropertyForm, TypeForm
+from muniment.repository.objects import objects
+from muniment.repository.objects.contents.further_contents import ContentPlace, rendition
+from muniment.repository.objects.decisions import assigned_acls, checkins, checkouts, contents, moving
+from muniment.repository.objects.decisions.checkins import CheckIn
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.relations import comments, relations

@@ -17,8 +17,8 @@ from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import FacetDefinition, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import FacetCounts, Search, Visible
-from muniment.repository.objects.object_types import Catalogue, ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types.object_types import Catalogue, ObjectType
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, found_by_oracle

@@ -14,12 +14,14 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.filters import reader
 from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, Not, Selection, SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects import creation, inventory, lists, objects, type_editing
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import inventory, lists, objects
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals

@@ -8,19 +8,9 @@ import pytest
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import (
-    copying,
-    filing,
-    folders,
-    inventory,
-    lists,
-    moving,
-    paths,
-    restoring,
-    subtrees,
-    usage,
-    wastebasket,
-)
+from muniment.repository.objects import inventory, lists, usage, wastebasket
+from muniment.repository.objects.decisions import copying, moving, restoring, subtrees
+from muniment.repository.objects.folders import filing, folders, paths
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import StorageQuota

@@ -11,7 +11,9 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.objects import assigned_acls, creation, object_types, objects
+from muniment.repository.objects import objects
+from muniment.repository.objects.decisions import assigned_acls, creation
+from muniment.repository.objects.types import object_types
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.principals import Permission, Principals

@@ -23,7 +23,7 @@ from muniment.repository.aql.tree import (
     RelativeDate,
     Term,
 )
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search import search_templates
 from muniment.repository.search.search_templates import SEVERAL, SINGLE, VariableValue

@@ -20,12 +20,13 @@ from hypothesis.stateful import (
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import checkins, checkouts, inventory, lists, usage, version_lists, version_removal
-from muniment.repository.objects.checkins import CheckIn
+from muniment.repository.objects import inventory, lists, usage, version_lists
+from muniment.repository.objects.decisions import checkins, checkouts, version_removal
+from muniment.repository.objects.decisions.checkins import CheckIn
+from muniment.repository.objects.decisions.version_removal import Scope
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.version import Policy
 from muniment.repository.objects.version_lists import History
-from muniment.repository.objects.version_removal import Scope
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import CheckedOut, NotCheckedOut, Superseded
 from muniment.web.refusals import Refusal

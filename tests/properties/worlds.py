@@ -22,9 +22,9 @@ from muniment.repository.aql.bind import FITTING
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import routes
 from muniment.repository.folding import fold
-from muniment.repository.objects import type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import WORLD, Permission, Principals

@@ -29,7 +29,8 @@ from muniment.repository import repositories
 from muniment.repository.callers import callers
 from muniment.repository.endpoints import context, routes
 from muniment.repository.endpoints.operations import BELOW
-from muniment.repository.objects import assigned_acls, objects
+from muniment.repository.objects import objects
+from muniment.repository.objects.decisions import assigned_acls
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from tests.contents import contents

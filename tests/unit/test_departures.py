@@ -17,7 +17,8 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import NameInUse, UnknownEntry
 from muniment.repository import giving
-from muniment.repository.objects import assigned_acls, checkouts, objects
+from muniment.repository.objects import objects
+from muniment.repository.objects.decisions import assigned_acls, checkouts
 from muniment.repository.objects.version import Lock
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import CheckedOut, IndexUnavailable, NotPermitted

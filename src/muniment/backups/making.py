@@ -22,7 +22,7 @@ from muniment.db import Database, Half
 from muniment.directory import marks
 from muniment.installation import Installation
 from muniment.repository.content.files import FileStore
-from muniment.repository.objects import content_references, stored_contents
+from muniment.repository.objects.contents import content_references, stored_contents
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 """The names of three parts of a backup. A backup also holds a manifest, and one file for each database."""

@@ -27,7 +27,7 @@ from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent, reports
-from muniment.repository.objects import content_references, stored_contents
+from muniment.repository.objects.contents import content_references, stored_contents
 
 _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
 """The target of a restore may already hold files whose names begin with one of these."""

@@ -11,16 +11,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
 from muniment.repository import repositories
-from muniment.repository.objects import (
-    further_contents,
-    inventory,
-    object_types,
-    objects,
-    stored_contents,
-    type_editing,
-    usage,
-    wastebasket,
-)
+from muniment.repository.objects import inventory, objects, usage, wastebasket
+from muniment.repository.objects.contents import further_contents, stored_contents
+from muniment.repository.objects.types import object_types, type_editing
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Principals

@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 from muniment import disk
 from muniment.db import Database
 from muniment.repository.content.contract import ContentStore, StoredContent
-from muniment.repository.objects import stored_contents
+from muniment.repository.objects.contents import stored_contents
 from muniment.repository.refusals import ContentDamaged, InUse
 
 _PAGE_SIZE = 500

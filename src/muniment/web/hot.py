@@ -2,7 +2,7 @@
 
 First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
 ``HotFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
-``HotEndpoint`` is an endpoint that decides without Starlette's request and response.
+``HotEndpoint`` is an endpoint that answers without Starlette's response.
 
 All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
 with the whole body in one piece. The body has 1 to 65,536 bytes. The first two ways also require HTTPS, each header

@@ -17,7 +17,8 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.repository import giving, repositories
 from muniment.repository.change_log import changes
-from muniment.repository.objects import creation, inventory, usage
+from muniment.repository.objects import inventory, usage
+from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls, bearers

@@ -7,8 +7,9 @@ import pytest
 from muniment.clock import now
 from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
-from muniment.repository.objects import checkins, checkouts, inventory, object_acls, objects, version_removal
-from muniment.repository.objects.checkins import CheckIn
+from muniment.repository.objects import inventory, object_acls, objects
+from muniment.repository.objects.decisions import checkins, checkouts, version_removal
+from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.version import Policy
 from muniment.repository.objects.view import RepositoryView

@@ -20,7 +20,8 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.importing import file_tree, mirror, record
 from muniment.repository.leases import Lease
-from muniment.repository.objects import assigned_acls, lists, objects
+from muniment.repository.objects import lists, objects
+from muniment.repository.objects.decisions import assigned_acls
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView

@@ -11,8 +11,9 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory.refusals import UnknownResource
 from muniment.repository import removal, repositories
-from muniment.repository.objects import creation, inventory
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import inventory
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from tests.contents import contents

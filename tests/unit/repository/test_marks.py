@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from muniment.db import repository_tables
 from muniment.repository import marks
 from muniment.repository.marks import SearchMarks
-from muniment.repository.objects import type_editing
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
 from tests.shelf import ADMIN, MARTA, Shelf

@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from muniment.repository import removal
-from muniment.repository.objects import creation, type_editing
-from muniment.repository.objects.creation import NewObject
-from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import InUse, NameTaken, UnknownProperty, UnknownType, VersionConflict, WrongValue
 from tests.shelf import ADMIN, Shelf

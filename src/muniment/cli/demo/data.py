@@ -36,7 +36,7 @@ from muniment.repository import repositories
 from muniment.repository.extraction import queue
 from muniment.repository.importing.mirror import Import
 from muniment.repository.importing.report import ImportReport
-from muniment.repository.objects import types_file
+from muniment.repository.objects.types import types_file
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl

@@ -16,7 +16,7 @@ from muniment.exit_codes import Exit, Failure
 from muniment.naming import fold_name
 from muniment.repository import removal, repositories
 from muniment.repository.cursors import every_page
-from muniment.repository.objects import assigned_acls
+from muniment.repository.objects.decisions import assigned_acls
 from muniment.repository.permissions import acl_lists, acl_names, acls
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals

@@ -18,7 +18,8 @@ from muniment.exit_codes import Exit, Failure
 from muniment.installation import Installation
 from muniment.repository import transfer
 from muniment.repository.content.contract import ContentStore, StoredContent
-from muniment.repository.objects import content_references, further_contents, inventory, stored_contents
+from muniment.repository.objects import inventory
+from muniment.repository.objects.contents import content_references, further_contents, stored_contents
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.transfer import TransferOutcome, TransferRecord
 from muniment.stores import ContentKind

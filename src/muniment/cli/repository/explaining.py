@@ -12,7 +12,7 @@ from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.aql.tree import Query
 from muniment.repository.callers.tokeninfo import TokeninfoReader
-from muniment.repository.endpoints import explanations
+from muniment.repository.endpoints.search import explanations
 from muniment.repository.index_agent import indexing
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals

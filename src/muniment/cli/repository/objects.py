@@ -26,20 +26,13 @@ from muniment.repository.content.contract import PIECE, ContentStore, StoredCont
 from muniment.repository.cursors import every_page
 from muniment.repository.extraction import queue
 from muniment.repository.importing.media_types import media_type_of
-from muniment.repository.objects import (
-    content_references,
-    creation,
-    inventory,
-    lists,
-    moving,
-    object_acls,
-    objects,
-    subtrees,
-)
+from muniment.repository.objects import inventory, lists, object_acls, objects
+from muniment.repository.objects.contents import content_references
+from muniment.repository.objects.decisions import creation, moving, subtrees
 from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import NoContent, UnknownProperty
 from muniment.troubles import is_undone

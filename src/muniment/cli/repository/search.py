@@ -24,7 +24,8 @@ from muniment.repository import repositories
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
-from muniment.repository.endpoints import parameters, search_requests
+from muniment.repository.endpoints import parameters
+from muniment.repository.endpoints.search import search_requests
 from muniment.repository.search import results
 from muniment.repository.search.results import SearchQuestion, WordsNeeded
 

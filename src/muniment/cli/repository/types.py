@@ -13,9 +13,9 @@ from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
-from muniment.repository.objects import object_types, type_editing, types_file
-from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
-from muniment.repository.objects.type_forms import AllowedForm, PropertyForm, TypeForm
+from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.objects.types import object_types, type_editing, types_file
+from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
 from muniment.repository.refusals import NameTaken
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.cursors import every_page
-from muniment.repository.objects import restoring
 from muniment.repository.objects import wastebasket as discards
+from muniment.repository.objects.decisions import restoring
 from muniment.repository.objects.view import RepositoryView
 
 wastebasket = typer.Typer(no_args_is_help=True, help="Deleted objects that can still be restored.")

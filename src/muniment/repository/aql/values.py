@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 
 from muniment.clock import Instant
 from muniment.repository.aql.tree import Value
-from muniment.repository.objects import properties
+from muniment.repository.objects.properties import properties
 from muniment.repository.refusals import WrongValue
 
 Kind: TypeAlias = properties.PropertyKind

@@ -1,1 +1,1 @@
-"""The repository's REST interface: modules that answer its addresses, and one table of all addresses."""
+"""The repository's REST interface: one table of all addresses, and a room for each kind of address."""

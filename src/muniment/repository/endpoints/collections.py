@@ -25,7 +25,8 @@ from muniment.repository.endpoints.representations import ObjectBody, Thing, Vie
 from muniment.repository.extraction import queue
 from muniment.repository.filters import reader
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.objects import object_acls, paths
+from muniment.repository.objects import object_acls
+from muniment.repository.objects.folders import paths
 from muniment.repository.objects.lists import ListedObject
 from muniment.repository.objects.object_ids import holds_objects, kind_of
 from muniment.repository.objects.table import StoredObject

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.options import RepositoryNames
 from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml

@@ -16,13 +16,13 @@ from muniment.clock import timestamp
 from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.objects import paths
-from muniment.repository.objects.further_contents import ObjectContent
+from muniment.repository.objects.contents.further_contents import ObjectContent
+from muniment.repository.objects.folders import paths
 from muniment.repository.objects.inventory import values
 from muniment.repository.objects.object_ids import kind_of
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import PropertyDefinition, Value
+from muniment.repository.objects.properties.properties import PropertyDefinition, Value
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.acls import Acl, AclSummary
 from muniment.repository.permissions.principals import Permission

@@ -5,27 +5,9 @@ import re
 from starlette.requests import Request
 from starlette.routing import Route
 
-from muniment.repository.endpoints import (
-    acl_routes,
-    acls,
-    batch_routes,
-    catalogues,
-    content_routes,
-    discovery,
-    dql,
-    facets,
-    index_report,
-    object_routes,
-    parameters,
-    people,
-    people_routes,
-    relation_routes,
-    saved_routes,
-    search_routes,
-    spelling,
-    type_routes,
-    version_routes,
-)
+from muniment.repository.endpoints import catalogues, discovery, parameters, spelling
+from muniment.repository.endpoints.batches import batch_routes
+from muniment.repository.endpoints.contents import content_routes
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.endpoints.discovery import LinkTarget
 from muniment.repository.endpoints.documents import (
@@ -36,7 +18,13 @@ from muniment.repository.endpoints.documents import (
     ProductInfoDocument,
     RepositoryDocument,
 )
+from muniment.repository.endpoints.objects import object_routes, relation_routes, version_routes
 from muniment.repository.endpoints.operations import BELOW, Addresses, Operations, answer_of, listing, showing
+from muniment.repository.endpoints.people import people, people_routes
+from muniment.repository.endpoints.permissions import acl_routes, acls
+from muniment.repository.endpoints.saved import saved_routes
+from muniment.repository.endpoints.search import dql, facets, index_report, search_routes
+from muniment.repository.endpoints.types import type_routes
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import Address, AddressTable, AnswerDescription, CredentialKind, Operation
 

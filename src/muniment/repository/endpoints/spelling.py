@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.aql import wire_names
-from muniment.repository.objects.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
+from muniment.repository.objects.types.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import OWNER, WORLD
 from muniment.repository.refusals import UnknownRelationType

@@ -23,7 +23,9 @@ from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import content_references, contents, usage
+from muniment.repository.objects import usage
+from muniment.repository.objects.contents import content_references
+from muniment.repository.objects.decisions import contents
 from muniment.repository.objects.usage import StorageQuota
 from muniment.troubles import is_undone
 from muniment.web import bodies

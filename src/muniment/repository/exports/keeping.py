@@ -24,8 +24,9 @@ from muniment.repository.exports.records import (
     TypeLine,
 )
 from muniment.repository.exports.rows import PERMISSIONS
-from muniment.repository.objects import arrivals, type_editing
-from muniment.repository.objects.type_forms import PropertyForm, TypeForm
+from muniment.repository.objects import arrivals
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
 from muniment.repository.permissions import acl_entries, acl_names, acl_rows, unnamed_acls
 from muniment.repository.permissions.acl_look_up import UNNAMED
 from muniment.repository.permissions.principals import Principals

@@ -24,7 +24,7 @@ from muniment.repository.exports.lines import FileSummary, LineWriter
 from muniment.repository.exports.manifest import ExportManifest
 from muniment.repository.exports.naming import BearerNames
 from muniment.repository.exports.records import BEARERS, FILES, ExportLine
-from muniment.repository.objects import content_references
+from muniment.repository.objects.contents import content_references
 from muniment.repository.refusals import BadExport, InUse
 from muniment.repository.repositories import Repository
 

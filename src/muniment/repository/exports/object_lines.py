@@ -12,12 +12,14 @@ from muniment.repository.exports.destination import Destination, about, refuse_d
 from muniment.repository.exports.lines import bad_line
 from muniment.repository.exports.naming import meant
 from muniment.repository.exports.records import OBJECTS, ExportLine, FurtherContentLine, ObjectLine
-from muniment.repository.objects import arrivals, filing, further_contents, inventory, object_ids
+from muniment.repository.objects import arrivals, inventory, object_ids
 from muniment.repository.objects.arrivals import Arrival
-from muniment.repository.objects.further_contents import ContentPlace, ObjectContent
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import MAX_VALUES, Value, fit
+from muniment.repository.objects.contents import further_contents
+from muniment.repository.objects.contents.further_contents import ContentPlace, ObjectContent
+from muniment.repository.objects.folders import filing
+from muniment.repository.objects.properties.properties import MAX_VALUES, Value, fit
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.version import CURRENT, FIRST, Lock, Version
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_rows

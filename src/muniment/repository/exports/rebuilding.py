@@ -23,7 +23,8 @@ from muniment.repository.exports.manifest import ExportManifest
 from muniment.repository.exports.naming import BearerKeys
 from muniment.repository.exports.progress import UnfinishedImport
 from muniment.repository.exports.records import FILES, OBJECTS, BearerLine, ExportLine, ObjectLine
-from muniment.repository.objects import arrivals, content_references
+from muniment.repository.objects import arrivals
+from muniment.repository.objects.contents import content_references
 from muniment.repository.permissions import acl_rows
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.refusals import BadExport, InUse, VersionConflict

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from muniment.clock import Instant
-from muniment.repository.objects.properties import PropertyKind, Value
-from muniment.repository.objects.type_forms import AllowedForm, Several
+from muniment.repository.objects.properties.properties import PropertyKind, Value
+from muniment.repository.objects.types.type_forms import AllowedForm, Several
 from muniment.repository.relations.comments import LONGEST_TEXT
 from muniment.repository.saved.saved_searches import Spelling, WrittenNames
 

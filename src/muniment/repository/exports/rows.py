@@ -22,12 +22,15 @@ from muniment.repository.exports.records import (
     SavedSearchLine,
     TypeLine,
 )
-from muniment.repository.objects import further_contents, inventory, object_types, properties
-from muniment.repository.objects.further_contents import ObjectContent
-from muniment.repository.objects.object_types import BUILT_IN_NAMES, ObjectType
-from muniment.repository.objects.properties import MAX_CHARACTERS, PropertyDefinition, Value
+from muniment.repository.objects import inventory
+from muniment.repository.objects.contents import further_contents
+from muniment.repository.objects.contents.further_contents import ObjectContent
+from muniment.repository.objects.properties import properties
+from muniment.repository.objects.properties.properties import MAX_CHARACTERS, PropertyDefinition, Value
 from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.type_forms import AllowedForm, Several
+from muniment.repository.objects.types import object_types
+from muniment.repository.objects.types.object_types import BUILT_IN_NAMES, ObjectType
+from muniment.repository.objects.types.type_forms import AllowedForm, Several
 from muniment.repository.objects.version import FIRST
 from muniment.repository.permissions import acl_entries, acl_rows, unnamed_acls
 from muniment.repository.permissions.acl_look_up import UNNAMED, Row

@@ -34,17 +34,12 @@ from muniment.repository.importing.record import ImportRecord
 from muniment.repository.importing.report import ImportReport
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
-from muniment.repository.objects import (
-    assigned_acls,
-    content_references,
-    creation,
-    inventory,
-    moving,
-    object_types,
-    objects,
-)
-from muniment.repository.objects.creation import NewObject
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects import inventory, objects
+from muniment.repository.objects.contents import content_references
+from muniment.repository.objects.decisions import assigned_acls, creation, moving
+from muniment.repository.objects.decisions.creation import NewObject
+from muniment.repository.objects.properties.properties import Given
+from muniment.repository.objects.types import object_types
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls

@@ -29,7 +29,8 @@ from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.reindexer import Reindexer
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
-from muniment.repository.objects import compaction, inventory, object_acls, wastebasket
+from muniment.repository.objects import inventory, object_acls, wastebasket
+from muniment.repository.objects.contents import compaction
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches

@@ -20,10 +20,11 @@ from muniment.repository.index.document import Document, document
 from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embeddings import Embedding
 from muniment.repository.meaning.passages import digest, heading
-from muniment.repository.objects import inventory, object_types
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.reindexing import IndexedProperties
+from muniment.repository.objects import inventory
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import object_types
+from muniment.repository.objects.types.object_types import Catalogue
+from muniment.repository.objects.types.reindexing import IndexedProperties
 from muniment.repository.permissions import acls
 from muniment.repository.repositories import Repository
 

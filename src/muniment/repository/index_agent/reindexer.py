@@ -13,7 +13,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.objects import reindexing
+from muniment.repository.objects.types import reindexing
 
 log = structlog.get_logger("muniment.agent")
 

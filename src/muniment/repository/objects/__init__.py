@@ -1,1 +1,1 @@
-"""Objects with their types and properties: make, read, change, delete and count them."""
+"""Objects: their rows are here, and below them their decisions, folders, contents, types and properties."""

@@ -13,8 +13,10 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.repository.change_log import changes
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.objects import filing, further_contents, objects, stored_contents, table, usage
-from muniment.repository.objects.further_contents import ObjectContent
+from muniment.repository.objects import objects, table, usage
+from muniment.repository.objects.contents import further_contents, stored_contents
+from muniment.repository.objects.contents.further_contents import ObjectContent
+from muniment.repository.objects.folders import filing
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 

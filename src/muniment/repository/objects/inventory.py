@@ -12,18 +12,12 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import PreparedStatement
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.objects import (
-    further_contents,
-    object_ids,
-    properties,
-    stored_contents,
-    usage,
-    version,
-    wastebasket,
-)
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.properties import Value
+from muniment.repository.objects import object_ids, usage, version, wastebasket
+from muniment.repository.objects.contents import further_contents, stored_contents
+from muniment.repository.objects.properties import properties
+from muniment.repository.objects.properties.properties import Value
 from muniment.repository.objects.table import ObjectSummary, StoredObject, objects, read_row
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.usage import Amount
 
 # The repository is compared afterwards. If the query named it, SQLite would read all objects of the repository.

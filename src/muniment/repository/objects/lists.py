@@ -17,9 +17,9 @@ from muniment.repository.filters.listed import ListedProperty, PropertiesOf, Tes
 from muniment.repository.filters.pages import Branch, ListedRow, Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects.object_types import BUILT_IN_NAMES, SHOWN_ONLY
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties.properties import PropertyDefinition
 from muniment.repository.objects.table import StoredObject, folder_links, objects, read_row
+from muniment.repository.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission

@@ -11,7 +11,7 @@ import re
 from sqlalchemy.engine import Connection
 
 from muniment.repository import keys
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types.object_types import Catalogue
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _DIGITS = {"cabinet": "0c", "folder": "0b", "document": "09", "object": "08"}

@@ -19,24 +19,12 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction import queue
-from muniment.repository.objects import (
-    filing,
-    further_contents,
-    inventory,
-    object_acls,
-    object_ids,
-    object_types,
-    paths,
-    stored_contents,
-    stored_values,
-    unique_names,
-    usage,
-    version_tree,
-    wastebasket,
-    writable,
-)
-from muniment.repository.objects.further_contents import ObjectContent
-from muniment.repository.objects.properties import Given, Value
+from muniment.repository.objects import inventory, object_acls, object_ids, usage, version_tree, wastebasket, writable
+from muniment.repository.objects.contents import further_contents, stored_contents
+from muniment.repository.objects.contents.further_contents import ObjectContent
+from muniment.repository.objects.folders import filing, paths, unique_names
+from muniment.repository.objects.properties import stored_values
+from muniment.repository.objects.properties.properties import Given, Value
 from muniment.repository.objects.table import (
     StoredObject,
     content_columns,
@@ -45,6 +33,7 @@ from muniment.repository.objects.table import (
     read_row,
     row_of,
 )
+from muniment.repository.objects.types import object_types
 from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries

@@ -19,8 +19,9 @@ from muniment.db import BigId, repository_tables
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.folding import folded_forms
-from muniment.repository.objects import stored_values, version
-from muniment.repository.objects.properties import Value
+from muniment.repository.objects import version
+from muniment.repository.objects.properties import stored_values
+from muniment.repository.objects.properties.properties import Value
 from muniment.repository.objects.version import FIRST, Version
 
 _WHERE_DEFAULT: dict[str, Any] = {

@@ -13,7 +13,7 @@ import msgspec
 
 from muniment.clock import Instant
 from muniment.naming import is_storable
-from muniment.repository.objects.properties import Value, milliseconds
+from muniment.repository.objects.properties.properties import Value, milliseconds
 from muniment.repository.refusals import WrongValue
 
 CURRENT = "CURRENT"

@@ -14,7 +14,8 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
-from muniment.repository.objects import filing, version
+from muniment.repository.objects import version
+from muniment.repository.objects.folders import filing
 from muniment.repository.objects.table import StoredObject, fold_texts, objects, read_row
 from muniment.repository.objects.version import CURRENT, Version
 

@@ -5,8 +5,8 @@ from typing import Self
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.repository.objects import object_types
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types import object_types
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 

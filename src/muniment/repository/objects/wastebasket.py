@@ -16,8 +16,9 @@ from muniment.repository.filters import listed, pages
 from muniment.repository.filters.listed import ListedProperty
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.objects import further_contents, stored_contents, usage
-from muniment.repository.objects.further_contents import ObjectContent
+from muniment.repository.objects import usage
+from muniment.repository.objects.contents import further_contents, stored_contents
+from muniment.repository.objects.contents.further_contents import ObjectContent
 from muniment.repository.objects.table import StoredObject, content_columns, discarded_contents, wastebasket
 from muniment.repository.objects.usage import Amount
 from muniment.repository.permissions import acls

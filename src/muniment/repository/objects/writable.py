@@ -6,9 +6,9 @@ ours 2.
 
 from collections.abc import Mapping, Sequence
 
-from muniment.repository.objects import properties
-from muniment.repository.objects.object_types import MAX_NAME, Catalogue
-from muniment.repository.objects.properties import Given, PropertyDefinition, Value
+from muniment.repository.objects.properties import properties
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition, Value
+from muniment.repository.objects.types.object_types import MAX_NAME, Catalogue
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotWritable, UnknownProperty, WrongValue
 

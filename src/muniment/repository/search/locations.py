@@ -12,7 +12,7 @@ from muniment.naming import is_storable
 from muniment.repository.aql.bind import naming_place
 from muniment.repository.aql.conditions import Condition, ConditionSet, HasValue, OneOf, Unless
 from muniment.repository.aql.tree import Location
-from muniment.repository.objects import folders, paths
+from muniment.repository.objects.folders import folders, paths
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, WrongValue
 

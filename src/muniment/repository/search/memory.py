@@ -18,8 +18,8 @@ from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.aql.tree import Query, QueryLimits
-from muniment.repository.objects import object_types
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types import object_types
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

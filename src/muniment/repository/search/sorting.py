@@ -16,7 +16,7 @@ from muniment.repository.filters.reader import MAX_SORT_KEYS
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.index.contract import Answer, Search, Snapshot, SortedBy
 from muniment.repository.objects import lists
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, BadSort, NotSearchable, UnknownProperty
 

@@ -9,14 +9,15 @@ from starlette.responses import Response
 
 from muniment.clock import timestamp
 from muniment.repository.aql.tree import ExpressionSet, Property
-from muniment.repository.endpoints import collections, contents, representations, spelling
+from muniment.repository.endpoints import collections, representations, spelling
+from muniment.repository.endpoints.contents import contents
 from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
 from muniment.repository.index.contract import Marker, Snapshot
 from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.object_ids import holds_objects
-from muniment.repository.objects.properties import Value
+from muniment.repository.objects.properties.properties import Value
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from muniment.repository.endpoints import contents
+from muniment.repository.endpoints.contents import contents
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.refusals import (
     BadQuery,

@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.repository.cursors import Stretch
-from muniment.repository.endpoints import saved_shapes
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.saved import saved_shapes
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery

@@ -19,11 +19,12 @@ from muniment.repository import keys
 from muniment.repository.aql import as_json, as_xml, documents, relaxation
 from muniment.repository.aql.tree import ExpressionSet, Query
 from muniment.repository.cursors import Stretch
-from muniment.repository.endpoints import saved_shapes, search, search_requests, suggestions
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
-from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search_requests import AskedSearch
+from muniment.repository.endpoints.saved import saved_shapes
+from muniment.repository.endpoints.search import search, search_requests, suggestions
+from muniment.repository.endpoints.search.facets import AskedFacets
+from muniment.repository.endpoints.search.search_requests import AskedSearch
 from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
 from muniment.repository.objects import inventory
 from muniment.repository.objects.view import RepositoryView

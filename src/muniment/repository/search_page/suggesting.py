@@ -5,8 +5,8 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.endpoints import suggestions
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.search import suggestions
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals

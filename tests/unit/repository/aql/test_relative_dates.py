@@ -8,7 +8,7 @@ from muniment.clock import Instant
 from muniment.repository.aql.bind import bind
 from muniment.repository.aql.conditions import Between, Condition
 from muniment.repository.aql.tree import AgeOperator, Query, RelativeDate, TimeUnit
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.refusals import WrongValue
 
 NAME = "r_modify_date"

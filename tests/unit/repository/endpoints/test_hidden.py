@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import creation, lists, objects
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import lists, objects
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
 from tests.house.test_docs import endpoint, routes

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from muniment.repository.objects import copying, creation
+from muniment.repository.objects.decisions import copying, creation
 from tests.shelf import Shelf
 from tests.unit.repository.endpoints.test_objects import Site
 

@@ -21,7 +21,7 @@ from muniment.repository.content.files import FileStore, FileWriter
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
-from muniment.repository.objects import types_file
+from muniment.repository.objects.types import types_file
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acl_lists
 from muniment.repository.permissions.principals import Principals

@@ -9,8 +9,8 @@ import pytest
 from starlette.applications import Starlette
 
 from muniment.repository.endpoints import routes
-from muniment.repository.objects import creation
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.options import RepositoryOptions
 from tests.shelf import MARTA, Shelf
 from tests.waiting import until_on_loop

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from muniment.repository.endpoints import spelling
-from muniment.repository.objects.object_types import BUILT_IN, BUILT_IN_NAMES
+from muniment.repository.objects.types.object_types import BUILT_IN, BUILT_IN_NAMES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
 from muniment.web.refusals import NotAcceptable, UnsupportedMediaType

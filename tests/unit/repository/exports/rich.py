@@ -1,11 +1,13 @@
 """A repository that has something of everything an export holds."""
 
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.objects import assigned_acls, checkins, checkouts, contents, moving, objects, type_editing
-from muniment.repository.objects.checkins import CheckIn
-from muniment.repository.objects.further_contents import ContentPlace, rendition
+from muniment.repository.objects import objects
+from muniment.repository.objects.contents.further_contents import ContentPlace, rendition
+from muniment.repository.objects.decisions import assigned_acls, checkins, checkouts, contents, moving
+from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.type_forms import AllowedForm, PropertyForm, TypeForm
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.relations import comments, relation_types, relations

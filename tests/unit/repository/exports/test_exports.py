@@ -14,16 +14,8 @@ from muniment.db import Database
 from muniment.repository import removal, repositories
 from muniment.repository.exports import lines, rebuilding
 from muniment.repository.exports.records import FILES
-from muniment.repository.objects import (
-    content_references,
-    inventory,
-    object_acls,
-    objects,
-    stored_contents,
-    table,
-    usage,
-    version_tree,
-)
+from muniment.repository.objects import inventory, object_acls, objects, table, usage, version_tree
+from muniment.repository.objects.contents import content_references, stored_contents
 from muniment.repository.permissions import table as permissions_table
 from muniment.repository.refusals import BadExport, InUse
 from tests.clock import NOON

@@ -31,9 +31,11 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, checking, indexing
-from muniment.repository.objects import creation, inventory, object_types, types_file
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects import inventory
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import object_types, types_file
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository

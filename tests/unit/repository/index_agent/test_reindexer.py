@@ -10,8 +10,8 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 from muniment.repository.index_agent import agent, reindexer
 from muniment.repository.index_agent.reindexer import Reindexer
-from muniment.repository.objects import reindexing, type_editing, types_file
-from muniment.repository.objects.type_forms import PropertyForm, TypeForm
+from muniment.repository.objects.types import reindexing, type_editing, types_file
+from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
 from muniment.repository.refusals import InUse, NotSearchable
 from muniment.repository.search import sorting
 from tests.shelf import MARTA, Shelf

@@ -13,10 +13,12 @@ from muniment.repository.change_log.changes import START
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import assigned_acls, creation, inventory, lists, object_ids, objects, types_file
+from muniment.repository.objects import inventory, lists, object_ids, objects
+from muniment.repository.objects.decisions import assigned_acls, creation
 from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.properties import Given
+from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import types_file
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,

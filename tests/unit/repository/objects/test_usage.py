@@ -17,8 +17,10 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import removal, repositories
 from muniment.repository.endpoints import routes
-from muniment.repository.objects import creation, inventory, objects, stored_contents, usage
-from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects import inventory, objects, usage
+from muniment.repository.objects.contents import stored_contents
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions

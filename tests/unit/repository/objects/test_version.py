@@ -4,8 +4,10 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import checkins, checkouts, content_references, lists, stored_contents, version
-from muniment.repository.objects.checkins import CheckIn
+from muniment.repository.objects import lists, version
+from muniment.repository.objects.contents import content_references, stored_contents
+from muniment.repository.objects.decisions import checkins, checkouts
+from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.version import FIRST, Lock, Policy, Version
 from muniment.repository.refusals import QuotaExceeded, WrongValue

@@ -2,17 +2,9 @@
 
 import pytest
 
-from muniment.repository.objects import (
-    checkins,
-    checkouts,
-    objects,
-    restoring,
-    subtrees,
-    usage,
-    version_tree,
-    wastebasket,
-)
-from muniment.repository.objects.checkins import CheckIn
+from muniment.repository.objects import objects, usage, version_tree, wastebasket
+from muniment.repository.objects.decisions import checkins, checkouts, restoring, subtrees
+from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.refusals import NotPermitted
 from tests.shelf import ADMIN, MARTA, Shelf
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Connection
 
-from muniment.repository.objects import assigned_acls
+from muniment.repository.objects.decisions import assigned_acls
 from muniment.repository.permissions import acl_look_up, acl_names, acls
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Permission, Principals

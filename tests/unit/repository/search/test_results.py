@@ -26,8 +26,9 @@ from muniment.repository.index.contract import (
     WordCount,
 )
 from muniment.repository.index.document import Document
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types import object_types
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals

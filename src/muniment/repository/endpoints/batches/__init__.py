@@ -1,0 +1,1 @@
+"""The address of batches: several requests in one."""

@@ -1,0 +1,1 @@
+"""The addresses of contents: get, send, change and remove them."""

@@ -1,0 +1,1 @@
+"""The addresses of objects: their metadata, folders, wastebasket, versions, relations and comments."""

@@ -1,0 +1,301 @@
+"""Check objects out and in, list their versions, and show the current one.
+
+Source: docs/interface.md, ours 17. A check-in takes the same bodies as a creation, or none. Without a body, the
+properties and the content stay as they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import (
+    collections,
+    format_names,
+    object_body,
+    parameters,
+    representations,
+    spelling,
+    uploads,
+)
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.contents import content_requests
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.object_body import Metadata
+from muniment.repository.endpoints.objects import objects
+from muniment.repository.endpoints.representations import ObjectBody
+from muniment.repository.endpoints.uploads import Upload
+from muniment.repository.objects import objects as stored_objects
+from muniment.repository.objects import usage, version, version_lists
+from muniment.repository.objects.decisions import checkins, checkouts, contents
+from muniment.repository.objects.decisions.checkins import CheckIn
+from muniment.repository.objects.properties.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.objects.version import Policy
+from muniment.repository.objects.version_lists import Checkouts, History
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotOfferedYet, WrongValue
+from muniment.repository.repositories import Repository
+from muniment.web import bodies
+from muniment.web.refusals import Malformed
+
+_POLICIES: tuple[Policy, ...] = ("next-minor", "next-major", "branch-version")
+_HOLDERS = ("current-user", "all", "user")
+
+
+class _Receipt(NamedTuple):
+    """The object to check in, and how many bytes new content may have (None if no quota limits it)."""
+
+    stored: StoredObject
+    room: int | None
+
+
+class _NewVersion(NamedTuple):
+    """A new version, and the contents that it has now."""
+
+    body: ObjectBody
+    named: Sequence[StoredContent]
+
+
+@events.tells()
+async def check_out(request: Request, context: RepositoryContext) -> Response:
+    """PUT lock: check the object out for the caller."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    expected = representations.expected_version(request)
+
+    def decide(cx: Connection, principals: Principals) -> ObjectBody:
+        stored = checkouts.check_out(cx, repository, principals, object_id, context.clock(), expected=expected)
+        return objects.complete(cx, stored, RepositoryView.read(cx, repository, principals))
+
+    whole, position = await caller.change(decide, lambda whole: whole.stored.position)
+    here = address(request, context, repository)
+    answer = representations.object_answer(request, context, media_type, here, whole, as_object=True)
+    answer.headers.update(position)
+    return answer
+
+
+@events.tells()
+async def cancel(request: Request, context: RepositoryContext) -> Response:
+    """DELETE lock: cancel the check-out of the object."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    expected = representations.expected_version(request)
+    _, position = await caller.change(
+        lambda cx, principals: checkouts.cancel(
+            cx, repository, principals, object_id, context.clock(), expected=expected
+        ),
+        lambda stored: stored.position,
+    )
+    return Response(status_code=204, headers=position)
+
+
+@events.tells("object rights")
+async def check_in(request: Request, context: RepositoryContext) -> Response:
+    """POST versions: check in the object that the caller has checked out."""
+    caller = await enter(request, context)
+    repository, names, object_id = caller.repository, context.options.names, representations.identifier(request)
+    media_type = spelling.negotiate(request, spelling.both(names))
+    values = parameters.read(request)
+    plan = _read_plan(values, representations.expected_version(request))
+    content_type = (
+        format_names.media_type(values["format"].split(",")[0].strip(), names) if values.get("format") else ""
+    )
+    quota = uploads.upload_quota(context)
+    # A caller who may not check the object in is refused before they send gigabytes.
+    receipt = await caller.read(lambda cx, principals: _receive(cx, repository, principals, object_id, plan, quota))
+    upload = await _read_upload(request, context, caller, receipt.room)
+    async with uploads.removal_on_failure(context, *upload.stored):
+        plan = await _with_upload(context, plan, upload, receipt.stored, content_type, values)
+        rights = sorted(objects.RIGHTS & plan.properties.keys())
+        event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
+        if event is not None:
+            caller.tell(event)
+        (whole, named), position = await caller.change(
+            lambda cx, principals: _check_in(cx, repository, principals, object_id, plan, context, quota),
+            lambda made: made.body.stored.position,
+        )
+    if event is not None:
+        event.on = whole.stored.id
+    here = address(request, context, repository)
+    answer = representations.object_answer(request, context, media_type, here, whole, 201, as_object=True)
+    answer.headers.update(position)
+    answer.background = uploads.after_commit(context, upload.stored, named)
+    return answer
+
+
+def _current(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
+    return version_lists.current(cx, view, object_id)[0]
+
+
+current = objects.showing(_current, as_object=True)
+"""GET versions/current: the current version of an object's tree."""
+
+
+async def history(request: Request, context: RepositoryContext) -> Response:
+    """GET versions: a feed of the versions of an object, the newest first."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    object_id = representations.identifier(request)
+    title = f"All versions of object {object_id}"
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/versions", title)
+
+    def listed(cx: Connection, view: RepositoryView) -> History:
+        stored, _ = stored_objects.read(cx, repository, object_id, view.principals)
+        return History(view, stored)
+
+    return await _list(caller, feed, here, f"versions {object_id}", listed)
+
+
+async def list_checkouts(request: Request, context: RepositoryContext) -> Response:
+    """GET checked-out-objects: a feed of the objects that the caller, another user, or anybody has checked out."""
+    caller = await enter(request, context)
+    here, values = address(request, context, caller.repository), parameters.read(request)
+    name = values.get("user-name", "")
+    holder = parameters.choice(
+        {"checked-out-by": values.get("checked-out-by", "").replace("_", "-")},
+        "checked-out-by",
+        _HOLDERS,
+        default="user" if name else "current-user",
+    )
+    if bool(name) != (holder == "user"):
+        raise Malformed("With 'user-name', 'checked-out-by' must be 'user' or left out.")
+    feed = collections.feed_request(request, context, f"{here}/checked-out-objects", "Checked out objects")
+    return await _list(
+        caller,
+        feed,
+        here,
+        f"checked out by {holder} {name}",
+        lambda _cx, view: Checkouts(view, name if holder == "user" else None, mine=holder == "current-user"),
+    )
+
+
+async def _list(
+    caller: Caller,
+    feed: FeedRequest,
+    here: str,
+    list_name: str,
+    listed: Callable[[Connection, RepositoryView], History | Checkouts],
+) -> Response:
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        view = RepositoryView.read(cx, caller.repository, principals)
+        members, selection, prefix = listed(cx, view), part.page.selection, part.names.type_prefix
+        return collections.page(
+            cx,
+            CursorBinding(caller.repository.id, principals.key, list_name, selection.text),
+            part.page,
+            lambda stretch: version_lists.page(cx, members, stretch, selection, type_prefix=prefix),
+            partial(collections.object_entries, cx, view, part, here),
+            lambda: version_lists.count(cx, members, selection, type_prefix=prefix),
+        )
+
+    return await collections.answer(caller, feed, question)
+
+
+def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
+    """Read the parameters of a check-in. Raises Malformed, WrongValue, and NotOfferedYet for a further page."""
+    if values.get("page", "0") not in ("", "0"):
+        raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
+    labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
+    if not make_current and version.names_current(labels):
+        raise WrongValue("The label CURRENT belongs to the current version: leave out 'make-current=false'.")
+    return CheckIn(
+        policy=parameters.choice(values, "version-policy", _POLICIES, default="next-minor"),
+        properties={},
+        comment=version.read_comment(values.get("comment", "")),
+        labels=version.read_labels(labels),
+        make_current=make_current,
+        retain_lock=parameters.truth(values, "retain-lock", default=False),
+        expected=expected,
+    )
+
+
+def _receive(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    plan: CheckIn,
+    quota: StorageQuota,
+) -> _Receipt:
+    stored, permission = stored_objects.read(cx, repository, object_id, principals)
+    checkins.check(stored, permission, principals, plan)
+    return _Receipt(stored, None if principals.administrator else usage.room(cx, stored.owner_key, quota, Amount(1, 0)))
+
+
+async def _read_upload(request: Request, context: RepositoryContext, caller: Caller, room: int | None) -> Upload:
+    """Receive the body: metadata alone, content alone, both in parts, or nothing."""
+    kind = bodies.media_type(request)
+    if kind in uploads.MULTIPART:
+        with caller.uploading():
+            return await uploads.multipart(request, context, room)
+    if object_body.is_one(kind) or (not kind and _is_empty(request)):
+        bodies.check_encoding(request)
+        body = await bodies.raw(request, context.options.max_metadata_bytes)
+        metadata = object_body.read(body, kind, context.options.names) if body.strip() else Metadata()
+        return Upload(metadata, None, "")
+    with caller.uploading():
+        content = await uploads.raw_content(request, context, room)
+    return Upload(Metadata(), content, request.headers.get("content-type", ""))
+
+
+def _is_empty(request: Request) -> bool:
+    return request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+
+
+async def _with_upload(
+    context: RepositoryContext,
+    plan: CheckIn,
+    upload: Upload,
+    former: StoredObject,
+    content_type: str,
+    values: Mapping[str, str],
+) -> CheckIn:
+    """Return the plan of a check-in with the received metadata and contents. Raises Malformed, WrongValue."""
+    if upload.metadata.href:
+        raise Malformed("A body with 'href' makes a copy in a folder. It is no new version.")
+    properties: dict[str, Given] = dict(upload.metadata.properties)
+    if upload.metadata.type:
+        properties.setdefault("r_object_type", upload.metadata.type)
+    if upload.content is None:
+        return msgspec.structs.replace(plan, properties=properties, media_type=content_type)
+    name = str(properties.get("object_name") or former.name)
+    media_type = content_type or str(properties.get("a_content_type") or "")
+    if not media_type:
+        media_type = uploads.media_type_of(upload.media_type, "") if upload.media_type else ""
+        if media_type in ("", "application/octet-stream"):
+            media_type = former.media_type or uploads.media_type_of("", name)
+    arranged = content_requests.arrange(upload, values, context.options.names)
+    return msgspec.structs.replace(
+        plan,
+        properties=properties,
+        content=upload.content.stored,
+        further=[(each.place, each.media_type, each.body.stored) for each in arranged[1:]],
+        text=await uploads.read_plain_text(upload.content, name, media_type, context),
+        media_type=media_type,
+    )
+
+
+def _check_in(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    plan: CheckIn,
+    context: RepositoryContext,
+    quota: StorageQuota,
+) -> _NewVersion:
+    view = objects.writing_view(context, cx, repository, principals)
+    stored = checkins.check_in(cx, view, object_id, plan, context.clock(), quota)
+    named = [each.content for each in contents.every(cx, stored)]
+    return _NewVersion(objects.complete(cx, stored, view), named)

@@ -1,0 +1,331 @@
+"""List, show, make, change and remove ACLs. An address names an ACL by its id or its name.
+
+Source: docs/interface.md, ours 4.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository import removal
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, object_body, representations, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.objects.properties.properties import Given
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions import acl_lists, acls
+from muniment.repository.permissions.acl_lists import ListedAcl
+from muniment.repository.permissions.acl_names import AclQuota
+from muniment.repository.permissions.acls import Acl
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import (
+    InUse,
+    NameTaken,
+    NotOfferedYet,
+    QuotaExceeded,
+    UnknownAccessor,
+    UnknownAcl,
+    UnknownObject,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.repository.repositories import Repository
+from muniment.repository.search.atom import FeedEntry
+from muniment.web import bodies, json_text
+from muniment.web import xml as strangers_xml
+from muniment.web.refusals import Malformed, UnsupportedMediaType
+from muniment.web.responses import ErrorCode, Table
+from muniment.web.xml import Element
+
+TABLE: Table = {
+    **ENTERING,
+    **collections.SELECTING,
+    UnknownAcl: ErrorCode(404, "E_UNKNOWN_ACL"),
+    UnknownAccessor: ErrorCode(400, "E_UNKNOWN_ACCESSOR"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
+    InUse: ErrorCode(409, "E_IN_USE"),
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
+}
+
+ASSIGNING: Table = {
+    **TABLE,
+    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
+    UnknownAcl: ErrorCode(400, "E_UNKNOWN_ACL"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+}
+
+_LEVELS = {level.name.lower(): level for level in Permission}
+_EXTENDED = ("extend-permissions", "application-permission")
+
+
+class AclEntryBody(msgspec.Struct, rename="kebab"):
+    """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most.
+
+    Extended permissions are read so that they can be refused by name.
+    """
+
+    accessor: str
+    basic_permission: str
+    extend_permissions: str | list[str] | None = None
+    application_permission: str | list[str] | None = None
+
+
+class AclProperties(msgspec.Struct):
+    """The properties of an ACL that a body may give: its name."""
+
+    object_name: str = ""
+
+
+class AclBody(msgspec.Struct, rename="kebab"):
+    """An ACL with its entries. Its name is in ``name`` or in ``properties``.
+
+    A body that assigns an ACL names it in ``acl-name``.
+    """
+
+    name: str = ""
+    acl_name: str = ""
+    permitted: list[AclEntryBody] | None = None
+    properties: AclProperties = msgspec.field(default_factory=AclProperties)
+
+    @property
+    def object_name(self) -> str:
+        """The ACL's name, from ``name`` or ``properties``, or empty. Raises WrongValue if the two differ."""
+        if self.name and self.properties.object_name and self.name != self.properties.object_name:
+            raise WrongValue("The body gives the ACL two different names.")
+        return self.name or self.properties.object_name
+
+
+_body = msgspec.json.Decoder(AclBody)
+
+
+class _VisibleAcl(msgspec.Struct, frozen=True):
+    """An ACL, and those of its entries that the caller may see."""
+
+    acl: Acl
+    entries: Mapping[str, Permission]
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """GET acls: a feed of the ACLs that the caller may see."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _acl_page(cx, repository, principals, part, here)
+    )
+
+
+@events.tells("acl")
+async def make(request: Request, context: RepositoryContext) -> Response:
+    """POST acls: make an ACL, which the caller then owns."""
+    event = events.begin(request.scope, "acl", how="made")
+    caller = await enter(request, context, event)
+    repository = caller.repository
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await read_body(request, context)
+    name, entries, quota = body.object_name, read_entries(body.permitted or [], context.options.names), _quota(context)
+    new_acl = await caller.write(
+        lambda cx, principals: _visible(
+            cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
+        )
+    )
+    event.on = new_acl.acl.name
+    return _answer(request, context, media_type, repository, new_acl, 201)
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """GET acls/{acl}: the ACL with this id, or the ACL that this name means for the caller."""
+    caller = await enter(request, context)
+    repository, name = caller.repository, _acl_name(request)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    acl = await caller.read(
+        lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
+    )
+    return _answer(request, context, media_type, repository, acl, 200)
+
+
+@events.tells("acl")
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """POST acls/{acl}: replace the entries of the ACL."""
+    event = events.begin(request.scope, "acl", how="changed")
+    caller = await enter(request, context, event)
+    repository = caller.repository
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await read_body(request, context)
+    if body.permitted is None:
+        raise WrongValue("Say in 'permitted' who may do how much.")
+    entries, name, quota = read_entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
+    new_name = body.object_name
+
+    def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
+        acl = acls.find(cx, repository.id, name, principals)
+        if new_name and new_name != acl.name:
+            raise WrongValue("An ACL keeps its name.")
+        return _visible(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
+
+    changed_acl = await caller.write(decide)
+    event.on = changed_acl.acl.name
+    return _answer(request, context, media_type, repository, changed_acl, 200)
+
+
+@events.tells("acl")
+async def remove(request: Request, context: RepositoryContext) -> Response:
+    """DELETE acls/{acl}: remove an ACL that no object carries."""
+    event = events.begin(request.scope, "acl", how="removed")
+    caller = await enter(request, context, event)
+    name = _acl_name(request)
+    await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
+    event.on = name
+    return Response(status_code=204)
+
+
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Return whether the whole last part of the path, suffix included, names an ACL that the caller may see.
+
+    Raises what ``enter`` raises.
+    """
+    caller, name = await enter(request, context), _acl_name(request)
+    return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))
+
+
+def _has_name(cx: Connection, repository: Repository, name: str, principals: Principals) -> bool:
+    try:
+        acls.find(cx, repository.id, name, principals)
+    except UnknownAcl:
+        return False
+    return True
+
+
+def _acl_name(request: Request) -> str:
+    text: str = request.path_params["acl"]
+    return text
+
+
+def _quota(context: RepositoryContext) -> AclQuota:
+    return AclQuota(context.options.max_acls, context.options.max_acl_entries)
+
+
+def _acl_page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+    selection = feed.page.selection
+
+    def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
+        shown_entries = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
+        feed_entries = []
+        for acl, *_ in members:
+            own, summary = f"{feed.own}/{acl.shown_id}", _summary(acl.entries)
+            entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
+            if feed.page.inline:
+                document = representations.acl_document(here, acl, shown_entries[acl.id], feed.names)
+                entry = feed.with_thing(entry, Thing("acl", document))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, "acls", selection.text),
+        feed.page,
+        lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
+        entries,
+        lambda: acl_lists.count(cx, repository.id, principals, selection),
+    )
+
+
+def _summary(entries: int) -> str:
+    return f"{entries} entries" if entries != 1 else "1 entry"
+
+
+def _remove(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
+    removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
+
+
+def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
+    return _VisibleAcl(acl, acls.shown_entries(cx, acl, principals))
+
+
+async def read_body(request: Request, context: RepositoryContext) -> AclBody:
+    """Read the body that holds an ACL. Raises UnsupportedMediaType, Malformed, TooLarge, WrongValue."""
+    kind = bodies.media_type(request)
+    if not object_body.is_one(kind):
+        raise UnsupportedMediaType("The body must be application/json or application/xml.")
+    bodies.check_encoding(request)
+    body = await bodies.raw(request, context.options.max_metadata_bytes)
+    if kind.endswith("json"):
+        return json_text.decode(body, _body)
+    return _from_xml(strangers_xml.parse(body), context.options.names)
+
+
+def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
+    body = AclBody()
+    for part in (root, *root.children):
+        object_body.check_namespace(part, names)
+    for part in root.children:
+        match part.name:
+            case "name":
+                body.name = part.text
+            case "acl-name":
+                body.acl_name = part.text.strip()
+            case "permitted":
+                body.permitted = [_read_entry(entry) for entry in part.children]
+            case "properties":
+                body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
+            case _:
+                pass  # An ACL that was read may be sent back: its id, owner and links change nothing.
+    return body
+
+
+def _text(value: Given) -> str:
+    if value is not None and not isinstance(value, str):
+        raise WrongValue("The name of an ACL is one text.")
+    return value or ""
+
+
+def _read_entry(entry: Element) -> AclEntryBody:
+    parts = {part.name: part.text.strip() for part in entry.children}
+    if "accessor" not in parts or "basic-permission" not in parts:
+        raise Malformed(f"A permission has an accessor and a basic-permission ({entry.place}).")
+    extended_part = next(
+        (part for part in entry.children if part.name in _EXTENDED and (part.children or part.text)), None
+    )
+    return AclEntryBody(parts["accessor"], parts["basic-permission"], extended_part.name if extended_part else None)
+
+
+def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
+    """Read the entries of a body, and return the permission of each accessor. Raises WrongValue, NotOfferedYet."""
+    entries: dict[str, Permission] = {}
+    for entry in bodies_of_entries:
+        if entry.extend_permissions or entry.application_permission:
+            raise NotOfferedYet("Extended and application permissions are not offered yet.")
+        level = _LEVELS.get(entry.basic_permission.lower())
+        if level is None:
+            level_names = ", ".join(name.capitalize() for name in _LEVELS)
+            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {level_names}.")
+        accessor = spelling.read_accessor(entry.accessor, names)
+        if accessor in entries:
+            raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")
+        entries[accessor] = level
+    return entries
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    repository: Repository,
+    answer: _VisibleAcl,
+    status: int,
+) -> Response:
+    here, acl = address(request, context, repository), answer.acl
+    document = representations.acl_document(here, acl, answer.entries, context.options.names)
+    body = spelling.answer(media_type, "acl", document, context.options.names)
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
+    if status == 201:
+        headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
+    return Response(body, status, headers)

@@ -1,0 +1,1 @@
+"""The addresses of saved searches and search templates."""

@@ -1,0 +1,325 @@
+"""Make, show, list and remove saved searches and search templates.
+
+Saved searches can also be changed and executed, and their results can be stored. Source:
+docs/interface.md, ours 12 and 13.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.saved import saved_bodies, saved_shapes
+from muniment.repository.endpoints.saved.saved_bodies import SearchDraft
+from muniment.repository.endpoints.saved.saved_shapes import PATHS, SearchRepresentation
+from muniment.repository.endpoints.search import search
+from muniment.repository.endpoints.search.search_requests import NamedQuery, QuerySource
+from muniment.repository.objects import lists
+from muniment.repository.objects.lists import ListedObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import (
+    NoStoredResults,
+    QuotaExceeded,
+    UnknownSavedSearch,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches, stored_results
+from muniment.repository.saved.saved_searches import Kind, SavedDocument, SavedSearch, SavedSearchQuota, SearchChange
+from muniment.repository.search import saved_documents
+from muniment.repository.search.atom import FeedEntry
+from muniment.web.refusals import Malformed
+from muniment.web.responses import ErrorCode, Table
+
+TABLE: Table = {
+    **search.TABLE,
+    **collections.SELECTING,
+    UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
+    NoStoredResults: ErrorCode(404, "E_NO_STORED_RESULTS"),
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+}
+
+_DEFAULT_RESULTS = 1000
+
+
+def listing(kind: Kind) -> Answering:
+    """Return the endpoint for the GET that lists saved searches or templates.
+
+    Unless the request sorts the list, the caller's own come first, then those of others, the newest first in both.
+    """
+
+    async def list_all(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository, here = caller.repository, address(request, context, caller.repository)
+        feed = saved_shapes.feed_request(request, context, here, kind)
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: saved_shapes.list_page(cx, repository, principals, part, kind, here),
+        )
+
+    return list_all
+
+
+def making(kind: Kind) -> Answering:
+    """Return the endpoint for the POST that makes a saved search or template, which the caller then owns."""
+
+    @events.tells()
+    async def make(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository = caller.repository
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+        body = await saved_bodies.receive(request, context, kind, repository.name)
+        if body.change.document is None and body.reference is None:
+            raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
+        await _check(context, caller, kind, body.change.document)
+        new_search = await caller.write(lambda cx, principals: _make(cx, context, repository, principals, kind, body))
+        return saved_shapes.answer(request, context, caller, media_type, new_search, 201)
+
+    return make
+
+
+def reading(kind: Kind) -> Answering:
+    """Return the endpoint for the GET of one saved search or template."""
+
+    async def read(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository_id, search_id = caller.repository.id, identifier(request, kind)
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+
+        def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
+            saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
+            return saved_shapes.represent(cx, repository_id, principals, kind, [saved_search])[0]
+
+        return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
+
+    return read
+
+
+def removing(kind: Kind) -> Answering:
+    """Return the endpoint for the DELETE of one saved search or template, which also deletes its stored results."""
+
+    @events.tells()
+    async def remove(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository_id, search_id = caller.repository.id, identifier(request, kind)
+        expected = representations.expected_version(request)
+        await caller.write(
+            lambda cx, principals: saved_searches.remove(cx, repository_id, kind, search_id, principals, expected)
+        )
+        return Response(status_code=204)
+
+    return remove
+
+
+@events.tells()
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """POST saved-searches/{search}: change properties or the document. What the body does not name stays."""
+    caller = await enter(request, context)
+    repository_id, search_id = caller.repository.id, identifier(request, "search")
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    expected = representations.expected_version(request)
+    body = await saved_bodies.receive(request, context, "search", caller.repository.name)
+    if body.reference is not None:
+        raise Malformed("A reference makes a new saved search; it changes none.")
+    await _check(context, caller, "search", body.change.document)
+
+    def decide(cx: Connection, principals: Principals) -> SearchRepresentation:
+        now, quota = context.clock(), _quota(context)
+        saved_search = saved_searches.change(
+            cx, repository_id, search_id, body.change, principals, quota, now, expected
+        )
+        return saved_shapes.represent(cx, repository_id, principals, "search", [saved_search])[0]
+
+    return saved_shapes.answer(request, context, caller, media_type, await caller.write(decide))
+
+
+async def execute(request: Request, context: RepositoryContext) -> Response:
+    """GET saved-searches/{search}/execution: a page of hits, found with the caller's own rights."""
+    caller = await enter(request, context)
+    search_id = identifier(request, "search")
+
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
+        return _named_query(_find(cx, caller.repository, search_id, principals), context)
+
+    path = f"{PATHS['search']}/{search_id}/execution"
+    return await search.execute(request, context, caller, QuerySource(find, path))
+
+
+@events.tells()
+async def store(request: Request, context: RepositoryContext) -> Response:
+    """PUT saved-searches/{search}/results: execute the search, store its hits' ids, and answer with a page of them."""
+    caller = await enter(request, context)
+    repository, search_id = caller.repository, identifier(request, "search")
+    feed = _results_feed(request, context, caller, search_id)
+    most = _most_results(parameters.read(request), context.options.max_stored_results)
+    executed_searches: list[SavedSearch] = []
+
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
+        executed_searches[:] = [_find(cx, repository, search_id, principals)]
+        return _named_query(executed_searches[0], context)
+
+    ids = await search.all_ids(request, context, caller, QuerySource(find), most)
+    await caller.write(
+        lambda cx, principals: saved_searches.store_results(
+            cx, repository.id, executed_searches[0], ids, principals, _quota(context), context.clock()
+        )
+    )
+    return await _answer_results(caller, feed, search_id, address(request, context, repository))
+
+
+async def results(request: Request, context: RepositoryContext) -> Response:
+    """GET saved-searches/{search}/results: a feed of the stored results that the caller may still browse."""
+    caller = await enter(request, context)
+    search_id = identifier(request, "search")
+    feed = _results_feed(request, context, caller, search_id)
+    return await _answer_results(caller, feed, search_id, address(request, context, caller.repository))
+
+
+@events.tells()
+async def remove_results(request: Request, context: RepositoryContext) -> Response:
+    """DELETE saved-searches/{search}/results: remove the results that the caller has stored."""
+    caller = await enter(request, context)
+    repository, search_id = caller.repository, identifier(request, "search")
+    await caller.write(
+        lambda cx, principals: stored_results.remove(
+            cx, _find(cx, repository, search_id, principals).id, principals.key
+        )
+    )
+    return Response(status_code=204)
+
+
+def identifier(request: Request, kind: Kind) -> str:
+    """Return the id of the saved search or template that the address names."""
+    search_id: str = request.path_params[kind]
+    return search_id.lower()[:40]
+
+
+async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
+    """Check a document before it is stored.
+
+    It is checked in a read transaction before the write, because the check of a large document takes long.
+    """
+    if document is None:
+        return
+    limits = saved_shapes.limits(context.options)
+
+    def check(cx: Connection, principals: Principals) -> None:
+        view = RepositoryView.read(cx, caller.repository, principals)
+        saved_documents.check(cx, view, kind, document, limits, context.clock())
+
+    await caller.read_long(check)
+
+
+def _make(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    kind: Kind,
+    body: SearchDraft,
+) -> SearchRepresentation:
+    now, document, change = context.clock(), body.change.document, body.change
+    if body.reference is not None:
+        original = _find_reference(cx, repository, principals, body)
+        document = original.document
+        view = RepositoryView.read(cx, repository, principals)
+        saved_documents.check(cx, view, kind, document, saved_shapes.limits(context.options), now)
+        name = original.name if change.name is None else change.name
+        description = original.description if change.description is None else change.description
+        change = SearchChange(name, description, change.public)
+    if document is None:
+        raise Malformed("The body has no document.")
+    saved_search = saved_searches.add(cx, repository.id, kind, change, document, principals, _quota(context), now)
+    return saved_shapes.represent(cx, repository.id, principals, kind, [saved_search])[0]
+
+
+def _find_reference(cx: Connection, repository: Repository, principals: Principals, body: SearchDraft) -> SavedSearch:
+    if body.reference is None:
+        raise Malformed("The body has no reference.")
+    try:
+        return saved_searches.find(cx, repository.id, body.reference.kind, body.reference.id, principals)
+    except UnknownSavedSearch as unknown:
+        raise WrongValue(f"'search-reference': {unknown.sentence}") from unknown
+
+
+def _find(cx: Connection, repository: Repository, search_id: str, principals: Principals) -> SavedSearch:
+    return saved_searches.find(cx, repository.id, "search", search_id, principals)
+
+
+def _named_query(saved_search: SavedSearch, context: RepositoryContext) -> NamedQuery:
+    query = saved_documents.query(saved_search.document, saved_shapes.limits(context.options))
+    return NamedQuery(query, saved_search.name, saved_search.modified)
+
+
+def _quota(context: RepositoryContext) -> SavedSearchQuota:
+    return SavedSearchQuota(context.options.max_saved_searches, context.options.max_saved_search_bytes)
+
+
+def _results_feed(request: Request, context: RepositoryContext, caller: Caller, search_id: str) -> FeedRequest:
+    own = f"{address(request, context, caller.repository)}/{PATHS['search']}/{search_id}/results"
+    return collections.feed_request(request, context, own, "Stored results")
+
+
+def _most_results(values: Mapping[str, str], limit: int) -> int:
+    text = values.get(parameters.MAX_RESULTS.name, "").strip()
+    if text == "-1":
+        return limit
+    if not text:
+        return min(_DEFAULT_RESULTS, limit)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) > 0):
+        raise Malformed(f"The parameter {parameters.MAX_RESULTS.name!r} is a number from 1 on, or -1.")
+    return min(int(text), limit)
+
+
+async def _answer_results(caller: Caller, feed: FeedRequest, search_id: str, here: str) -> Response:
+    repository = caller.repository
+
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        _find(cx, repository, search_id, principals)
+        results = stored_results.read(cx, search_id, principals.key)
+        view = RepositoryView.read(cx, repository, principals)
+        binding = CursorBinding(repository.id, principals.key, f"results {search_id} {results.stored}")
+        return _results_page(cx, view, part, binding, results.object_ids, here)
+
+    return await collections.answer(caller, feed, question)
+
+
+def _results_page(
+    cx: Connection, view: RepositoryView, feed: FeedRequest, binding: CursorBinding, object_ids: str, here: str
+) -> ListPage:
+    def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
+        feed_entries = [_entry(here, each) for each in members]
+        if not feed.page.inline:
+            return feed_entries
+        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
+        return [
+            feed.with_thing(entry, feed.object_thing(here, body))
+            for entry, body in zip(feed_entries, bodies, strict=True)
+        ]
+
+    return collections.page(
+        cx,
+        binding,
+        feed.page,
+        lambda stretch: lists.page_among(cx, view, object_ids, stretch),
+        entries,
+        lambda: lists.count_among(cx, view, object_ids),
+    )
+
+
+def _entry(here: str, member: ListedObject) -> FeedEntry:
+    """Make an entry like that of a hit. Its id is the object's id, its summary the object's title or name."""
+    stored = member.stored
+    summary = str(next(iter(stored.properties.get("title", ())), stored.name))
+    own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
+    return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)

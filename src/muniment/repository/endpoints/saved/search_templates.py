@@ -1,0 +1,35 @@
+"""Search templates, executed with the values that a caller gives (docs/interface.md, ours 13)."""
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.endpoints.context import RepositoryContext, enter
+from muniment.repository.endpoints.saved import saved_bodies, saved_searches, saved_shapes
+from muniment.repository.endpoints.search import search, search_requests
+from muniment.repository.endpoints.search.search_requests import NamedQuery, QuerySource
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import UnknownSavedSearch
+from muniment.repository.saved import saved_searches as kept
+from muniment.repository.search import saved_documents, search_templates
+from muniment.web.responses import ErrorCode, Table
+
+TABLE: Table = {**saved_searches.TABLE, UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SEARCH_TEMPLATE")}
+
+
+@events.tells()
+async def execute(request: Request, context: RepositoryContext) -> Response:
+    """POST search-templates/{template}/execution: a page of hits, found with the caller's own rights."""
+    caller = await enter(request, context)
+    template_id, limits = saved_searches.identifier(request, "template"), saved_shapes.limits(context.options)
+    search_requests.feed_type(request, context.options)
+    values = await saved_bodies.values(request, context)
+
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
+        template = kept.find(cx, caller.repository.id, "template", template_id, principals)
+        root = saved_documents.elements(template.document, limits)
+        query = search_templates.fill(root, saved_documents.names_of(template.document), limits, values)
+        return NamedQuery(query, template.name, template.modified)
+
+    return await search.execute(request, context, caller, QuerySource(find))

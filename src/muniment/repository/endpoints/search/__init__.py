@@ -1,0 +1,1 @@
+"""The addresses that search: searches, facets, suggestions, explanations and DQL."""

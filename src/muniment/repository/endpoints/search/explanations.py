@@ -1,0 +1,195 @@
+"""Why an object is a hit of a search, or why it is none (docs/interface.md, ours 6).
+
+The query comes as in a search: as the parameters or the ``link`` of a GET, or as the document of a POST.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.endpoints import parameters, positions, representations, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Documents
+from muniment.repository.endpoints.objects import objects
+from muniment.repository.endpoints.people import people
+from muniment.repository.endpoints.search import search, search_requests
+from muniment.repository.endpoints.search.explanation_documents import ExplanationDocument
+from muniment.repository.endpoints.search.search_requests import AskedSearch
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.index_agent import indexing
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
+from muniment.repository.search import explanation
+from muniment.repository.search.condition_parts import ConditionPart
+from muniment.repository.search.explanation import Explanation
+from muniment.web.addresses import Address, AnswerDescription, Operation
+from muniment.web.refusals import Malformed
+from muniment.web.responses import Table
+
+_TYPE = "r_object_type"
+
+
+async def by_keywords(request: Request, context: RepositoryContext) -> Response:
+    """GET search/explanation: explain a query that is in the parameters, or behind the `link` of a posted search."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
+
+
+def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
+    """Describe the address of explanations. ``prefix`` is the beginning of its path, up to the repository's name.
+
+    The refusals are those of a search, in ``searching``, and also UnknownObject and UnknownPerson.
+    """
+    content = wire.thing(ExplanationDocument, "explanation")
+    answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
+    operations = {
+        "GET": Operation(
+            by_keywords,
+            "Explain why an object is a hit of a search, or why it is none.",
+            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
+            answers=answers,
+        ),
+        "POST": Operation(
+            by_document,
+            "Explain what an object is to a query document.",
+            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
+            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
+            body=wire.query,
+            answers=answers,
+        ),
+    }
+    refusals = {
+        **searching,
+        UnknownObject: objects.TABLE[UnknownObject],
+        UnknownPerson: people.TABLE[UnknownPerson],
+    }
+    return Address(f"{prefix}/search/explanation", operations, refusals)
+
+
+@events.tells()
+async def by_document(request: Request, context: RepositoryContext) -> Response:
+    """POST search/explanation: explain a query that is a document in XML or JSON."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)
+
+
+async def _answer(
+    request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
+) -> Response:
+    query, repository, options = parameters.read(request), caller.repository, context.options
+    object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
+    if not object_id:
+        raise Malformed("Name the object to explain in the parameter 'object'.")
+    names, here = options.names, address(request, context, repository)
+    index = context.indexes(repository)
+    if search_request.wait_for:
+        await search.wait_for_position(context, index, await caller.position(search_request.wait_for))
+
+    def explain(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        answer = explanation.explain(
+            cx,
+            snapshot,
+            repository,
+            principals,
+            object_id,
+            lambda: search.question_of(cx, context, repository, principals, search_request),
+            context.clock(),
+            options.max_pending_changes,
+            context.memory,
+            user=_user(cx, context, repository.resource_id, user_id) if user_id else None,
+            reason_not_indexed=indexing.reason,
+        )
+        document = document_of(answer, names, here)
+        return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, answer.position)
+
+    body, position = await caller.search(index, explain)
+    return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
+
+
+def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id: str) -> Callable[[], Principals]:
+    def principals() -> Principals:
+        if context.people is None:
+            raise NotOfferedYet("The users of a directory that runs elsewhere are not offered yet.")
+        user = context.callers.principals(context.people.describe(resource_id, user_id))
+        return user.with_keys(bearers.keys(cx, user.names))
+
+    return principals
+
+
+def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
+    """Return the document of an explanation. ``here`` is the repository's address; without it there are no links."""
+    document: dict[str, Written] = {
+        "object-id": answer.stored.id,
+        "user": answer.user,
+        "hit": answer.hit,
+    }
+    if answer.score is not None:
+        document["score"] = answer.score
+    document["matches"] = [
+        {"term": match.term, "weight": match.weight}
+        | _place_of(match)
+        | ({"properties": list(match.properties)} if match.properties else {})
+        for match in answer.matches
+    ]
+    document["reasons"] = [
+        {"part": reason.part, "message": reason.message} | ({"place": reason.place} if reason.place else {})
+        for reason in answer.reasons
+    ]
+    document["types"] = {
+        "outcome": answer.of_type,
+        "object-type": spelling.write_type(answer.type_name, names),
+        "types": [spelling.write_type(name, names) for name in answer.types],
+    }
+    if answer.condition is not None:
+        document["condition"] = _part(answer.condition, names)
+    if answer.in_location is not None:
+        document["locations"] = {"outcome": answer.in_location}
+    if answer.in_facets is not None:
+        document["facets"] = {"outcome": answer.in_facets}
+    right, index, text = answer.right, answer.index, answer.text
+    document["right"] = {
+        "outcome": right.outcome,
+        "basic-permission": right.permission.name.capitalize(),
+        "acl-name": right.acl_name,
+        "owner": right.owns,
+        "administrator": right.administrator,
+        "permitted": representations.acl_entry_documents(right.entries, names),
+    }
+    document["index"] = {"outcome": index.outcome, "missed": list(index.missed), "reason": index.reason}
+    if text is not None:
+        document["text"] = {"state": text.state, "reason": text.reason}
+    if here:
+        document["links"] = [{"rel": "edit", "href": f"{here}/objects/{answer.stored.id}"}]
+    return document
+
+
+def _part(part: ConditionPart, names: RepositoryNames) -> dict[str, Written]:
+    document: dict[str, Written] = {"kind": part.kind, "outcome": part.outcome}
+    if part.operator:
+        document["operator"] = part.operator
+    if part.name:
+        document["name"] = spelling.write_property(part.name, names)
+    if part.values:
+        is_type = part.name == _TYPE
+        document["values"] = [spelling.write_type(value, names) if is_type else value for value in part.values]
+    if part.place:
+        document["place"] = part.place
+    if part.looked_in:
+        document["looked-in"], document["found-in"] = list(part.looked_in), list(part.fields)
+    if part.parts:
+        document["parts"] = [_part(inner, names) for inner in part.parts]
+    return document
+
+
+def _place_of(match: explanation.TermMatch) -> dict[str, Written]:
+    if match.by_meaning:
+        return {"by-meaning": True}
+    return {"together": True} if match.together else {"found-in": list(match.fields)}

@@ -1,0 +1,439 @@
+"""The search service: keywords by GET, a query document by POST, a feed as the answer.
+
+Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.clock import SECOND, Instant
+from muniment.repository.aql.facets import FacetLimits
+from muniment.repository.aql.tree import Query
+from muniment.repository.change_log.changes import Position
+from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import View
+from muniment.repository.endpoints.search import facets, search_requests
+from muniment.repository.endpoints.search.search_requests import AskedSearch, QuerySource
+from muniment.repository.index.contract import Index, Snapshot
+from muniment.repository.objects import inventory
+from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import (
+    BadQuery,
+    BadSort,
+    IndexBehind,
+    IndexUnavailable,
+    NotSearchable,
+    UnknownLink,
+    UnknownProperty,
+    UnknownType,
+    WrongValue,
+)
+from muniment.repository.repositories import Repository
+from muniment.repository.search import atom, kept_searches, paging, results, walks
+from muniment.repository.search.results import Hit, HitPage, SearchQuestion
+from muniment.repository.search.walks import Binding, Walk
+from muniment.web.responses import ErrorCode, Table
+
+TABLE: Table = {
+    **ENTERING,
+    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
+    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    NotSearchable: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
+    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
+    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
+    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+}
+"""The refusals of a search, at every address that searches."""
+
+_WAIT_SECONDS = 5.0
+_POLL_SECONDS = 0.02
+
+
+_TRIES = 3
+"""How often a page is read at most. It is read again if another request has kept the same walk at the same time."""
+
+
+class EntryForm(msgspec.Struct, frozen=True):
+    """How the objects of hits are written into their entries."""
+
+    media_type: str
+    view: View
+    links: bool
+
+
+class _WrittenPage(msgspec.Struct, frozen=True):
+    """A written page: its bytes, its position, and what must be kept for `next`, namely the query's document and the
+    walk."""
+
+    body: bytes
+    position: Position
+    unkept: bytes | None
+    walk: Walk | None
+    walk_expires: Instant
+    etag: str = ""
+    relaxed: bool = False
+
+
+async def by_keywords(request: Request, context: RepositoryContext) -> Response:
+    """GET search: search by the keywords in `q`, or by the `link` of a posted search.
+
+    Without keywords, everything that the caller may see is found.
+    """
+    caller = await enter(request, context)
+    return await _answer(request, context, caller, await search_requests.read_keywords(request, context))
+
+
+@events.tells()
+async def by_document(request: Request, context: RepositoryContext) -> Response:
+    """POST search: search by a query document in XML (given 2.8) or JSON."""
+    caller = await enter(request, context)
+    return await _answer(request, context, caller, await search_requests.read_document(request, context))
+
+
+async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
+    """Execute a query that was saved, and answer with a page of its hits as a search does.
+
+    If a GET executes the query, the feed has an ETag of its content. A caller who has this feed already gets 304.
+    """
+    asked = search_requests.read_parameters(request, context.options, ())
+    asked = msgspec.structs.replace(asked, kept=source, posted=not source.path)
+    return await _answer(request, context, caller, asked)
+
+
+async def all_ids(
+    request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
+) -> list[str]:
+    """Execute a query that was saved, and return the ids of its first ``most`` hits.
+
+    A request with ``wait-for`` waits for the index first, as in a search.
+    """
+    repository, index = caller.repository, context.indexes(caller.repository)
+    if wait_for := parameters.read(request).get("wait-for"):
+        await wait_for_position(context, index, await caller.position(wait_for))
+
+    def find_ids(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
+        query = msgspec.structs.replace(source.find(cx, principals).query, facets=())
+        _check_offered(query, repository)
+        question = SearchQuestion(query, 1, most, bare=True)
+        page = results.search(
+            *(cx, snapshot, repository, principals, question, context.clock()),
+            max(most, context.options.max_page_offset),
+            context.options.max_pending_changes,
+            context.memory,
+            context.options.max_sorted_hits,
+            context.options.names.type_prefix,
+        )
+        return [hit.object_id for hit in page.hits]
+
+    return await caller.search(index, find_ids)
+
+
+async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
+    repository = caller.repository
+    index = context.indexes(repository)
+    if asked.wait_for:
+        await wait_for_position(context, index, await caller.position(asked.wait_for))
+    here = address(request, context, repository)
+
+    def write_page(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
+        feed = _page(cx, context, snapshot, repository, principals, asked, here)
+        return feed, caller.spell(principals, feed.position)
+
+    for _ in range(_TRIES):
+        feed, position = await caller.search(index, write_page)
+        headers = {positions.HEADER: position, **words_header(relaxed=feed.relaxed)}
+        if feed.etag:
+            headers |= {"ETag": feed.etag, **spelling.PRIVATE}
+            if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
+                return Response(status_code=304, headers=headers)
+        if (feed.unkept is None and feed.walk is None) or await _keep(context, caller, feed):
+            return Response(feed.body, headers={"Content-Type": asked.media_type, **headers})
+    raise walks.unknown_link()
+
+
+async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
+    """Keep what the page's `next` needs. Return False if another request has kept the same walk in the meantime."""
+    options, repository = context.options, caller.repository
+    quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
+
+    def keep(cx: Connection, principals: Principals) -> bool:
+        now = context.clock()
+        if feed.unkept is not None:
+            kept_searches.keep(cx, repository.id, principals.key, feed.unkept, options.link_seconds, quota, now)
+        if feed.walk is None:
+            return True
+        return kept_searches.keep_walk(cx, repository.id, principals.key, feed.walk, feed.walk_expires, quota, now)
+
+    return await caller.write(keep)
+
+
+def _page(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    asked: AskedSearch,
+    here: str,
+) -> _WrittenPage:
+    """Find one page, and write its feed as bytes. This runs outside the event loop."""
+    named_query = None if asked.kept is None else asked.kept.find(cx, principals)
+    question = question_of(
+        cx, context, repository, principals, asked, None if named_query is None else named_query.query
+    )
+    query = question.query
+    document = kept_searches.encode(query) if asked.posted else None
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
+    now, options, memory = context.clock(), context.options, context.memory
+    saved_query = query if asked.kept is not None and asked.kept.path else None
+    repeated, unkept = asked.repeated, None
+    if asked.cursor is not None:
+        turned_page = paging.follow(
+            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated, saved_query)),
+            now,
+            options,
+            memory,
+        )
+    else:
+        page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
+        # For a page that lies past the last hit, nothing is kept.
+        if document is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
+            link = kept_searches.name(repository.id, principals.key, document)
+            repeated = {"link": link, **repeated}
+            half_way = now + options.link_seconds * SECOND // 2
+            unkept = document if kept_searches.kept_until(cx, link, document) < half_way else None
+        if page.relaxed:
+            repeated = {**repeated, "words": "any"}
+        following = Binding(
+            repository.id, principals.key, _selection(repeated, saved_query), page.page + 1, page.items_per_page
+        )
+        turned_page = paging.begin(cx, page, following, now, options)
+    page, others = turned_page.page, _has_others(turned_page.page) or (document is None and asked.page > 1)
+    form = EntryForm(asked.media_type, asked.view, asked.links)
+    inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
+    service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
+    cursors = asked.cursor, turned_page.following
+    feed = _feed(
+        *(page, repeated, service, cursors, here, context, inlined),
+        others=others,
+        entry_links=asked.links,
+        collapsed=asked.collapse,
+    )
+    if query.facets:
+        size = parameters.ITEMS_PER_PAGE.name, page.items_per_page
+        counts = facets.in_feed(page.facets, page.facet_hits, asked.facets, repeated, size, service, options.names)
+        feed = msgspec.structs.replace(feed, facets=counts)
+    etag = ""
+    if named_query is not None:
+        newest = max((hit.updated for hit in page.hits), default=named_query.modified)
+        feed = msgspec.structs.replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
+        etag = "" if asked.posted else _etag(feed, asked.media_type)
+    body = spelling.feed(asked.media_type, feed, options.names)
+    return _WrittenPage(body, page.position, unkept, turned_page.unkept, turned_page.expires, etag, page.relaxed)
+
+
+def question_of(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    asked: AskedSearch,
+    source_query: Query | None = None,
+) -> SearchQuestion:
+    """Return what a caller asks of a repository. The query is ``source_query`` or, without it, the query of the
+    request, or the posted query behind the request's link.
+
+    Raises UnknownLink, UnknownProperty, BadQuery.
+    """
+    options = context.options
+    query = source_query or asked.query or _follow_link(cx, context, repository, principals, asked.repeated["link"])
+    if definitions := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
+        query = msgspec.structs.replace(query, facets=definitions)
+    _check_offered(query, repository)
+    return SearchQuestion(
+        *(query, asked.page, asked.items_per_page, asked.include_total),
+        asked.facets.narrowings(query, options.names),
+        FacetLimits(options.max_facets, options.max_facet_values),
+        words=asked.words,
+        marks=asked.marks,
+        collapse=asked.collapse,
+        meaning=asked.meaning,
+        locale=search_requests.locale(asked.repeated),
+    )
+
+
+def _check_offered(query: Query, repository: Repository) -> None:
+    """Raise BadQuery for a query that names another repository."""
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+
+
+def _has_others(page: HitPage) -> bool:
+    return page.has_more or (page.page > 1 and bool(page.hits))
+
+
+def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
+    """Return the text to which the cursors of a search are bound.
+
+    For a saved search, the text also depends on the query, because the owner of the search may change the query.
+    """
+    parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
+    selecting = urlencode(sorted(parameters.items()))
+    return (
+        selecting
+        if saved_query is None
+        else f"{selecting} {hashlib.sha256(kept_searches.encode(saved_query)).hexdigest()}"
+    )
+
+
+def _etag(feed: atom.Feed, media_type: str) -> str:
+    """Return the ETag of a feed's content.
+
+    Scores and the addresses of pages are left out: scores change with every document of the repository, and each
+    answer has cursors of its own.
+    """
+    entries = tuple(msgspec.structs.replace(entry, score=None) for entry in feed.entries)
+    pages = tuple(msgspec.structs.replace(link, href="") for link in feed.links)
+    content = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=entries, links=pages)))
+    return f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+def inlined_hits(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    hits: Sequence[Hit],
+    here: str,
+    form: EntryForm,
+) -> dict[str, object]:
+    """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
+
+    ``cx`` must be the transaction in which the hits were checked, so that the objects agree with the hits. Raises
+    UnknownProperty.
+    """
+    view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    for name in form.view.properties or ():
+        view.catalogue.property(name)
+    objects_by_id = inventory.rows(cx, repository.id, [hit.object_id for hit in hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [objects_by_id[hit.object_id] for hit in hits])
+    things = [
+        representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
+        for body in bodies_of_hits
+    ]
+    return {
+        hit.object_id: collections.inline(thing, form.media_type, names, links=form.links)
+        for hit, thing in zip(hits, things, strict=True)
+    }
+
+
+def entry(hit: Hit, here: str, inlined: object) -> atom.FeedEntry:
+    """Make the entry of a hit in the repository whose address is ``here`` (given 2.9)."""
+    return atom.FeedEntry(
+        id=hit.object_id,
+        title=hit.title,
+        author=hit.owner,
+        summary=hit.summary,
+        updated=hit.updated,
+        address=f"{here}/objects/{hit.object_id}",
+        score=hit.score,
+        terms=hit.terms,
+        marks=hit.marks,
+        copies=hit.copies,
+        inlined=inlined,
+        author_address=representations.user_address(here, hit.owner),
+    )
+
+
+def _follow_link(
+    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
+) -> Query:
+    return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
+
+
+def _feed(
+    page: HitPage,
+    repeated: Mapping[str, str],
+    service: str,
+    cursors: tuple[str | None, str | None],
+    here: str,
+    context: RepositoryContext,
+    inlined: Mapping[str, object],
+    *,
+    others: bool,
+    entry_links: bool,
+    collapsed: bool,
+) -> atom.Feed:
+    prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
+
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        address = f"{prefix}page={number}&items-per-page={page.items_per_page}"
+        return atom.Link(rel, f"{address}&cursor={cursor}" if cursor else address)
+
+    own, following = cursors
+    links = [link("self", page.page, own)]
+    if page.relaxed and ("q" in repeated or "link" in repeated or service != f"{here}/search"):
+        place = {"page": 1, "items-per-page": page.items_per_page}
+        links.append(all_words_link(context, service, repeated, place))
+    if page.has_more:
+        links.append(link("next", page.page + 1, following))
+    if others and page.page > 1:
+        links.append(link("previous", page.page - 1))
+    if others:
+        links.append(link("first", 1))
+        if page.total is not None and not collapsed:
+            links.append(link("last", max(1, -(-page.total // page.items_per_page))))
+    return atom.Feed(
+        id=service,
+        title="Search results",
+        author="Muniment",
+        updated=context.clock(),
+        page=page.page,
+        items_per_page=page.items_per_page,
+        links=tuple(links),
+        total=page.total,
+        entries=tuple(entry(hit, here, inlined.get(hit.object_id)) for hit in page.hits),
+        entry_links=entry_links,
+        facets=(),
+    )
+
+
+def all_words_link(
+    context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
+) -> atom.Link:
+    """Return the link from a relaxed search to the same search in which a hit needs all words. ``place`` has the
+    parameters of that search's first page."""
+    parameters = urlencode({**repeated, "words": "all", **place})
+    return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
+
+
+def words_header(*, relaxed: bool) -> dict[str, str]:
+    """Return the header that says that a search was relaxed, or none."""
+    return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
+
+
+async def wait_for_position(context: RepositoryContext, index: Index, target: Position) -> None:
+    """Wait until the index has reached the position. Raises IndexBehind after 5 seconds."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _WAIT_SECONDS
+    while True:
+        if await context.transactions.off_loop(lambda: index.snapshot().position) >= target:
+            return
+        if loop.time() > deadline:
+            raise IndexBehind("The index has not reached the position yet: try again in a moment.")
+        await asyncio.sleep(_POLL_SECONDS)

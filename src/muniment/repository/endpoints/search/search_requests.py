@@ -1,0 +1,203 @@
+"""What does a request to search ask? This module reads its parameters and its query.
+
+Source: given 2.8, 2.10; docs/interface.md, ours 6.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+
+from muniment.clock import Instant
+from muniment.repository.aql import as_json, as_xml, keywords
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
+from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.representations import View
+from muniment.repository.endpoints.search import facets
+from muniment.repository.endpoints.search.facets import AskedFacets
+from muniment.repository.filters import reader
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search.results import WordsNeeded
+from muniment.web import bodies
+from muniment.web.refusals import Malformed
+
+_SHORT = 4096
+"""A query of at most so many bytes or characters is read in the event loop. That takes about a millisecond."""
+
+_LONGEST_LOCALE = 40
+
+
+SHOWING = ("include-total", "inline", "links", "marks", "view")
+"""The parameters that say how hits are shown.
+
+A cursor is not bound to them. It is bound to the other parameters that links repeat, which say what the hits are.
+"""
+
+
+class AskedSearch(msgspec.Struct, frozen=True):
+    """What a search request asks: the query, the page, and what the feed's links must repeat.
+
+    ``query`` is None if a link or ``kept`` tells where to find the query. ``posted`` is true if the query must be kept
+    for `next`, for example because it came as a document.
+    """
+
+    page: int
+    items_per_page: int
+    include_total: bool
+    wait_for: str | None
+    media_type: str
+    inline: bool
+    links: bool
+    view: View
+    repeated: dict[str, str]
+    facets: AskedFacets
+    cursor: str | None = None
+    query: Query | None = None
+    posted: bool = False
+    kept: "QuerySource | None" = None
+    words: WordsNeeded = "all"
+    marks: bool = False
+    collapse: bool = False
+    meaning: bool | None = None
+
+
+class NamedQuery(msgspec.Struct, frozen=True):
+    """A saved query that was found, with its title and the time of its last change."""
+
+    query: Query
+    title: str
+    modified: Instant
+
+
+class QuerySource(msgspec.Struct, frozen=True):
+    """Where to find a saved query, which is not part of the request.
+
+    ``find`` is called in the transaction that finds the hits, so nobody executes a query that they may not see any
+    more. A GET of ``path``, below the repository's address, executes the query. If ``path`` is empty, the query is kept
+    for ``next`` like a posted query.
+    """
+
+    find: Callable[[Connection, Principals], NamedQuery]
+    path: str = ""
+
+
+async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    search_request = read_parameters(request, context.options, own)
+    if "link" in search_request.repeated:
+        return search_request
+    query = await query_of_words(context, search_request.repeated)
+    words = words_needed(search_request.repeated, default_words(context.options))
+    return msgspec.structs.replace(search_request, query=query, words=words)
+
+
+async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
+    search_request = read_parameters(request, context.options, ())
+    return msgspec.structs.replace(search_request, query=await query_of_body(request, context), posted=True)
+
+
+async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType."""
+    text = values.get("q", "")
+    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
+
+
+async def query_of_body(request: Request, context: RepositoryContext) -> Query:
+    """Read the query document that is the body of a POST. Raises BadQuery, and what ``bodies.raw`` raises."""
+    bodies.check_encoding(request)
+    document = await bodies.raw(request, context.options.max_metadata_bytes)
+    read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
+    names, most = context.options.names, limits(context.options)
+    return await _read(context, len(document), lambda: context.memory.read(read, document, names, most))
+
+
+async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
+    """Read a query, in a thread if it is long. A bad query is refused here, even if there is no index."""
+    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
+
+
+def locale(repeated: Mapping[str, str]) -> str:
+    """Return the locale that names the language of the keywords, or an empty text."""
+    return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
+
+
+def limits(options: RepositoryOptions) -> QueryLimits:
+    """Return how deep and how long a query may be."""
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+    type_name, names = repeated.get("object-type"), options.names
+    sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
+    return Query(
+        types=(spelling.read_type(type_name, names),) if type_name else (),
+        condition=Fulltext(keywords.read(text, limits(options))) if text.strip() else None,
+        sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
+        locations=_locations(repeated.get("locations", "")),
+    )
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read the paths of folders from a list with commas."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
+
+
+def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
+    """Read the parameters of a search. ``own`` names the parameters that say what the search finds.
+
+    Raises BadQuery, Malformed, NotAcceptable.
+    """
+    query = parameters.read(request)
+    query_names = [name for name in own if name != "link" and name in query]
+    if "link" in query and query_names:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
+    link_parameters = (*own, "facet-id-constraints", "query-locale", "words", "meaning", "collapse", *SHOWING)
+    repeated = {name: query[name] for name in link_parameters if name in query}
+    return AskedSearch(
+        page=collections.read_number(query),
+        items_per_page=collections.read_size(query, options),
+        include_total=parameters.truth(query, "include-total", default=False),
+        wait_for=query.get("wait-for"),
+        media_type=feed_type(request, options),
+        inline=parameters.truth(query, "inline", default=False),
+        links=parameters.truth(query, "links", default=True),
+        view=representations.read_view(query, options.names),
+        repeated=repeated,
+        facets=facets.read_request(query, options),
+        cursor=query.get("cursor") or None,
+        words=words_needed(query, "all"),
+        marks=parameters.truth(query, "marks", default=False),
+        collapse=parameters.choice(query, "collapse", ("none", "content"), default="none") == "content",
+        meaning=meaning_wanted(query, options),
+    )
+
+
+def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool | None:
+    """Read whether the search shall also find what is near in meaning; None for ``auto``. Raises Malformed."""
+    choice = parameters.choice(query, "meaning", ("auto", "true", "false"), default="auto")
+    if choice == "true" and not options.meaning:
+        raise Malformed("This server does not search by meaning; its setting repository.meaning is false.")
+    return None if choice == "auto" else choice == "true"
+
+
+def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
+    """Read how many of the question's words a hit needs. Raises Malformed."""
+    return parameters.choice(query, "words", ("all", "any", "auto"), default=default)
+
+
+def default_words(options: RepositoryOptions) -> WordsNeeded:
+    """Return how many words of a typed question a hit needs, if the request does not say how many."""
+    return "auto" if options.relax_searches else "all"
+
+
+def feed_type(request: Request, options: RepositoryOptions) -> str:
+    """Choose the media type of a search's feed: Atom, unless the caller likes another one better. Raises
+    NotAcceptable."""
+    json, xml, *others = spelling.both(options.names)
+    return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))

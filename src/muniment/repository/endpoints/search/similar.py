@@ -1,0 +1,76 @@
+"""Documents like an object, as a feed of one page (docs/interface.md, ours 6)."""
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Documents
+from muniment.repository.endpoints.objects import objects
+from muniment.repository.endpoints.search import search
+from muniment.repository.endpoints.search.search import EntryForm
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import UnknownObject
+from muniment.repository.search import atom, similar
+from muniment.web.addresses import Address, AnswerDescription, Operation
+from muniment.web.responses import Table
+
+_DEFAULT = 10
+
+
+async def list_similar(request: Request, context: RepositoryContext) -> Response:
+    """GET similar: a feed of the documents that are most like the object."""
+    caller = await enter(request, context)
+    query, options, repository = parameters.read(request), context.options, caller.repository
+    media_type = collections.feed_type(request, options.names)
+    limit = min(collections.whole_number(query, "items-per-page", _DEFAULT, 1), options.max_items_per_page)
+    include_total = parameters.truth(query, "include-total", default=False)
+    inline = parameters.truth(query, "inline", default=False)
+    links = parameters.truth(query, "links", default=True)
+    form = EntryForm(media_type, representations.read_view(query, options.names), links)
+    object_id, here = representations.identifier(request), address(request, context, repository)
+    index = context.indexes(repository)
+    if wait_for := query.get("wait-for"):
+        await search.wait_for_position(context, index, await caller.position(wait_for))
+
+    def write_feed(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        now = context.clock()
+        page = similar.find(
+            *(cx, snapshot, repository, principals, object_id, limit, now, options, context.memory),
+            include_total=include_total,
+        )
+        things = search.inlined_hits(cx, context, repository, principals, page.hits, here, form) if inline else {}
+        own = f"{here}/objects/{object_id}/similar"
+        feed = atom.Feed(
+            id=own,
+            title="Similar documents",
+            author="Muniment",
+            updated=now,
+            page=1,
+            items_per_page=limit,
+            links=(atom.Link("self", own), atom.Link("related", f"{here}/objects/{object_id}")),
+            entries=tuple(search.entry(hit, here, things.get(hit.object_id)) for hit in page.hits),
+            total=page.total,
+            entry_links=links,
+        )
+        return spelling.feed(media_type, feed, options.names), caller.spell(principals, page.position)
+
+    body, position = await caller.search(index, write_feed)
+    return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
+
+
+def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
+    """Describe the address of the documents that are like an object.
+
+    The refusals are those of a search, in ``searching``, and also UnknownObject.
+    """
+    operation = Operation(
+        list_similar,
+        "List the documents that are most like an object.",
+        parameters=(*parameters.SIMILAR, parameters.PLAIN_POSITION),
+        answers=(AnswerDescription(200, "The documents.", wire.feed, (parameters.POSITION,)),),
+    )
+    refusals = {**searching, UnknownObject: objects.TABLE[UnknownObject]}
+    return Address(f"{prefix}/objects/{{id}}/similar", {"GET": operation}, refusals)

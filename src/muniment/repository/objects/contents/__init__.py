@@ -1,0 +1,1 @@
+"""The contents of objects, as rows name them: which are stored, and how many rows name each."""

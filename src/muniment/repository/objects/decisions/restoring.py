@@ -1,0 +1,176 @@
+"""Restore a deleted object to its former folders or to another folder, or remove it for good.
+
+The rights that the caller has now count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.objects import object_ids, objects, version_tree, wastebasket
+from muniment.repository.objects.contents import further_contents
+from muniment.repository.objects.decisions import creation
+from muniment.repository.objects.folders import filing, unique_names
+from muniment.repository.objects.properties.properties import Value, fit
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.types.object_types import Catalogue
+from muniment.repository.objects.version import CURRENT, FIRST, Version
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import NotPermitted, UnknownObject, WrongValue
+
+
+def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str, now: Instant) -> StoredObject:
+    """Restore an object with everything that lay below it, and return it. All these objects keep their ids.
+
+    The object goes into the folder ``folder_id``. If that is empty, it goes into those of its former folders that still
+    exist and in which the caller may write. The caller must own each of the restored objects, or have the permission
+    Delete on it. If the ACL of a restored object is gone, it gets the ACL of the first folder into which ``object_id``
+    goes, or ``private`` if it goes into none. Raises UnknownObject, NotPermitted, NameTaken, UnknownType,
+    VersionConflict, WrongValue (also if ``folder_id`` is empty and no former folder is left that can be used).
+    """
+    discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
+    discards = wastebasket.lock_with_all_below(cx, discard)
+    _check_rights(cx, discards, view.principals)
+    root, ids = discards[0], {each.id for each in discards}
+    open_folders: dict[str, StoredObject | None] = {}
+    for each in discards:
+        for parent in each.folder_ids:
+            if parent not in ids and parent not in open_folders:
+                open_folders[parent] = _open_folder(cx, view, each.type, parent)
+    if folder_id:
+        open_folders[folder_id] = creation.may_create(cx, view, root.type, folder_id)
+        places = {root.id: [folder_id]}
+    else:
+        places = {root.id: [parent for parent in root.folder_ids if open_folders.get(parent)]}
+        if root.folder_ids and not places[root.id]:
+            raise WrongValue("Its folders are gone, or you may not write there: name another folder with 'href'.")
+    for each in discards[1:]:
+        places[each.id] = [parent for parent in each.folder_ids if parent in ids or open_folders.get(parent)]
+        if folder_id and each.folder_ids and not places[each.id]:
+            places[each.id] = [folder_id]
+    versions = _versions(cx, discards)
+    for each in discards:
+        if not versions.get(each.id, FIRST).former:
+            _claim_names(cx, view, each, [place for place in places[each.id] if place not in ids])
+    known_acls = acls.names(cx, {acl_id for each in discards for acl_id in (each.acl_id, each.default_acl_id or 0)})
+    first = open_folders.get(places[root.id][0]) if places[root.id] else None
+    instead = first.acl_id if first is not None else acls.built_in(cx, view.repository.id, acls.PRIVATE, now)
+    further = wastebasket.take_out(cx, [each.id for each in discards])
+    restored = [
+        msgspec.structs.replace(
+            each,
+            folder_id=places[each.id][0] if places[each.id] else None,
+            further_folders=tuple(places[each.id][1 : filing.MOST_FOLDERS]),
+            acl_id=each.acl_id if each.acl_id in known_acls else instead,
+            default_acl_id=each.default_acl_id if each.default_acl_id in known_acls else None,
+            version=versions.get(each.id, FIRST),
+            properties=_valid(each, view.catalogue),
+            modified=now,
+            modifier=view.principals.id,
+            revision=each.revision + 1,
+        )
+        for each in discards
+    ]
+    by_id = {each.id: each for each in restored}
+    stored_again = objects.put_back(cx, view, filing.from_below(by_id)[::-1], now)
+    further_contents.put_back(cx, further)
+    return next(each for each in stored_again if each.id == root.id)
+
+
+def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -> tuple[str, ...]:
+    """Remove an object with everything that lay below it from the wastebasket for good.
+
+    Returns the keys of contents that no row uses any more. The calling code removes these contents after the commit.
+    The caller of the request must own each of the objects, or have the permission Delete on it. Raises UnknownObject,
+    NotPermitted.
+    """
+    discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
+    discards = wastebasket.lock_with_all_below(cx, discard)
+    _check_rights(cx, discards, view.principals)
+    return wastebasket.remove(cx, discards)
+
+
+def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
+    """Remove for good about ``limit`` of the objects that were deleted up to ``until``, the oldest deletions first.
+
+    Objects that were deleted together are removed together. Returns how many objects it removed, and what ``remove``
+    returns. Raises NotPermitted unless the caller is an administrator.
+    """
+    if not view.principals.administrator:
+        raise NotPermitted("You may not do this: only administrators remove what others deleted.")
+    return wastebasket.remove_until(cx, view.repository.id, until, limit)
+
+
+def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
+    """Return the ``version`` that each restored object gets, by id. An object without one begins a new tree.
+
+    A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
+    was deleted without its current version, the newest restored one becomes current. If the repository still has
+    versions of a tree, only its first version returns to it, as a former version, because the id of the first version
+    is the chronicle id of the tree.
+    """
+    trees: dict[str, list[StoredObject]] = {}
+    for each in sorted(discards, key=lambda one: one.seq):
+        if each.version.chronicle_id is not None:
+            trees.setdefault(each.version.chronicle_id, []).append(each)
+    for chronicle_id in sorted(trees):
+        version_tree.serialize(cx, chronicle_id)
+    living = {member.chronicle_id for member in version_tree.members(cx, trees)} if trees else set()
+    versions: dict[str, Version] = {}
+    for chronicle_id, tree in trees.items():
+        if chronicle_id in living:
+            first = next((each.version for each in tree if each.id == chronicle_id), None)
+            if first is not None:
+                labels = (first.number,)
+                versions[chronicle_id] = Version(chronicle_id, None, labels, former=True, superseded=first.superseded)
+            continue
+        ids, lost = {each.id for each in tree}, all(each.former for each in tree)
+        for each in tree:
+            own = each.version
+            is_new_current = lost and each is tree[-1]
+            versions[each.id] = msgspec.structs.replace(
+                own,
+                antecedent_id=own.antecedent_id if own.antecedent_id in ids else None,
+                labels=(*own.labels, CURRENT) if is_new_current else own.labels,
+                former=own.former and not is_new_current,
+                lock=None,
+            )
+    return versions
+
+
+def _check_rights(cx: Connection, discards: Sequence[StoredObject], principals: Principals) -> None:
+    pairs = {(each.acl_id, each.owner_key) for each in discards if not principals.is_(each.owner_key)}
+    rights = acl_entries.permissions(cx, pairs, principals)
+    if min(rights.values(), default=Permission.DELETE) < Permission.DELETE:
+        raise NotPermitted(
+            "You may not restore or remove this: it takes the permission Delete on each object that goes with it."
+        )
+
+
+def _open_folder(cx: Connection, view: RepositoryView, type_name: str, folder_id: str) -> StoredObject | None:
+    """Return a folder if it still exists and the caller may write in it, else None."""
+    try:
+        return creation.may_create(cx, view, type_name, folder_id)
+    except (UnknownObject, NotPermitted):
+        return None
+
+
+def _claim_names(cx: Connection, view: RepositoryView, stored: StoredObject, folder_ids: Sequence[str]) -> None:
+    for folder_id in folder_ids:
+        unique_names.claim(cx, view, folder_id, [stored.name])
+    if object_ids.kind_of(stored.id) == "cabinet":
+        unique_names.claim(cx, view, None, [stored.name])
+
+
+def _valid(stored: StoredObject, catalogue: Catalogue) -> dict[str, list[Value]]:
+    """Return the values that fit the present properties of the type. All others are dropped."""
+    definitions = catalogue.properties_of(stored.type)
+    return {
+        name: values
+        for name, values in stored.properties.items()
+        if name in definitions and fit(definitions[name], values)
+    }

@@ -1,0 +1,84 @@
+"""Delete a folder with everything in it, or refuse and delete nothing.
+
+An object in the folder that also lies in a folder outside stays, unless the caller asks to delete all links. If it
+stays, it loses only its links to the deleted folders.
+Source: docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
+"""
+
+from collections.abc import Mapping
+
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.objects import object_ids, objects
+from muniment.repository.objects.folders import filing
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.permissions import acl_entries
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import InUse
+from muniment.repository.repositories import Repository
+
+
+def delete(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    now: Instant,
+    most: int,
+    *,
+    all_links: bool = False,
+    expected: int | None = None,
+    kind: str = "object",
+    keep_days: int = 0,
+) -> list[StoredObject]:
+    """Delete an object and, if it is a folder, everything in it. Returns the removed objects, the folder last.
+
+    An object that also lies in a folder outside stays there, unless ``all_links`` is given. The caller must have the
+    permission Delete on each object that is deleted, and Write on each that loses a link, even on objects that they
+    cannot see. If they lack one of these on an object in the folder, or if there are more than ``most`` objects in it,
+    the refusal says only that the folder is not empty, so it tells nothing of hidden objects. After the commit, the
+    calling code removes the ``freed`` contents of the returned objects. With ``keep_days``, all objects stay in the
+    wastebasket for so many days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut,
+    InUse.
+    """
+    root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
+    going, staying = _members(cx, root, most, all_links=all_links)
+    least = {(each.acl_id, each.owner_key): Permission.WRITE for each in staying.values()}
+    least |= {(each.acl_id, each.owner_key): Permission.DELETE for each in going.values() if each is not root}
+    permissions = acl_entries.permissions(cx, set(least), principals)
+    if any(permissions[carried] < needed for carried, needed in least.items()):
+        raise _not_empty(most)
+    for each in (*going.values(), *staying.values()):
+        objects.refuse_others(each, principals)
+    for each in staying.values():
+        left = [folder_id for folder_id in each.folder_ids if folder_id not in going]
+        objects.put_into_folders(cx, each, principals, left, now)
+    return objects.remove(cx, filing.from_below(going), principals, now, keep_days)
+
+
+def _members(
+    cx: Connection, root: StoredObject, most: int, *, all_links: bool
+) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
+    """Return the objects to delete with a folder, itself included, and those that only lose links, by id.
+
+    The rows of all these objects are locked. Raises InUse if there are more than ``most`` besides the folder.
+    """
+    going, staying, edge = {root.id: root}, dict[str, StoredObject](), [root]
+    while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:
+        for each in filing.lock_children(cx, folders, most + 1):
+            if each.id not in going:
+                staying[each.id] = each
+        if len(going) - 1 + len(staying) > most:
+            raise _not_empty(most)
+        edge = [each for each in staying.values() if all_links or going.keys() >= set(each.folder_ids)]
+        for each in edge:
+            going[each.id] = staying.pop(each.id)
+    return going, staying
+
+
+def _not_empty(most: int) -> InUse:
+    return InUse(
+        f"{objects.NOT_EMPTY} A caller who may delete everything in it can delete all of that together, "
+        f"if that is at most {most} objects."
+    )

@@ -1,0 +1,1 @@
+"""Folders: what lies in them, and by which paths and names it is reached."""
