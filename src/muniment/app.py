@@ -67,8 +67,8 @@ def build(
     """Build the application over a data folder whose databases are migrated.
 
     Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
-    databases, password gate and index readers, and closes them at the end. The lifespan raises SchemaMismatch when a
-    database is not at this release's schema.
+    databases and password gate. At the end, it closes them and the index readers. The lifespan raises SchemaMismatch
+    when a database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, stores.reader)
 
@@ -214,7 +214,7 @@ def attributes(settings: Settings) -> Attributes:
 
 
 def _sensitive_prefixes(settings: Settings) -> list[str]:
-    """List the beginnings of the paths at which people and programs send passwords."""
+    """List the beginnings of the paths at which people and programs sign in."""
     prefixes = [f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else []
     offers_page = "repository" in settings.halves and settings.repository.offers_search_page
     return [*prefixes, search_page_frame.PREFIX] if offers_page else prefixes

@@ -66,7 +66,7 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
 
 
 def check_pair(cert_file: Path, key_file: Path) -> None:
-    """Raise CertificateProblem unless the listener can use an operator's own certificate and key."""
+    """Check that the listener can use an operator's own certificate and key. Raises CertificateProblem, OSError."""
     try:
         # Without this password, OpenSSL would ask a terminal for the password of an encrypted key, in every process.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")

@@ -15,7 +15,7 @@ _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]
 
 
 def now() -> Instant:
-    """Read the clock. Only the start of a process or a command calls this; decisions get the time as ``now``."""
+    """Read the clock. Decisions do not call this: they get the time as ``now``."""
     return time.time_ns() // 1000
 
 

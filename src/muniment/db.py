@@ -176,7 +176,7 @@ class Database:
         return connection
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection that no owner keeps (``take_connection``)."""
         self._forget_readers()
         if self._write_connection is not None:
             self._write_connection.close()
@@ -428,7 +428,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
 
 def _take_connection(engine: Engine, **options: Any) -> Connection:
-    """Take a connection to SQLite out of the pool, never to put it back.
+    """Take a connection to SQLite out of the pool, for many transactions.
 
     SQLAlchemy sees one long transaction on it. The real transactions begin and end on the driver (decision 0011).
     """

@@ -4,7 +4,7 @@ The halves have separate databases. So the order of the steps decides what is le
 
 1. If a user's belongings are to be given away, the user is disabled, and so can add nothing more.
 2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
-3. Objects, ACLs, saved searches and search templates are given away, some at a time.
+3. Objects are given away, some at a time, and then ACLs, saved searches and search templates.
 4. The entry is removed from the directory; its sessions end.
 5. The entry is taken out of the ACLs. The search results that a user has stored are removed.
 
@@ -22,7 +22,6 @@ from muniment.directory import administration
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import entries
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
 from muniment.repository import giving, repositories
 from muniment.repository.giving import Belongings, GiftCount, GiftWatch, Receiver
@@ -88,7 +87,7 @@ def remove_user(
     SameReceiver, and OwnsElsewhere if the repository runs apart.
     """
     if give_to:
-        _check_receiver(holdings, user_id, give_to)
+        _check_receiver(directory, holdings, names, user_id, give_to)
         with directory.begin() as cx:
             administration.set_disabled(cx, entries.find_user(cx, names, user_id), True, clock())
     gift = (lambda key: give(holdings, [key], give_to, clock, watch)) if holdings is not None and give_to else None
@@ -169,17 +168,14 @@ def give(
     return [count for count in counts if count.objects or count.acls or count.searches]
 
 
-def require_somebody(holdings: Holdings, name: str) -> None:
-    """Raise UnknownEntry when nobody in the directory bears the name."""
-    if not holdings.identify([fold_name(name)]):
-        raise UnknownEntry(f"There is no user or group {name!r}.")
-
-
-def _check_receiver(holdings: Holdings | None, user_id: str, give_to: str) -> None:
+def _check_receiver(
+    directory: Database, holdings: Holdings | None, names: DirectoryNames, user_id: str, give_to: str
+) -> None:
     if holdings is None:
         raise OwnsElsewhere(
             f"The directory cannot see what {user_id} owns in a repository elsewhere: give it away there."
         )
     if fold_name(user_id) == fold_name(give_to):
         raise SameReceiver(f"{give_to} is the user to be removed: name another user.")
-    require_somebody(holdings, give_to)
+    with directory.read() as cx:
+        entries.find_user(cx, names, give_to)

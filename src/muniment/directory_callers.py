@@ -109,7 +109,10 @@ def token_question(directory: Directory) -> Ask:
 
 
 def ticket_question(directory: Directory) -> Ask:
-    """Return a function that asks whose ticket this is. It answers as the function of ``token_question`` does."""
+    """Return a function that asks whose ticket this is.
+
+    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
+    """
 
     def ask(ticket: str, resource_id: str) -> bytes:
         verify, now = tokeninfo.verify_ticket, directory.clock()

@@ -27,7 +27,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
     """Return what a resource would learn of this user from a token, as JSON. Raises UnknownEntry.
 
-    It is the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
+    It has only the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
     """
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
@@ -50,7 +50,7 @@ class DirectoryPeople(People):
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that the selection wants, in the selection's order.
 
-        Without an order in the selection they are ordered by partition and name.
+        Without an order in the selection, those of one partition stand together, ordered by name.
 
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
@@ -73,7 +73,7 @@ class DirectoryPeople(People):
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find a user or group by id. With ``group_id`` it must be in that group. Raises UnknownPerson, Busy."""
+        """Find a user or group by id; with ``group_id``, a direct member of that group. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))

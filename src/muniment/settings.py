@@ -1,7 +1,7 @@
 """Read every setting once, from one file, the environment and the command line. Then check and freeze them.
 
-The environment wins over the file, and the command line over both. An unknown key is refused, and the message names
-the nearest key. So a typing error never leaves a default in force unnoticed.
+The environment wins over the file, and the command line over both. An unknown key of the file or the command line is
+refused, and so is a variable that looks like a misspelt setting. The message names the nearest key, if one is near.
 """
 
 import difflib
@@ -86,7 +86,7 @@ def read(
 ) -> Settings:
     """Read the settings from a TOML file, the environment and the ``key=value`` texts of the command line.
 
-    Without ``file_must_exist`` a missing file counts as empty. Raises BadSettings, which names the source and the key.
+    Without ``file_must_exist`` a missing file counts as empty. Raises BadSettings.
     """
     settings_by_key = {setting.key: setting for setting in table()}
     values: dict[str, Any] = {}
@@ -122,7 +122,8 @@ def markdown() -> str:
         "`muniment settings --markdown` generates this page from the code; a test compares the two.",
         "",
         "Settings come from one TOML file (`muniment.toml` in the data folder, or `--config FILE`), from the",
-        "environment, and from `--set key=value` on the command line; a later source wins. An unknown key is refused.",
+        "environment, and from `--set key=value` on the command line; a later source wins. An unknown key is refused,",
+        "and so is a variable that looks like a misspelt setting.",
         "In the environment and on the command line write a list with commas (`a,b`) and a table as `a=b,c=d`.",
         "",
         "The data folder itself is not a setting: name it by `--data FOLDER` or `MUNIMENT_DATA`. The default is",

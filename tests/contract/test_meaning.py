@@ -1,6 +1,7 @@
 """A search by meaning finds what holds none of its words, as far as its caller may read it. docs/aql.md, By meaning."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -273,3 +274,45 @@ def test_objects_are_embedded_in_groups_of_few_passages(shelf: Shelf) -> None:
         pass
     assert embedding.requests == 3, "sixteen short ones, four more, and the long one alone"
     assert len(embedding.model.texts) == 20 + MOST
+
+
+class Interrupted(ToyEmbedding):
+    """Something happens once, while it embeds texts."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] | None = meanwhile
+
+    def vectors(self, texts: Sequence[str]) -> list[bytes]:
+        if self.meanwhile is not None:
+            self.meanwhile()
+            self.meanwhile = None
+        return super().vectors(texts)
+
+
+@pytest.mark.parametrize("other_goes_on", [False, True], ids=["the first goes on", "the second goes on"])
+@pytest.mark.parametrize("comes_late", [False, True], ids=["changes in the log", "a pass over all objects"])
+def test_who_loses_the_lease_between_two_groups_leaves_no_object_out(
+    shelf: Shelf, comes_late: bool, other_goes_on: bool
+) -> None:
+    def lose() -> None:
+        clock.advance(61)
+        with suppress(NotEmbedded):
+            assert other.advance()
+
+    clock, embedding, fails = Clock(), Interrupted(lose), Failing("")
+    one, other = Embedder(shelf.database, embedding, clock), Embedder(shelf.database, fails, clock)
+    if not comes_late:
+        while one.advance():
+            pass
+    made = [shelf.create({"object_name": f"made{number}"}).id for number in range(40)]
+    while one.advance():
+        pass
+    assert len(embedding.model.texts) == 16, "it stops after the group during which it lost the lease"
+    fails.word = "none of the texts"
+    if not other_goes_on:
+        other.release()
+    while (other if other_goes_on else one).advance():
+        pass
+    with shelf.database.read() as cx:
+        assert embeddings.of_objects(cx, made).keys() == set(made)

@@ -6,9 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
+from muniment.repository import repositories
 from muniment.repository.index_agent import reindexer
 from muniment.repository.index_agent.reindexer import Reindexer
-from muniment.repository.objects.types import reindexing
+from muniment.repository.objects.types import reindexing, types_file
+from muniment.repository.refusals import WrongValue
 from tests.scenes import Site, World
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}
@@ -202,6 +204,37 @@ def test_ours_19_a_new_type_needs_a_free_name_and_a_parent_that_is_there(site: S
     assert truncated.status_code == 400
     assert post(site, f"types/{site.type('document')}", {"label": "x"}).status_code == 400
     assert refusal(post(site, f"types/{name}", {"parent": "nothing"}))[:2] == (400, "E_INVALID_ATTR_VALUE")
+
+
+def test_ours_19_what_a_type_inherits_is_changed_where_it_was_added_also_by_a_types_file(site: Site) -> None:
+    code = f"code_{site.world.word().lower()}"
+    parent = made(site, {"name": code, "type": "string", "length": 8, "default": "A-1"})
+    name = made(site, parent=parent)
+    before = wire(site, name)
+
+    def load(line: str) -> list[str]:
+        toml = f"[types.{name}]\nparent = '{parent}'\n[types.{name}.properties]\n{line}"
+        with site.world.repository_db.begin() as cx:
+            repository_id = repositories.find(cx, site.world.repository).id
+            return types_file.load(cx, repository_id, toml.encode(), site.world.clock())
+
+    changes: list[dict[str, Any]] = [
+        {"length": 9},
+        {"label": "Code"},
+        {"searchable": False},
+        {"default": "B-2"},
+        {"repeating": True},
+    ]
+    for change in changes:
+        body = {"properties": [{"name": code, **change}]}
+        assert refusal(post(site, f"types/{name}", body))[:2] == (400, "E_INVALID_ATTR_VALUE"), change
+        ((member, value),) = change.items()
+        with pytest.raises(WrongValue, match=code):
+            load(f"{code} = {{ kind = 'string', {member} = {json.dumps(value)} }}")
+    assert post(site, f"types/{name}", before).status_code == 200
+    same = f"{code} = {{ kind = 'string', length = 8, default = 'A-1', label = '{code}', searchable = true }}"
+    assert load(same) == load(f"{code} = 'string'") == []
+    assert wire(site, name) == before
 
 
 def test_ours_19_no_query_uses_what_is_not_searchable(

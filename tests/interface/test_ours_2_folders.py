@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.interface import test_ours_17_versions as versions
 from tests.scenes import Loop, Person, Site, World
 
 ODD_NAMES = ["a/b", "a\\b", "a\\/b", "end\\", "\\\\", "Ä\u0301\U0001f600", " spaced ", "..", ".", "line\nbreak", "\x7f"]
@@ -368,6 +369,22 @@ def test_ours_2_names_are_unique_where_the_settings_say_so(unique: Folders) -> N
     assert unique.link(other, first).status_code == 201
     taken = unique.ask("POST", f"/folders/{first}/documents", {"properties": {"object_name": "free"}})
     assert taken.json()["code"] == "E_NAME_TAKEN", "of an object for which the folder is not the first"
+
+
+def test_ours_2_a_former_version_that_is_checked_in_as_the_current_one_needs_a_free_name(unique: Folders) -> None:
+    folder, site = unique.folder("versions"), unique.site
+    first = unique.document("plan", folder)
+    versions.check_out(site, first)
+    second = versions.check_in(site, first, json={"properties": {"object_name": "new plan"}})
+    unique.document("plan", folder)
+    versions.check_out(site, first)
+    refused = versions.follow(site, first, "checkin-branch", "POST")
+    assert (refused.status_code, refused.json()["code"]) == (409, "E_NAME_TAKEN")
+    branch = versions.check_in(site, first, "checkin-branch", query="make-current=false")
+    versions.check_out(site, branch)
+    third = versions.check_in(site, branch, json={"properties": {"object_name": "new plan"}})
+    assert "CURRENT" in versions.labels(site, third), "a version may take over the name of the one that it succeeds"
+    assert "CURRENT" not in versions.labels(site, second)
 
 
 def test_ours_2_one_of_several_takes_a_name_at_one_time(unique: Folders) -> None:

@@ -1,6 +1,8 @@
 """How often the directory is asked whose token it is, and what holds while it does not answer (decision 0018)."""
 
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,6 +67,22 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
         assert questions == {"read": 1, "change": 1, "search": 1}
     else:
         assert questions == {"read": 1 if inline else 2, "change": 2, "search": 2}
+
+
+def test_a_query_for_several_repositories_may_arrive_slowly(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = sent(stage, "POST", "/search", QUERY, "application/xml")
+    address = stage.site.repository.rpartition("/repositories/")[0] + "/search"
+    later = [0.0]
+    monkeypatch.setattr(callers, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(later)))
+    outcome = play(
+        stage.application,
+        stage.loop,
+        request._replace(path=address),
+        "last byte",
+        lambda: later.append(2 * callers.FRESH_SECONDS),
+    )
+    assert later[1:], "the body did not arrive later than the directory answered"
+    assert outcome.status == 200, outcome.body
 
 
 @pytest.mark.parametrize("for_good", [True, False])

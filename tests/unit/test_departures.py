@@ -168,7 +168,11 @@ def test_a_later_bearer_of_the_name_inherits_nothing(both: Both) -> None:
 
 
 def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
-    for receiver, refusal in (("BOB@people", SameReceiver), ("nobody@People", UnknownEntry)):
+    for receiver, refusal in (
+        ("BOB@people", SameReceiver),
+        ("nobody@People", UnknownEntry),
+        ("staff@People", UnknownEntry),
+    ):
         with pytest.raises(refusal):
             both.remove("bob@People", receiver)
     with pytest.raises(OwnsElsewhere):

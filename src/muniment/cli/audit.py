@@ -1,4 +1,4 @@
-"""Each command that may change something leaves one security event: which command, who ran it, with which result."""
+"""Most commands that may change something leave a security event: which command, who ran it, with which result."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ READING = frozenset(
         "user show", "walk", "wastebasket list",
     }
 )  # fmt: skip
-"""The commands that leave no event: those that only read, and a few others. Every other command leaves one."""
+"""The commands that leave no event: those that only read, and a few others."""
 
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 """Parameters that no event repeats: their values are free text, or they tell nothing about the change."""

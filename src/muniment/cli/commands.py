@@ -1,6 +1,6 @@
 """Every command by its name, the options that come before it, and how an error becomes a message and an exit code.
 
-Only the module of the command that is run is loaded, because loading all modules takes longer than most commands run.
+Usually only the module of the command that is run is loaded: to load all takes longer than most commands run.
 """
 
 import gc

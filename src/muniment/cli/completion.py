@@ -36,7 +36,7 @@ def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
 
 
 def _words(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the path of a command and of each command in it, with the words that may follow: commands and options.
+    """Yield the path of a command and of each visible one in it, with the words that may follow: commands and options.
 
     The program's own options are left out, because they may stand anywhere.
     """

@@ -2,8 +2,8 @@
 
 Every write that may change who a user is or what they may do renews the mark *generation* (decision 0011). Every write
 that may end a token renews the mark *endings*. Sign-ins, refreshes and the purge end no living token, so they do not
-renew *endings* (decision 0037). One statement reads both marks. An answer that was worked out under marks is true as
-long as the database has the same marks.
+renew *endings* (decision 0037). One statement reads both marks. An answer that was worked out under marks is true
+until a mark changes or its token expires.
 """
 
 import threading

@@ -52,7 +52,7 @@ class InvalidGrant(Refusal):
 
 
 class SignInRefused(InvalidGrant):
-    """The user may not sign in with this password. The attempt is counted.
+    """The user may not sign in with this password. The result of the attempt is stored.
 
     ``pauses`` is true if this wrong password began a pause. The answer does not show whether it did.
     """
@@ -65,7 +65,7 @@ class SignInRefused(InvalidGrant):
 
 
 class InvalidScope(Refusal):
-    """The scope names no resource that issues tokens (RFC 6749 5.2)."""
+    """The scope names no resource that issues tokens, or another one than the grant's (RFC 6749 5.2)."""
 
 
 class UnsupportedGrantType(Refusal):

@@ -63,7 +63,7 @@ KNOWN = (
     KnownAttribute(
         ENFORCE_SSL,
         ("true", "false"),
-        "Whether the directory, and every request with credentials, requires TLS; without it they do (given 5.4).",
+        "Whether the directory, and every request with credentials, requires TLS. By default they do (given 5.4).",
         {
             "false": "From the next request on, passwords and tokens may travel unencrypted over plain HTTP, where "
             "'web.http_port' opens it. Use this for development only."

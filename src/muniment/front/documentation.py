@@ -1,6 +1,6 @@
 """Which pages does the documentation have? What does a page say, as HTML and as Markdown?
 
-A page is a Markdown file below ``docs``, named by its path there without ``.md``. HTML in it is shown as text
+A page is a Markdown file below ``docs``, named by its path there without ``.md``. HTML tags in it are shown as text
 (docs/decisions/0035).
 """
 
@@ -118,7 +118,7 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give each heading among the tokens its anchor and its level in the outline, and yield it as a section.
 
-    A heading's level is one more than the level of the heading above it in the outline, or 1 if there is none.
+    A heading's level is one more than that of the heading whose section it lies in, or 1 if it lies in none.
     """
     above: list[int] = []
     anchors = Counter[str]()
@@ -181,6 +181,8 @@ def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
     mentions = [(match, match[1]) for match in _FILE.finditer(text.content)]
     mentions += [(match, _record(match[1])) for match in _DECISION.finditer(text.content)]
     for match, name in sorted(mentions, key=lambda mention: mention[0].start()):
+        if match.start() < at:
+            continue  # The name of a record's file holds its number, too.
         yield Token("text", "", 0, content=text.content[at : match.start()])
         yield from _linked([Token("text", "", 0, content=match[0])], name, folder)
         at = match.end()

@@ -25,7 +25,7 @@ async def live(_request: Request, _halves: Halves) -> Response:
 
 
 async def ready(_request: Request, halves: Halves) -> Response:
-    """Say for each part whether it works. Answer 503 if a part does not, or if none of the indexes can be read."""
+    """Say for each part whether it works. Answer 503 if a database cannot be read, or if none of the indexes can."""
     parts: dict[str, object] = {}
     faults: list[str] = []
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):

@@ -35,10 +35,10 @@ class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     type_prefix: Annotated[
         str,
-        Doc(description="Prefix of the built-in types (sysobject, folder ...) and accessors (owner, world)."),
+        Doc(description="Prefix of built-in types (sysobject ...), relation types and accessors (owner, world)."),
     ] = ""
     system_property_prefix: Annotated[
-        str, Doc(description="Prefix of the properties that only the repository writes.")
+        str, Doc(description="Prefix of the system properties, such as `r_object_id`.")
     ] = "r_"
     product: Annotated[str, Doc(description="Name of the product, as `product-info` tells it.")] = "Muniment"
     major: Annotated[

@@ -74,8 +74,8 @@ class People(Protocol):
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that meet the selection's filter.
 
-        They are ordered by partition and name, unless the selection sorts them. Raises UnknownProperty, WrongValue,
-        BadSort.
+        Unless the selection sorts them, those of one partition stand together, ordered by name. Raises UnknownProperty,
+        WrongValue, BadSort.
         """
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:

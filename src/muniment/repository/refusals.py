@@ -12,7 +12,7 @@ class DirectoryUnavailable(Refusal):
 
 
 class NotPermitted(Refusal):
-    """The caller may see the object, but may not do this with it."""
+    """The caller may not do this."""
 
 
 class UnknownRepository(Refusal):
@@ -52,11 +52,11 @@ class UnknownFormat(Refusal):
 
 
 class UnknownProperty(Refusal):
-    """The type has no such property."""
+    """The type or the list has no such property."""
 
 
 class NotSearchable(UnknownProperty):
-    """The index does not hold the property, so no query may use it."""
+    """No query may use the property, because the index does not hold it for every object."""
 
 
 class WrongValue(Refusal):
@@ -64,7 +64,7 @@ class WrongValue(Refusal):
 
 
 class NotWritable(Refusal):
-    """Only the repository may write the property, not the caller."""
+    """The caller may not write the property."""
 
 
 class UnknownAcl(Refusal):
@@ -80,15 +80,15 @@ class NameTaken(Refusal):
 
 
 class InUse(Refusal):
-    """The thing cannot be deleted or taken, because something refers to it or another process holds it."""
+    """The thing cannot be removed, changed or taken now, because something refers to it or uses it."""
 
 
 class QuotaExceeded(Refusal):
-    """The owner has as many of these things, or as many bytes, as one user may have."""
+    """The owner would have more of these things, or more bytes, than is allowed."""
 
 
 class VersionConflict(Refusal):
-    """The object has changed since the revision that the caller named."""
+    """Something has changed since the revision that the caller named, or during the request."""
 
 
 class CheckedOut(Refusal):
@@ -119,7 +119,7 @@ class ContentDamaged(Refusal):
 
 
 class BadQuery(Refusal):
-    """The query cannot be read. The sentence says what is wrong, and for XML also the line and column."""
+    """The query cannot be read or answered. The sentence says why."""
 
 
 class BadFilter(Refusal):
@@ -159,11 +159,11 @@ class BadTypesFile(Refusal):
 
 
 class BadExport(Refusal):
-    """The folder holds no whole export, or one that cannot be imported. The sentence names the file and the line."""
+    """The folder holds no whole export, or one that cannot be imported. The sentence says what is wrong with it."""
 
 
 class RangeNotSatisfiable(Refusal):
-    """The requested range lies past the end of the content, which has ``size`` bytes."""
+    """The requested range holds no byte of the content, which has ``size`` bytes."""
 
     def __init__(self, sentence: str, size: int) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""Which repositories does this installation have? A resource of a directory guards each of them."""
+"""Which repositories does this installation have? A resource of a directory guards each open one."""
 
 from collections.abc import Collection
 from typing import NamedTuple

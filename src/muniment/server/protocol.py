@@ -50,7 +50,10 @@ _PLAIN = (
 
 
 def protocol(options: WebOptions, front: HotFront | None, place: Place) -> type[HttpToolsProtocol]:
-    """Return a protocol class that has these options and this front, and counts its connections at this place."""
+    """Return a protocol class with these options. It counts its connections in ``place``, the count of this worker.
+
+    ``front``, if there is one, may answer requests at once.
+    """
     waiting_room = None if front is None else _WaitingRoom(front)
     return type("_Protocol", (_Protocol,), {"_options": options, "_waiting_room": waiting_room, "_place": place})
 

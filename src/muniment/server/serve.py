@@ -42,8 +42,8 @@ def run(
 ) -> int:
     """Serve a data folder until SIGTERM or SIGINT, and return the exit code.
 
-    ``when_ready`` is called once, when every process can work. ``also`` lists further processes. Raises Failure when
-    another process uses the folder, a port is busy, or a file that the settings name is missing.
+    ``when_ready`` is called once, when every process can work. ``also`` lists further processes. Raises Failure, for
+    example when another process uses the folder or a port is busy.
     """
     installation = data.installation
     data.make_folder()

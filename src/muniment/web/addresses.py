@@ -89,7 +89,7 @@ class AnswerDescription:
 class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None if the method
+    An empty ``summary`` means the first paragraph of the function's docstring. ``credentials`` is None if the method
     expects the same kind as the address. ``refused`` gives a reason for each parameter of the query that this method
     does not take, but other methods of the interface do. The reason is worded as the end of a sentence. ``hot`` and
     ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``,
@@ -244,7 +244,7 @@ class Addresses:
     """An ASGI application that passes each request to the endpoint of its address.
 
     Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
-    with an open part, the first that matches wins. If no route matches, the last route answers, even a request for
+    with an open part, the first that matches wins. If none matches, the last of them answers, even a request for
     ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 

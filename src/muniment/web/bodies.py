@@ -1,4 +1,4 @@
-"""Read request bodies within caps: forms, JSON, raw bytes. Every body that a stranger sends is read here."""
+"""Read request bodies within caps: forms, JSON, raw bytes. Bodies that strangers send are read here or in ``hot``."""
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterator

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong and where.
+    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong.
 
     A repeated key is refused. RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could
     see one value while we use another.

@@ -33,7 +33,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):
-    """The credentials of a repository's callers, other than a token in the header Authorization.
+    """Which credentials a repository takes, besides a token in the header Authorization.
 
     ``basic`` says whether HTTP Basic is taken. The others are names; if a name is empty, no address takes those
     credentials. ``ticket`` and ``csrf`` name headers, ``address_token`` names a parameter of the query, and
@@ -184,7 +184,7 @@ def _answer(answer: AnswerDescription) -> Json:
 
 
 class _RefusalResponses:
-    """The descriptions of all refusals. A description that several addresses share is stored once."""
+    """The descriptions of refusals, each for one status of an address. Equal descriptions are stored once."""
 
     def __init__(self) -> None:
         self.components: dict[str, Json] = {}

@@ -1,7 +1,7 @@
 """How does a page look, and what does a person read when a request is refused?
 
 All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere.
-Only the search page has a script, which adds keyboard shortcuts and buttons.
+Only the search page has a script.
 """
 
 import base64

@@ -93,7 +93,7 @@ class Endpoint(Generic[H]):
         self._methods_allowed = tuple(sorted(more.union(methods)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI). An exception that is no refusal is logged and answered with 500."""
+        """Answer one request (ASGI). A bug is logged, and answered with 500."""
         request = Request(scope, receive, send)
         await self._send(request, await self._answer(request), receive, send)
 

@@ -55,13 +55,13 @@ returns no None, and may wait for locks that other transactions hold.
 class Transactions:
     """Runs decisions and questions in one database. Writes run in a small pool of threads.
 
-    SQLite has one writer, and its commit waits for the disk. So all writes that wait at one time share a transaction:
-    they run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline`` writes
-    run in the event loop. That suits decisions that take less time than a change of threads.
+    SQLite has one writer, and its commit waits for the disk. So writes that wait at one time share a transaction: they
+    run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline``,
+    writes run in the event loop. That suits decisions that take less time than a change of threads.
 
-    On SQLite reads run in the event loop. On PostgreSQL they have their own threads, so they go on while writes wait
-    for a lock. Long questions also have their own threads: two run at one time, each for at most ``question_seconds``,
-    and callers take turns.
+    On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while
+    writes wait for a lock. Long questions also have their own threads: two run at one time, each for at most
+    ``question_seconds``, and callers take turns.
     """
 
     def __init__(
@@ -397,7 +397,7 @@ class _QueuedWrite(NamedTuple):
 
 
 class _JointQueue:
-    """The writes that wait for one joint decision on PostgreSQL. Each round decides the writes that came before it."""
+    """The writes that wait for one joint decision on PostgreSQL. Each round takes at most ``_GROUP_SIZE`` of them."""
 
     def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
         self._write_round = write_round
@@ -405,7 +405,7 @@ class _JointQueue:
         self._rounds: asyncio.Task[None] | None = None
 
     async def answer(self, write: _QueuedWrite) -> Any:
-        """Wait until a round has decided this write, and return its value."""
+        """Wait until this write is decided, and return its value."""
         self._waiting.append(write)
         if self._rounds is None or self._rounds.done():
             self._rounds = asyncio.create_task(self._run())

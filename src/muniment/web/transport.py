@@ -101,7 +101,10 @@ class Transport:
         self._way = lru_cache(maxsize=256)(self._find_way)
 
     def way(self, scope: Scope, host: bytes) -> "Way":
-        """Return the ``Way`` for the address that a request was sent to. ``host`` is the value of its Host header."""
+        """Return the beginning of links and the headers of answers for the address that a request was sent to.
+
+        ``host`` is the value of the request's Host header.
+        """
         return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -131,7 +131,8 @@ def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to
     assert "Nobody could sign in to the administration" in printed
     assert office.rows()["plan"].owner == "admin@directory.admin"
     office.keep(bob, "draft")
-    for receiver in ("nobody@staff", bob, "BOB@staff"):
+    office.run("group", "add", "crowd@staff")
+    for receiver in ("nobody@staff", bob, "BOB@staff", "crowd@staff"):
         office.run("user", "remove", bob, "--give-to", receiver, code=3)
     assert office.rows()["draft"].owner == bob
     assert "active" in office.run("user", "show", bob)

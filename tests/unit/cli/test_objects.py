@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from muniment import initialise
 from muniment.cli import commands
+from muniment.data_folder import DataFolder
+from muniment.repository import repositories
+from muniment.repository.objects.decisions import moving
+from muniment.repository.objects.view import RepositoryView
 from tests.contents import contents, spoil
 from tests.unit.cli.test_commands import QUICK, Muniment
 
@@ -147,3 +152,22 @@ def test_types_and_properties_go_when_nothing_uses_them(muniment: Muniment, lett
     muniment("object", "rm", object_id)
     muniment("type", "remove", "letter")
     assert "letter" not in muniment("type", "list")
+
+
+@pytest.mark.slow
+def test_without_a_folder_an_object_leaves_all_its_folders(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
+    for papers in ("one", "two"):
+        (tmp_path / papers).mkdir()
+        muniment("import", str(tmp_path / papers), "--no-wait")
+    first, second = (cabinet["object"] for cabinet in json.loads(muniment("object", "list", "--json")))
+    object_id = put(muniment, str(letter), "--in", first)
+    data = DataFolder(muniment.data, None, [])
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, initialise.REPOSITORY)
+        view = RepositoryView.read(cx, repository, principals)
+        moving.link(cx, view, object_id, second, data.now)
+    assert object_id in muniment("object", "list", second)
+    muniment("object", "move", object_id)
+    assert object_id not in muniment("object", "list", first) + muniment("object", "list", second)
+    assert object_id in muniment("object", "list")

@@ -32,6 +32,8 @@ WRITTEN = """# A `page` & its title
 See [the other](other.md#a-part), [below](sub/0001-first.md), [away](https://example.org/x.md), [here](#twice),
 [nothing](javascript:alert(1)), `docs/other.md`, docs/other.md, `docs/absent.md`, docs/decisions/0001 and decision 0099.
 
+See docs/decisions/0001-first.md here.
+
 ```
 curl 'https://example.org/?a=1&b=2'
 ```
@@ -105,7 +107,9 @@ def test_links_and_mentions_lead_to_pages(folder: Path) -> None:
         "other",
         "other",
         "decisions/0001-first",
+        "decisions/0001-first",
     ]
+    assert "See docs/decisions/0001-first.md here." in rendered("written").text_content()
     assert links("decisions/0001-first") == ["../other", "../written"]
     assert "javascript:" in rendered("written").text_content(), "as text"
 

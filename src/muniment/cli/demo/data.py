@@ -134,7 +134,7 @@ def _check_loopback(data: DataFolder) -> None:
 
 
 def _passwords(data: DataFolder) -> dict[str, str]:
-    """Make the demo's passwords from a random seed in the data folder. Each run makes the same ones, and stores none.
+    """Make the demo's passwords from a random seed in the data folder. Each run makes the same ones.
 
     Raises Failure if the data folder was not made for the demo.
     """

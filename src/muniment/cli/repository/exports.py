@@ -53,8 +53,8 @@ class _Bars:
 def export_command(context: typer.Context, name: RepositoryName, folder: Folder) -> int:
     """Write a repository into a folder, as JSON Lines and the bytes of contents. A server may run meanwhile.
 
-    An export that was interrupted goes on with the same command. In a folder that holds an export of the repository,
-    only what has changed is written.
+    After an interruption, give the same command again. Contents that the folder holds already are not
+    written again.
     """
     data: DataFolder = context.obj
     folder = folder.absolute()

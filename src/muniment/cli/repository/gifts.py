@@ -14,6 +14,7 @@ from muniment import departures, initialise, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.departures import Departure, Holdings
+from muniment.directory.entries import entries
 from muniment.exit_codes import Exit, Failure
 from muniment.naming import fold_name
 from muniment.repository import giving, repositories
@@ -120,7 +121,8 @@ def give_command(
         raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)
     with _open(data) as holdings:
         if data.together:
-            departures.require_somebody(holdings, to)
+            with data.database("directory") as directory, directory.read() as cx:
+                entries.find_user(cx, data.settings.directory.names, to)
         if object_ids:
             _give_these(data, holdings, repository_name or initialise.REPOSITORY, object_ids, to)
             return

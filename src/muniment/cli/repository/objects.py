@@ -209,13 +209,14 @@ def move_object(
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, repository_name)
         view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
-        present = objects.read(cx, repository, object_id, principals)[0].folder_id
+        present = objects.read(cx, repository, object_id, principals)[0].folder_ids
         if present and folder_id:
-            moving.move(cx, view, object_id, present, folder_id, data.now)
-        elif present:
-            moving.unlink(cx, repository, principals, object_id, present, data.now)
+            moving.move(cx, view, object_id, present[0], folder_id, data.now)
         elif folder_id:
             moving.link(cx, view, object_id, folder_id, data.now)
+        else:
+            for each in present:
+                moving.unlink(cx, repository, principals, object_id, each, data.now)
         if name:
             objects.change(cx, view, object_id, {"object_name": name}, data.now)
 
@@ -230,7 +231,10 @@ def remove_objects(
     ] = False,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Delete objects with their content, all or none. A folder has to be empty, unless --recursive is given."""
+    """Delete objects, all or none. A folder has to be empty, unless --recursive is given.
+
+    The wastebasket keeps them for repository.wastebasket_days; with 0, they are gone with their content at once.
+    """
     data: DataFolder = context.obj
     principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
     days = data.settings.repository.wastebasket_days

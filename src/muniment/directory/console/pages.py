@@ -83,7 +83,7 @@ async def system_attributes(request: Request, directory: Directory) -> Response:
 
 @events.tells("system attribute")
 async def change_system_attribute(request: Request, directory: Directory) -> Response:
-    """POST /console/system-attributes: add, change or delete an attribute, from the next request on."""
+    """POST /console/system-attributes: add, change or delete an attribute. Changes hold from the next request on."""
     names = directory.options.names
     form = await bodies.form(request)
     action, name, value = (form.get(field, "") for field in ("action", "name", "value"))

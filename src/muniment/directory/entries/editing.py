@@ -244,7 +244,7 @@ def _path_below(unit: Entry) -> str:
 
 
 def _refresh_units(cx: Connection, unit: Entry) -> None:
-    """Write the new path of a unit into all entries in it, however deep. It runs a statement for each unit."""
+    """Write the new path of a unit into all entries in it, however deep. It runs two statements for each unit."""
     cx.execute(entry_table.update().where(entry_table.c.parent_id == unit.id).values(units=_path_below(unit)))
     for inner in _units_in(cx, unit.id):
         _refresh_units(cx, inner)

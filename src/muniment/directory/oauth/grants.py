@@ -1,7 +1,7 @@
 """Which grant types does the token endpoint offer?
 
-A token request takes three steps. ``look_up`` finds its client, and what its grant type needs. ``check`` returns the
-password check that the caller must run, or None. ``decide`` decides the request.
+Usually a token request takes three steps. ``look_up`` finds its client, and what its grant type needs. ``check``
+returns the password check that the caller must run, or None. ``decide`` decides the request.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What every grant type shares: the token request, its phases, the resource of a scope, and the response.
 
-Every token request goes through the same phases (decision 0033). A grant type fills in its part: which parameters it
-needs, what it looks up, which password is checked, and how it decides.
+A token request goes through phases (decision 0033). A grant type fills in its part: which parameters it needs, what it
+looks up, which password is checked, and how it decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ JointGrant: TypeAlias = Callable[
     [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
-"""A joint decision about token requests (``web.transactions``). Its last argument is true if there is only one
+"""A joint decision about token requests (``web.transactions``). If its last argument is true, there is only one
 request."""
 
 

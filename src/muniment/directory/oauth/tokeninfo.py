@@ -71,7 +71,7 @@ def answer(
 ) -> bytes:
     """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
 
-    ``question`` is the key of the memory: bytes that always ask about this token and this resource.
+    ``question`` are bytes that always ask about this token and this resource. The answer is remembered for them.
     """
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)

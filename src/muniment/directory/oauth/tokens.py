@@ -38,7 +38,7 @@ _CHECK = 8
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 FEW = 64
 """While a grant has fewer live access tokens than this, each refresh counts them anew. With this number or more, the
-grant's row holds an upper bound of their number (``live_bound``)."""
+grant's row may hold an upper bound of their number (``live_bound``)."""
 
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
@@ -116,7 +116,7 @@ class LockedGrant(NamedTuple):
 
     Until ``full_until`` the grant has as many live access tokens as it may have, or more. ``full_until`` is 0 while the
     grant has fewer. ``live_bound`` is an upper bound of the number of live access tokens that the grant has now. It is
-    None if there are fewer than ``FEW``, or if nobody has counted them.
+    None if nobody has counted them, and usually if there are fewer than ``FEW``.
     """
 
     grant: Grant
@@ -329,9 +329,9 @@ def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: i
 
 
 def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
-    """Lock at most ``limit`` grants that ended before this instant, and return their ids.
+    """Lock grants that ended before this instant, and return the ids of at most ``limit`` of them.
 
-    Grants that another purging process has locked are skipped.
+    On PostgreSQL, grants that another decision has locked are skipped.
     """
     grant_ids: dict[int, None] = {}
     # One query for each index: a query with both conditions may make the database read every grant.

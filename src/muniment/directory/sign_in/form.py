@@ -1,7 +1,7 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Every user may sign in to the administration, so that the page can tell a user that they do not administer. The ticket
-of such a user opens nothing, because the access role is checked at each use.
+Every user but an OAuth client may sign in to the administration, so that the page can tell a user that they do not
+administer. The ticket of such a user does not open the console, because the access role is checked at each use.
 """
 
 import msgspec
@@ -83,7 +83,7 @@ def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
 
 
 def administrator_of(cx: Connection, ticket: str, now: Instant) -> Entry:
-    """Return the administrator who is signed in by this ticket. Raises NotSignedIn for anybody else."""
+    """Return the administrator whom this ticket signs in to the administration. Raises NotSignedIn if there is none."""
     holder = holder_of(cx, ticket, now)
     if not holder.in_role or holder.resource_id != resources.administration(cx).id:
         raise NotSignedIn("Sign in to the administration first.")

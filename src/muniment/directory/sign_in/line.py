@@ -2,8 +2,8 @@
 
 Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
 passwords a moment ago, get one of four turns. An address with more waiting checks is heavier, and a suspect address is
-heavier than any that is not suspect. When the line is full, the newest check of the heaviest address makes room for
-a check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
+heavier than any that is not suspect. When the line is full, a check of the heaviest address makes room for a check of
+a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
 which users exist.
 """
 
@@ -40,7 +40,7 @@ class Asker(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> "_Source":
-        """The key of the address in the line. A known browser has a key of its own."""
+        """The key of the address in the line. The known browsers of an account share a key of their own."""
         return (self.account if self.known_browser else self.address), self.known_browser
 
 
@@ -89,7 +89,7 @@ class Line(Generic[W]):
         return asker, check
 
     def note(self, asker: Asker, is_right: bool, now: Instant) -> None:
-        """Remember a wrong password for a minute, and forget an account's wrong passwords after a right one.
+        """Remember a wrong password for at most a minute, and forget an account's wrong passwords after a right one.
 
         Only the latest few thousand addresses and accounts are remembered.
         """
@@ -187,7 +187,7 @@ class _Turns(Generic[K, G]):
         return key, side.pop(key)
 
     def drop(self, key: K) -> None:
-        """Remove a group, if it waits."""
+        """Remove the waiting group with this key, if there is one."""
         for side in self._sides:
             side.pop(key, None)
 

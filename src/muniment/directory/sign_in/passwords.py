@@ -1,8 +1,8 @@
 """Check passwords with argon2id (RFC 9106), behind one gate for all worker processes.
 
 The gate limits how many checks run at one time on the machine, because a check takes much memory and a core. It also
-limits how many checks wait in this process. So a flood of sign-ins is refused, and never delays tokeninfo or refresh.
-Waiting checks take turns, as ``line`` decides.
+limits how many checks wait in this process. So a flood of sign-ins is refused, and does not delay requests that need no
+check. Waiting checks take turns, as ``line`` decides.
 """
 
 import base64
@@ -178,8 +178,8 @@ class _Slots:
     """The slots of the gate: files, one of which a thread locks while it hashes.
 
     A thread that needs a slot first locks another file, the turnstile, until it has the slot. Only one thread of all
-    processes can lock it at a time. So a process that has just freed its slot gets the next one only after the
-    processes that already wait.
+    processes can lock it at a time. So a process that has just freed its slot does not get the next one before a
+    process that already waits.
     """
 
     def __init__(self, folder: Path, count: int) -> None:

@@ -40,7 +40,7 @@ class Origin(msgspec.Struct, frozen=True):
 class Pause(msgspec.Struct, frozen=True):
     """How many wrong passwords came in a row from one place, or from elsewhere, and when the pause there ends.
 
-    ``until`` is 0 if there is no pause now.
+    After a pause the count begins anew. ``until`` is 0 if there is no pause now.
     """
 
     elsewhere: bool
@@ -51,8 +51,8 @@ class Pause(msgspec.Struct, frozen=True):
 class SignInState(msgspec.Struct, frozen=True):
     """The state of an account for one sign-in: its wrong passwords by place, its places, and the place of the sign-in.
 
-    ``candidates`` are the places that match the origin: the browser if it sent a cookie, then the address. ``place`` is
-    the first of them from which the account signed in before; if there is none, it is elsewhere.
+    ``candidates`` name what the sign-in comes from: the browser if it sent a cookie, then the address. ``place`` is the
+    first of them that is a remembered place of the account; if none is, it is elsewhere.
     """
 
     tries: dict[str, tuple[int, Instant]]
@@ -121,7 +121,7 @@ def keep_places(state: SignInState) -> str:
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
-    """Return how many passwords were wrong at each place of an account, and its pauses, for administrators."""
+    """Return the wrong passwords and the pauses of an account, one ``Pause`` a place, for administrators."""
     tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)

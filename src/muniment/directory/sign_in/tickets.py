@@ -1,7 +1,7 @@
 """Who is signed in with this browser? Its cookie holds a ticket, a random value of which only the digest is stored.
 
-A ticket is valid for one user and one resource until it is ended or expires. It does not say whether the user may still
-sign in: ``form`` checks that each time.
+A ticket is valid for one user until it is ended or expires. It does not say whether the user may still act: whoever
+reads it checks that each time.
 """
 
 import hashlib

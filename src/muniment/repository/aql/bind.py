@@ -87,11 +87,11 @@ ACL_NAME = "acl_name"
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """Check a query. Return its types with all sub-types, and its condition with values of the properties' kinds.
+    """Check a query. Return its types with all sub-types, and its condition, each value read by its property's kind.
 
-    The query's locations are left out. ``acls`` maps each text of ``acl_texts`` to the id of the ACL that the caller
-    means by it. A text that ``acls`` lacks matches nothing. Relative dates count from ``now``. Raises UnknownType,
-    UnknownProperty, WrongValue.
+    No types mean any type. The query's locations are left out. ``acls`` maps each text of ``acl_texts`` to the id of
+    the ACL that the caller means by it. A text that ``acls`` lacks names no ACL. Relative dates count from ``now``.
+    Raises UnknownType, UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))

@@ -1,7 +1,7 @@
 """What does a query document ask for? XML and JSON are two spellings of the same elements (given 2.8).
 
-A document without an expression-set asks for every object of its types. A flag that is ``false``, an empty list, and an
-attribute with its default value change nothing.
+A document without an expression-set asks for every object of its types. An attribute with its default value, or an
+empty list such as ``types``, changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ LISTS = {
     "columns": "column",
     "collections": "collection",
 }
-"""The elements that hold a list of texts, with the name of one item of the list."""
+"""The children of the root that hold a list of texts, with the name of one item of the list."""
 
 EXPRESSION_FLAGS = ("repeating", "case-sensitive", "exact-match", "fuzzy", "template")
 

@@ -180,7 +180,7 @@ class FacetBinder:
         self._ids: set[str] = set()
 
     def bind(self, definitions: Sequence[FacetDefinition]) -> tuple[BoundFacet, ...]:
-        """Check the definitions. Raises BadQuery, UnknownProperty, WrongValue with the place in the document."""
+        """Check the definitions. Raises BadQuery, UnknownProperty, WrongValue."""
         numbers = [_number(each) for each in definitions]
         if sum(each.levels for each in numbers) > self._limits.definitions:
             raise BadQuery(f"A search has at most {self._limits.definitions} facet-definitions.")

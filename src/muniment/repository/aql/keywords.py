@@ -111,7 +111,7 @@ def fuzzy(keywords: Keywords) -> Keywords:
 
 
 class _Reader:
-    """Reads pieces from left to right. Each method reads the pieces that it understands, and stops after them."""
+    """Reads pieces from left to right. A method that returns keywords stops after the pieces that it read."""
 
     def __init__(self, pieces: list[_Piece], max_depth: int) -> None:
         self._pieces = pieces

@@ -1,9 +1,10 @@
 """Which searches may be relaxed? Those of several words, as people type questions.
 
 If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords with one of these are never relaxed. But "and", "or" and "not" may be
-words of a sentence if they are not in capitals, or if all keywords are in capitals. Such keywords are relaxed, but hits
-still may not hold what follows "not". The rest of a query stays as it is.
+wildcards say exactly what is wanted, so keywords with one of these are not relaxed. But question marks around a word
+may be punctuation. And "and", "or" and "not" may be words of a sentence if they are not in capitals, or if all keywords
+are in capitals. Such keywords are relaxed, but hits still may not hold what follows "not". The rest of a query stays as
+it is.
 
 Source: docs/aql.md, "When not all words are found".
 """
@@ -79,7 +80,7 @@ def question(query: Query) -> WordQuestion | None:
     """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
 
     The keywords must be plain (``_Plain``), or words joined by OR, and every hit must match them. They have at
-    most ``MOST_WORDS`` words. If two expressions have such keywords, None is returned.
+    most ``MOST_WORDS`` words. If two expressions of one set have such keywords, neither counts.
     """
     if query.condition is None:
         return None

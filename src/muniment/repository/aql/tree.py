@@ -97,7 +97,7 @@ class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
     """Of the ``words`` that are no stop words, at least one must match. If all are stop words, any of them is enough.
 
-    Objects that meet ``first`` match, too, and come before all other objects.
+    Objects that meet ``first`` match, too, and score higher than all others.
     """
 
     first: "Keywords"

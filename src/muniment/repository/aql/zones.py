@@ -31,7 +31,7 @@ _ABBREVIATIONS: Mapping[str, str] = {
     **dict.fromkeys(("nzst", "nzdt"), "Pacific/Auckland"),
     **dict.fromkeys(("gmt", "z"), "UTC"),
 }
-"""Abbreviations that the database of zones lacks, with the region whose clock they name."""
+"""Some abbreviations, with the region whose clock they name."""
 
 
 @lru_cache(maxsize=256)

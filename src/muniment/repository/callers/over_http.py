@@ -1,4 +1,4 @@
-"""How is a directory elsewhere asked? By HTTPS: for tokeninfo, for the password grant, and to end a grant.
+"""How is a directory elsewhere asked? By HTTP: for tokeninfo, for the password grant, and to end a grant.
 
 Source: given 4.1, 4.3, 4.4, section 7.
 """

@@ -71,7 +71,7 @@ class _PairMemory:
 
 
 class Pairs:
-    """The pairs that this process remembers for ``seconds`` after their last use, at most ``most`` at one time.
+    """The pairs that this process remembers: at most ``most``, each for at most ``seconds`` after its last use.
 
     A remembered pair is valid for one address and one resource. A guess from another address goes to the directory,
     which counts wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same

@@ -1,12 +1,12 @@
 """The change log: which objects have changed, and how, in the order in which the changes became visible?
 
 On PostgreSQL, a sequence alone does not give that order: a transaction may take its number early and commit late, and
-a reader who has passed the number would miss the row. So each row also has the number of its transaction. A reader
+a reader who has passed the number would miss the row. So each row also has the number of its transaction. A follower
 takes only rows whose transaction is older than every open transaction, ordered by transaction and then by sequence.
 SQLite has one writer at a time: there the sequence is the order, and the transaction is 0.
 
-The oldest lines are cut off, and the same transaction stores the position of the cut. A reader behind that position
-notices the cut, and never takes the remaining lines for all lines.
+The oldest lines are cut off, and the same transaction stores the position of the cut. A follower or a search behind
+that position notices the cut, and does not take the remaining lines for all lines.
 """
 
 import itertools

@@ -1,9 +1,9 @@
 """Who still reads the change log, and which of its lines may be cut off?
 
-Each index agent notes the position up to which it has read; each rebuild notes the position where it began. No line
-that one of them must still read is cut off. A follower is forgotten if it notes nothing during the time for which lines
-are kept (``Retention.seconds``). If it comes back, it finds that lines are gone (``changes.LinesGone``), and rebuilds
-its index.
+Each index agent, and the embedder, notes the position up to which it has read; each rebuild notes the position where
+it began. No line that one of them must still read is cut off. A follower is forgotten if it notes nothing during the
+time for which lines are kept (``Retention.seconds``). If it comes back and lines are gone (``changes.LinesGone``), it
+begins anew.
 """
 
 import msgspec

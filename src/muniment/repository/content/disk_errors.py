@@ -18,12 +18,12 @@ REFUSED_BY_DISK = {
     errno.EMFILE,
     errno.ENFILE,
 }
-"""The numbers of the errors that a disk reports if it takes no writes, or is broken."""
+"""The numbers of the errors that are refusals: the disk takes no writes or is broken, or too many files are open."""
 
 
 @contextmanager
 def disk_refusals() -> Iterator[None]:
-    """Turn the errors of a disk that takes no writes into NotStored. Other errors are bugs, and pass through."""
+    """Turn the errors in ``REFUSED_BY_DISK`` into NotStored. Other errors are bugs, and pass through."""
     try:
         yield
     except OSError as error:

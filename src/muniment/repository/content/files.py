@@ -94,7 +94,7 @@ class Packing(NamedTuple):
 
 
 class SmallFirstWriter:
-    """Holds one content in memory while it is small enough for a pack, then writes it to a file (a ContentWriter)."""
+    """Writes one content (a ContentWriter): to a pack if it is small enough, otherwise to a file."""
 
     def __init__(self, packs: Packs, packing: Packing, file_writer: Callable[[], FileWriter]) -> None:
         self._packs = packs
@@ -299,7 +299,7 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Remove content, if there is any under the key, and return whether removing is allowed.
+        """Remove content, if there is any under the key. Return False if removing is not allowed, or if this is no key.
 
         A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
         remove stays. If it is not in a pack, a later ``older_than`` yields it.

@@ -82,7 +82,7 @@ def read(text: str, names: NameTranslation) -> Statement:
 
 
 class _Reader(PieceReader):
-    """Reads a statement. Every method reads the pieces that it understands and stops after them."""
+    """Reads a statement. Most methods read the pieces that they understand, and stop after them."""
 
     def __init__(self, text: str, names: NameTranslation) -> None:
         super().__init__(text.rstrip().removesuffix(";"), _PIECE, "A statement", BadQuery)

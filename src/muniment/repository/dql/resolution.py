@@ -76,7 +76,7 @@ def counters(
 ) -> list[int]:
     """Return the counters of the objects whose metadata or content match the keywords of a statement.
 
-    Raises BadQuery if more than ``most`` objects match, and what ``results.search`` raises.
+    Raises BadQuery if more than ``most`` objects match, and what ``results.prepare`` raises.
     """
     condition = _fulltext(statement.fulltext, limits)
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)

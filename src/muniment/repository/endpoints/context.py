@@ -1,4 +1,4 @@
-"""What every endpoint of the repository needs, and how each request begins: by finding who calls which repository."""
+"""What every endpoint of the repository needs, and how a request begins: by finding who calls which repository."""
 
 import asyncio
 import time
@@ -279,6 +279,7 @@ class Caller:
         Within a common transaction nothing happens, because what is not committed must not be remembered. There, each
         decision that writes binds the names. Raises what ``write`` raises.
         """
+        await self._bearer.prepare()
         caller = self._bearer.principals()
         if self._context.transactions.in_common or caller.bound(self._context.bearers) is not None:
             return
@@ -326,8 +327,7 @@ class OpenRepositories:
         self._bearers = bearers_of_guards
 
     async def callers(self, names: Collection[str]) -> list[Caller]:
-        """Return the caller of each named repository, ordered by name. Without names, return the caller of each open
-        repository.
+        """Return the caller of each named repository, or without names of each open one, ordered by name.
 
         Raises UnknownRepository if a named repository is not open or does not exist, and Malformed for too many.
         """
@@ -355,8 +355,8 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     A token opens the repositories that one resource guards (given 5.3). A name and password may open those of several
     resources. The password is checked for each resource at which the caller may have a role and for which this pair is
     not remembered, until three resources have refused it and none has accepted it. Raises NotSignedIn if the
-    credentials open no repository, UnknownRepository if they open some but none of those named, DirectoryUnavailable,
-    Overloaded, Malformed.
+    credentials open no repository that is tried, UnknownRepository if they open some but none of those named,
+    DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories

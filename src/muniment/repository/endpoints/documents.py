@@ -73,7 +73,7 @@ class RepositoryDocument(msgspec.Struct):
 
 
 class ObjectDocument(msgspec.Struct):
-    """An object with all its properties."""
+    """An object with its properties."""
 
     name: str
     type: str
@@ -311,7 +311,7 @@ class MarkDocument(msgspec.Struct):
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):
-    """One page of a list or a search. ``partial`` says that one of the searched repositories did not answer."""
+    """One page of a list or a search. ``partial`` says that not all of the searched repositories answered."""
 
     id: str
     title: str

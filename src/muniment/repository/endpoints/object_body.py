@@ -63,7 +63,7 @@ def is_one(media_type: str) -> bool:
 
 
 async def read_body(request: Request, context: RepositoryContext) -> Metadata:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, and what ``read`` raises."""
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, TimedOut, and what ``read`` raises."""
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
     if not is_one(kind):

@@ -72,8 +72,8 @@ class Upload(msgspec.Struct, frozen=True):
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, QuotaExceeded. If it raises anything, for example because the body ends
-    early, no row names the bytes, and they are removed. The sweep later removes those that remain.
+    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded. If it raises anything, for example because the body
+    ends early, no row names the bytes, and they are removed. The sweep later removes those that remain.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -90,8 +90,8 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
     """Receive a multipart body: first metadata, then contents, unless the types of the parts say otherwise.
 
-    ``room`` is as in ``raw_content``, for all contents together. Raises Malformed, TooLarge, UnsupportedMediaType,
-    QuotaExceeded. If it raises anything, the contents are removed again, as in ``raw_content``.
+    ``room`` is as in ``raw_content``, for all contents together. Raises what ``raw_content`` raises, Malformed,
+    UnknownType. If it raises anything, the contents are removed again, as in ``raw_content``.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)

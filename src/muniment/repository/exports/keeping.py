@@ -1,7 +1,7 @@
 """How do the lines of an export become rows? Each file has a decision, here or in ``object_lines``.
 
-A file may come from anybody. So each value is checked as if a caller had sent it, and whatever a line refers to must be
-in the same repository already. No rights are checked.
+A file may come from anybody. So its values are checked, and whatever a line refers to must be in the same repository
+already. No rights are checked.
 """
 
 from collections.abc import Sequence

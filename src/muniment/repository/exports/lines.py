@@ -130,7 +130,7 @@ def bad_line(name: str, number: int, reason: str) -> BadExport:
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """Open a file for reading. Raises BadExport for a link, a pipe, and anything else that is not a regular file."""
+    """Open a regular file for reading. Raises BadExport if it cannot be opened, or is a link, a pipe or the like."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

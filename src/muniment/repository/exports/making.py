@@ -61,7 +61,7 @@ def make(
     """Write a repository into a folder, which is new, empty, or holds an export of the same repository.
 
     If contents are damaged, everything else is written, but no manifest. ``sync`` writes the folder to its disk.
-    Raises BadExport (the folder holds something else), InUse, OSError, NotStored, Busy.
+    Raises BadExport, InUse, OSError, NotStored, Busy.
     """
     with _own_folder(target, repository):
         (target / manifest.NAME).unlink(missing_ok=True)

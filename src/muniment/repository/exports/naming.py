@@ -49,7 +49,7 @@ class BearerNames:
         return None if named == fold_name(shown_name) else named
 
     def lines(self) -> Iterator[BearerLine]:
-        """Yield a line for everybody whom the export names, in the order of names."""
+        """Yield the lines of ``bearers.jsonl``, in the order of names."""
         return (self._lines[each] for each in sorted(self._lines))
 
 
@@ -64,7 +64,7 @@ class BearerKeys:
     def look_up(self, cx: Connection, named: Iterable[NamedBearer], now: Instant) -> None:
         """Find the keys of those names that are not known yet.
 
-        Raises BadExport for a name that is not folded, and for a former bearer whom no line describes.
+        Raises BadExport for a text that is no folded name, and for a former bearer whom no line describes.
         """
         new = sorted({each for each in named if each not in self._keys}, key=str)
         if not new:

@@ -33,7 +33,10 @@ class ExportLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class FormerBearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """Somebody who bore a name before others did, as a ``BearerLine`` describes them."""
+    """Somebody who bore a name before others did, as a ``BearerLine`` describes them.
+
+    If ``former`` is 0, the name is not known, and ``name`` is a key.
+    """
 
     name: _Name
     former: _Count
@@ -203,7 +206,7 @@ class CommentLine(ExportLine, frozen=True):
 
 
 class SavedSearchLine(ExportLine, frozen=True, kw_only=True):
-    """A saved search or a search template. ``document`` is the query document as it was received, in Base64."""
+    """A saved search or a search template. ``document`` is the query document as it is stored, in Base64."""
 
     id: _Id
     kind: Literal["search", "template"]

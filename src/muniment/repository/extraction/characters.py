@@ -23,7 +23,7 @@ _BLANKS = (
 
 
 def decode(content: bytes, charset_name: str = "") -> str:
-    """Decode bytes by their byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
+    """Decode bytes by their byte order mark, by the declared charset, or as the encoding that they look like.
 
     What cannot be decoded becomes replacement characters. Raises Unsupported for bytes that are not text.
     """
@@ -37,7 +37,7 @@ def decode(content: bytes, charset_name: str = "") -> str:
     if (encoding := _charset(charset_name)) and encoding != "utf-8":
         try:
             return content.decode(encoding)
-        except UnicodeDecodeError:
+        except UnicodeError:
             pass
     try:
         return content.decode("utf-8")

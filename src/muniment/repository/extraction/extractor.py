@@ -1,4 +1,4 @@
-"""The extractor: it takes files from the queue, has each file read in the sandbox, and stores the result.
+"""The extractor: it takes files from the queue, has them read in the sandbox, and stores the results.
 
 It reads a small plain text file itself, because such a file is not parsed.
 """
@@ -63,7 +63,7 @@ def run(
 def drain(
     database: Database, store: Contents, options: RepositoryOptions, clock: Callable[[], Instant] | None = None
 ) -> int:
-    """Read every file that is due, and return how many were read. This is for tests and for work by hand."""
+    """Read every file that is due, and return how many there were. This is for tests and for work by hand."""
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:

@@ -2,8 +2,8 @@
 
 The XML of texts and slides is read as a stream: no tree of it is built; a part that could declare entities is refused.
 Trees are built of the small parts that say where other parts are. The pages of books are read as web pages, the cells
-of spreadsheets by a library. Only text that a reader of the document sees is taken, and no names of styles.
-The rules that name elements follow ECMA-376 (Office Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are
+of spreadsheets by a library. Text that a reader of the document may see is taken, but no names of styles. The rules
+that name elements follow ECMA-376 (Office Open XML), OpenDocument 1.3 and EPUB 3.3. Names of elements are usually
 compared without their namespaces, because strict and transitional Office Open XML use the same names in different
 namespaces.
 """
@@ -118,7 +118,7 @@ class _Package:
     def add(self, part: str, dialect: _Dialect) -> None:
         """Add the text of an XML part, unless there is no such part or the text is long enough already.
 
-        Raises Unreadable if the part holds no text before the place where its XML is damaged.
+        Raises Unreadable if the part has a document type, or holds no text before the place where its XML is damaged.
         """
         if part not in self._names or self._characters_left < 0:
             return
@@ -181,7 +181,7 @@ class _Package:
 
 
 def read(file: BinaryIO, format_: Format, limits: Limits) -> Extracted:
-    """Read the text of a file of the office family or of a book. Raises Unreadable."""
+    """Read the text of a file of the office family or of a book. Raises Unreadable, Unsupported."""
     packed.check_parts(file, limits)
     try:
         with zipfile.ZipFile(file) as archive:

@@ -15,6 +15,10 @@ _ALGORITHM = re.compile(rb"EncryptionMethod[^>]*Algorithm=[\"']([^\"']+)")
 _FONT_MASKS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 
 
+class _Locked(Exception):
+    """An archive opens only with a password or another key."""
+
+
 class _Budget:
     """The bytes that may still be unpacked, over all archives within one file."""
 
@@ -34,11 +38,14 @@ class _Budget:
 def check_parts(file: BinaryIO, limits: Limits) -> None:
     """Unpack every part of a ZIP-based file, and of the archives in it, to check that all stays within the limits.
 
-    Raises Unreadable if the file is encrypted or damaged, has too many parts or bytes, or is packed too deep.
+    Raises Unreadable if the file is encrypted or damaged, has too many parts or bytes, or is packed too deep or in an
+    unknown way.
     """
     size = file.seek(0, io.SEEK_END)
     try:
         _check(file, _Budget(size, limits), limits.depth)
+    except _Locked as locked:
+        raise Unreadable(str(locked)) from locked
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         raise Unreadable("The file is truncated or damaged: its parts cannot be unpacked.") from error
     except (NotImplementedError, RuntimeError) as error:
@@ -67,7 +74,7 @@ def _check(file: BinaryIO, budget: _Budget, depth: int) -> None:
             raise Unreadable(f"The file has more than {_MOST_PARTS} parts; it was not read.")
         for part in parts:
             if part.flag_bits & 1:
-                raise Unreadable("The file is encrypted.")
+                raise _Locked("The file is encrypted.")
             _check_part(archive, part, budget, depth)
 
 
@@ -84,9 +91,9 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, budget: _Budget
             if keep:
                 copy.write(piece)
     if part.filename == "META-INF/manifest.xml" and b"encryption-data" in copy.getvalue():
-        raise Unreadable("The file is encrypted: it opens with a password only.")
+        raise _Locked("The file is encrypted: it opens with a password only.")
     if part.filename == "META-INF/encryption.xml" and set(_ALGORITHM.findall(copy.getvalue())) - set(_FONT_MASKS):
-        raise Unreadable("The book is locked by rights management.")
+        raise _Locked("The book is locked by rights management.")
     if nested:
         _check_nested(copy, budget, depth - 1)
 
@@ -102,5 +109,5 @@ def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
             with gzip.GzipFile(fileobj=file) as stream:
                 while piece := stream.read(_PIECE):
                     budget.spend(len(piece))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError):
-        return  # no reader unpacks a damaged inner archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, _Locked):
+        return  # no reader unpacks an inner archive that is damaged, locked or packed in an unknown way

@@ -9,7 +9,7 @@ LARGEST = 1 << 20
 
 
 def read(content: bytes, name: str, media_type: str, characters: int) -> Extracted | None:
-    """Return the text of a file that its name or media type declares as plain text, cut to ``characters``.
+    """Return the text of a file that is declared as plain text (``formats.is_plain``), cut to ``characters``.
 
     Returns None for any other file, for an empty one, for one of more than ``LARGEST`` bytes, and if the bytes
     contradict the declaration. The sandbox must read such a file.

@@ -77,7 +77,7 @@ class Reader:
         """Read the text of the open file. ``goes_on`` is called several times a second.
 
         Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start, and Unreadable,
-        Unsupported or Poisoned when there is no text.
+        Unsupported or Poisoned when the file cannot be read.
         """
         channel = self._ensure_worker()
         self._files_left -= 1

@@ -1,9 +1,10 @@
 """Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
 
-The transaction that stores a content also queues it as a row, so no file is forgotten. The row waits until an
-extractor leases it. When the file is read, the row holds the text, or the reason why there is none. A new text is noted
-in the change log as a change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that
-has been due longest. If several files have been due equally long, the one whose object was made first is next.
+The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
+already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
+the reason why there is none. This text is noted in the change log as a change of kind `text`. Owners take turns
+(``turns``). The next file of an owner is the one that has been due longest. If several files have been due equally
+long, the one whose object was made first is next.
 """
 
 import uuid
@@ -59,7 +60,7 @@ _MOST_REMOVALS = 100
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
-    """The state of an object's text, the reason if there is none, and how often the file made a reader fail."""
+    """The state of an object's text, a note or why there is none, and how often the file made a reader fail."""
 
     state: State
     reason: str

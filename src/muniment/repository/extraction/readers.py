@@ -174,7 +174,7 @@ def _content(file: BinaryIO, limits: Limits) -> bytes:
 
 
 def warm_up() -> None:
-    """Use every library once, so that it opens the files that it needs before the sandbox forbids opening files."""
+    """Use some libraries once, so that they open the files that they need before the sandbox forbids opening files."""
     markup.html_text(b"<p>warm</p>")
     markup.xml_text(b"<p>warm</p>")
     email.message_from_bytes(

@@ -1,4 +1,4 @@
-"""What is the text of an RTF file? Control words become breaks, blanks and characters.
+"""What is the text of an RTF file? Some control words become breaks, blanks or characters; others give no text.
 
 Groups that hold settings or pictures are left out. The rules follow the Rich Text Format Specification 1.9.1. If the
 end of a file is missing, the text that is there is read.
@@ -23,7 +23,7 @@ _NO_TEXT = {
     *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn"),
 }
 _STARRED_TEXT = {"shpinst", "shptxt", "footnote", "annotation", "nesttableprops"}
-"""Destinations that hold text although they begin with ``\\*``, which lets older readers skip them."""
+"""Destinations that hold text although they may begin with ``\\*``, which lets older readers skip them."""
 
 _ON_THEIR_OWN = {
     *("footnote", "annotation", "shptxt", "header", "headerl", "headerr", "headerf"),
@@ -31,7 +31,7 @@ _ON_THEIR_OWN = {
 }
 """Destinations whose text is put on lines of its own, apart from the text around it."""
 
-# The code pages of Windows by their numbers in a table of fonts.
+# The code pages by their numbers in a table of fonts.
 _CHARSETS = {
     77: "mac_roman",
     128: "cp932",

@@ -1,8 +1,8 @@
 """How is a process confined so that it can only compute and answer over one pipe?
 
-Three things confine it: resource limits; a network namespace of its own without any interface, if the system permits
-one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. The process can
-open no socket and no file, start no process, and signal no other process.
+Three things confine it: resource limits; a network namespace of its own that reaches nothing, if the system permits
+one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. With the filter,
+the process can open no connection and no file, start no process, and signal no other process.
 """
 
 import ctypes
@@ -40,7 +40,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def leave_the_network() -> bool:
-    """Move this process to a network namespace without any interface. Return False if the system does not permit it."""
+    """Move this process to a network namespace that reaches nothing. Return False if the system does not permit it."""
     return any(_libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET))
 
 
@@ -61,7 +61,7 @@ def limit(limits: Limits) -> None:
 def forbid_everything_else() -> bool:
     """Install the filter of system calls, for good. Return False if the kernel or the processor does not support it.
 
-    A call that is not allowed fails with `ENOSYS`, as on a kernel that lacks it.
+    A call that is not allowed fails with `ENOSYS`, as on a kernel that lacks it, or ends the process.
     """
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     processor = platform.machine()

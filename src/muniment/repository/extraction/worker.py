@@ -1,6 +1,7 @@
 """The worker process: it loads the libraries once. For each file, it forks a child that reads the file and ends.
 
-So no file can see another file, memory cannot grow, and a file that breaks its reader breaks nothing else.
+So no file can see another file, memory does not grow from file to file, and a file that breaks its reader breaks
+nothing else.
 `process.Reader` starts it: ``python -I -m muniment.repository.extraction.worker <socket> <parent> <limits>``.
 """
 

@@ -53,7 +53,7 @@ def count(
     *,
     numbers: Collection[str] = (),
 ) -> int:
-    """Count all members that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    """Count all members that the selection wants. Raises UnknownProperty, WrongValue."""
     query, properties, _ = _as_rows(members, property_names, numbers)
     return pages.count(cx, query, properties, selection)
 

@@ -57,7 +57,7 @@ def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
 
 
 class _Reader(PieceReader):
-    """Reads a filter. Every method reads the pieces that it understands and stops after them."""
+    """Reads a filter. Its methods read the pieces that they understand, and stop after them."""
 
     def __init__(self, text: str, neutral: Callable[[str], str]) -> None:
         if len(text) > MAX_CHARACTERS:

@@ -1,8 +1,8 @@
 """Import a folder of files as a cabinet of documents. An import that was stopped can be run again, and goes on.
 
-Small new files are imported in batches. Their bytes are on the disk before the one transaction that makes their
-objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
-another, is imported alone.
+Small new files are imported in batches. Their bytes are stored before the one transaction that makes their objects,
+and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces another, is
+imported alone.
 
 If an import names another ACL than the cabinet has, the cabinet and all imported objects with the same ACL get the new
 one. Another cabinet name renames the cabinet. An import that names another type than earlier ones is refused. A
@@ -205,7 +205,7 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Give this import's ACL to all objects with the cabinet's ACL, the cabinet last. Then rename the cabinet."""
+        """Give this import's ACL to imported objects with the cabinet's ACL, the cabinet last. Then rename it."""
         former = self._former("")
         if former is None:
             return
@@ -243,7 +243,7 @@ class Import:
         return differences
 
     def _delete(self, differences: Differences) -> None:
-        """Delete the objects of files and folders that are gone. An object with anything that no import made stays."""
+        """Delete the objects of what is gone. One with content, versions or members that no import made stays."""
         is_later = False
         for former in (*differences.files, *differences.folders):
             self._keep_pace()

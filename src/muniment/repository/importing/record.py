@@ -47,7 +47,7 @@ def key(path: str) -> str:
 
 
 def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRecord]:
-    """Return the records of the folder ``source`` (an absolute path) by the keys of the relative paths."""
+    """Return the records of the folder ``source`` (an absolute path), by the ``key`` of each relative path."""
     rows = cx.execute(
         sa.select(imports.c.path, imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
             imports.c.repository_id == repository_id, imports.c.source == key(source)
@@ -86,7 +86,7 @@ def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, 
 
 
 def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> None:
-    """Remove the record of a path, given by its key, in the transaction that moves or deletes its object."""
+    """Remove the record of a path, given by its key."""
     cx.execute(
         imports.delete().where(
             imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == path_key

@@ -177,7 +177,7 @@ class IndexHit(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a search. ``total`` is exact; it is None unless the search asks for it.
+    """The answer to a search. ``total`` is exact; it may be None unless the search asks for it.
 
     ``facet_hits`` is the number of hits that the facets count, or None if they count all. ``more`` says whether further
     hits follow.
@@ -359,7 +359,7 @@ class OtherFormat(Exception):
 
 
 class IndexWriter(Protocol):
-    """One repository's index, open for writing; there is one writer at a time."""
+    """One generation of an index, open for writing; it has one writer at a time."""
 
     @property
     def position(self) -> Position:
@@ -390,7 +390,7 @@ class RepositoryIndex(Protocol):
     def rebuilding(self) -> AbstractContextManager[str]:
         """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
 
-        Raises InUse. The right also ends when the process ends. The block gets the name of the holder, as with
+        Raises InUse. The right also ends when the process ends. The block gets the same name as with
         ``Engine.sole_agent``.
         """
 
@@ -419,9 +419,9 @@ class Engine(Protocol):
     def sole_agent(self) -> AbstractContextManager[str]:
         """Hold the right to be the agent of these indexes while the block runs; only one process of a machine has it.
 
-        The right also ends when the process ends. The block gets the name of the holder. The next process that has the
-        right gets the same name, so it can take over the lease at once. Raises InUse when another process has the
-        right.
+        The right also ends when the process ends. The block gets the name under which this machine holds leases for its
+        indexes. The next process that has the right gets the same name, so it can take over the lease at once. Raises
+        InUse when another process has the right.
         """
 
     def sweep(self, now: Instant) -> None:

@@ -1,8 +1,7 @@
 """The index agent: it turns changes into documents, and rebuilds indexes.
 
-One commit writes a batch's documents and its position. A document is made from what the database holds now, so
-repeating a batch changes nothing. If an agent is killed, some work is repeated, but no object is skipped or indexed
-twice.
+Usually, one commit writes a batch's documents and its position. A document is made from what the database holds now,
+so repeating a batch changes nothing. If an agent is killed, some work is repeated, but no object is skipped.
 """
 
 import itertools
@@ -65,7 +64,7 @@ _SWEPT_AT_A_TIME = 200
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
 ) -> Position:
-    """Index the next batch of changes in one commit, and return the writer's position.
+    """Index the next batch of changes, usually in one commit, and return the writer's position.
 
     If nothing was new, the position is the same as before. Raises LinesGone when some of the changes that the index has
     not seen are no longer in the log.
@@ -117,8 +116,9 @@ def run(
     The agent works while it holds the lease of these indexes. While an agent of another machine holds the lease, this
     one waits. ``ready`` is called as soon as no other agent of this machine can work on these indexes. ``retention``
     says which lines of the logs are removed. Without a ``store``, the agent neither purges the wastebasket nor removes
-    content. Every ``check_seconds``, the agent compares one range of objects with their index. With 0, it compares only
-    when somebody asks for a check. Raises InUse when another agent of this machine works on these indexes.
+    content. For its own checks, the agent waits ``check_seconds`` before it compares the next range of objects with
+    their index. With 0, it compares only when somebody asks for a check. Raises InUse when another agent of this
+    machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -241,8 +241,8 @@ class _Feeder:
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
 
-        Any other error is logged, and a later call tries again with a new writer. After a failure, changes are indexed
-        one by one. If the same change fails again and again, it is passed over.
+        After another error, a later call tries again. If the engine failed, changes are then indexed one by one. If
+        the same change fails again and again, it is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -471,7 +471,7 @@ def _sweep(database: Database, store: ContentStore, before: Instant) -> Iterator
 
 
 def _chores(database: Database, engine: Engine, clock: Callable[[], Instant]) -> None:
-    """Remove expired kept searches, generations that are not current, and ACLs without an object."""
+    """Remove expired kept searches and walks, generations that are not current, and unused unnamed ACLs."""
     now, remain = clock(), True
     while remain:  # a transaction for each portion, so that no write waits for all of them
         with database.begin() as cx:

@@ -32,7 +32,7 @@ _REST: Instant = 3600 * SECOND
 class BackgroundChecks:
     """Checks the indexes of one agent, one after the other, and repairs what differs.
 
-    One range is compared every ``seconds``. With 0, only the checks that somebody asks for are done. Such a check does
+    It waits ``seconds`` before each range. With 0, only the checks that somebody asks for are done. Such a check does
     not wait between ranges, and it repairs only if the request says so. The caller must be the agent of these indexes.
     """
 

@@ -76,7 +76,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The findings of one check, as of ``position``, the last position of the index that the checker has seen.
+    """The findings of one check, as of ``position`` in the change log.
 
     ``objects``, ``documents`` and ``ranges`` say how many of each were compared. ``missing``, ``extra``, ``stale`` and
     ``doubled`` count objects by fault. ``noted`` says how many of these objects were noted in the change log, to be
@@ -109,7 +109,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """Whether the index holds exactly the documents that the repository's objects make."""
+        """Whether no object was wrong when the checker last looked at it."""
         return self.remaining == 0
 
 

@@ -62,8 +62,8 @@ class Batch(msgspec.Struct):
     """The documents of some objects, to be committed together.
 
     ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``refusals`` gives,
-    for each object that makes no document, the reason. ``ids_not_indexed`` names the objects that were recorded
-    as not indexed before this batch.
+    for each object that cannot be indexed, the reason. ``ids_not_indexed`` names the objects that were recorded as not
+    indexed before this batch.
     """
 
     documents: list[Document] = []

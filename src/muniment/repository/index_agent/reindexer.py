@@ -24,7 +24,7 @@ IndexPosition = Callable[[int], Position | None]
 
 
 class Reindexer:
-    """Carries out the reindexing of properties that is under way. Each step notes some objects.
+    """Carries out the reindexing of properties. Each step notes some objects in the change log, for the index agent.
 
     Agents of several machines may each have a reindexer.
     """

@@ -109,8 +109,7 @@ class Embedder:
                 stale = self._stale(cx, list(inventory.rows(cx, repository.id, object_ids).values()))
         except LinesGone:
             return self._begin_pass(repository)
-        if lines:
-            self._embed(repository, stale)
+        if lines and self._embed(repository, stale):
             self._note(repository, lines[-1].position)
         return bool(lines)
 
@@ -123,7 +122,8 @@ class Embedder:
         with self._database.read() as cx:
             some = inventory.every(cx, repository.id, of_all.after, _OBJECTS)
             stale = self._stale(cx, some)
-        self._embed(repository, stale)
+        if not self._embed(repository, stale):
+            return True
         if some:
             of_all.after = some[-1].seq
         else:
@@ -149,7 +149,11 @@ class Embedder:
                 stale.append(_Stale(stored.id, digest_now, passages(*of_object)))
         return stale
 
-    def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> None:
+    def _embed(self, repository: Repository, stale: "Sequence[_Stale]") -> bool:
+        """Embed these objects, one group after the other. Return False if the lease is lost meanwhile, else True.
+
+        After False, some of the objects may not be embedded. Raises Busy, DBAPIError, NotEmbedded.
+        """
         for group in _groups(stale):
             try:
                 new = self._vectors_of(group)
@@ -160,7 +164,8 @@ class Embedder:
             with self._database.begin() as cx:
                 embeddings.keep(cx, repository.id, new, self._clock())
             if not self._holds_lease():
-                return
+                return False
+        return True
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
         """Have the passages of these objects embedded.

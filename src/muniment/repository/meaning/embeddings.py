@@ -66,6 +66,20 @@ def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embeddi
     return found
 
 
+def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
+    """Return how many vectors these rows have together; rows that are gone have none.
+
+    If there are more than ``most``, the result is too small, but still more than ``most``: the rest is not counted.
+    """
+    count = 0
+    for portion in _portions(ids):
+        size = sa.func.sum(sa.func.length(embeddings.c.vectors))
+        count += (cx.execute(sa.select(size).where(embeddings.c.id.in_(portion))).scalar() or 0) // DIMENSIONS
+        if count > most:
+            break
+    return count
+
+
 def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield the vectors of these rows with their ids, in no order; rows that are gone are left out."""
     for portion in _portions(ids):

@@ -35,8 +35,10 @@ _FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
 """How many objects the question is moved towards, and the weight of their mean. The question's own weight is 1."""
 
 _FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
-"""The weight of nearness in the choice of objects for the feedback, and its weight in the answer. The score of the best
-hit by words counts as 1."""
+"""The weight of nearness in the choice of objects for the feedback, and its weight in the answer.
+
+The score of the best hit by words counts as 1.
+"""
 
 _QUESTIONS = 2_000
 

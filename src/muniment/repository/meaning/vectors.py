@@ -46,7 +46,7 @@ class Vectors:
 
 
 class VectorMemory:
-    """Remembers vectors by the ids of their rows, which never change. ``most`` is how many it may remember.
+    """Remembers vectors by the ids of their rows, which never change. It never holds more than ``most``.
 
     Any thread may use it.
     """
@@ -63,14 +63,13 @@ class VectorMemory:
         """
         wanted = np.asarray(ids, np.int64)
         with self._lock:
-            missing = np.setdiff1d(wanted, self._ids, assume_unique=True)
-            if len(missing):
-                self._add(cx, missing, wanted)
+            if not self._remember(cx, wanted):
+                return None
             places = np.searchsorted(self._ids, wanted)
             wanted, places = wanted[places < len(self._ids)], places[places < len(self._ids)]
             places = places[self._ids[places] == wanted]
             firsts, counts = self._firsts[places], self._counts[places]
-            if not len(places) or counts.sum() > self._most:
+            if not len(places):
                 return None
             own_firsts = np.cumsum(counts) - counts
             rows = np.repeat(firsts - own_firsts, counts) + np.arange(counts.sum())
@@ -82,21 +81,34 @@ class VectorMemory:
         self._counts = np.empty(0, np.int64)
         self._matrix = np.empty((0, DIMENSIONS), np.int8)
 
-    def _add(self, cx: Connection, missing: NDArray[np.int64], wanted: NDArray[np.int64]) -> None:
-        """Read vectors from the database. If there is no room, forget all vectors and read all that are wanted."""
+    def _remember(self, cx: Connection, wanted: NDArray[np.int64]) -> bool:
+        """Read those of the wanted vectors that are missing. Return False if more than ``most`` are wanted, else True.
+
+        If there is no room for them, all vectors are forgotten, and all that are wanted are read.
+        """
+        missing = _numbers(np.setdiff1d(wanted, self._ids, assume_unique=True))
+        if not missing:
+            return True
+        room = self._most - int(self._counts[np.isin(self._ids, wanted, assume_unique=True)].sum())
+        count = embeddings.count_vectors(cx, missing, room)
+        if count > room:
+            return False
+        if len(self._matrix) + count > self._most:
+            self._forget()
+            missing = _numbers(wanted)
+        if count:
+            self._add(cx, missing)
+        return True
+
+    def _add(self, cx: Connection, missing: Sequence[int]) -> None:
+        """Read the vectors of these rows from the database."""
         ids, counts, parts = [], [], []
-        for row_id, row_vectors in embeddings.vectors(cx, [int(each) for each in missing]):
+        for row_id, row_vectors in embeddings.vectors(cx, missing):
             count = len(row_vectors) // DIMENSIONS
             if count:
                 ids.append(row_id)
                 counts.append(count)
                 parts.append(np.frombuffer(row_vectors, np.int8).reshape(count, DIMENSIONS))
-        if not ids:
-            return
-        if len(self._matrix) and len(self._matrix) + sum(counts) > self._most:
-            self._forget()
-            self._add(cx, wanted, wanted)
-            return
         new_counts = np.asarray(counts, np.int64)
         new_firsts = len(self._matrix) + np.cumsum(new_counts) - new_counts
         every_id = np.concatenate([self._ids, np.asarray(ids, np.int64)])
@@ -105,3 +117,7 @@ class VectorMemory:
         self._firsts = np.concatenate([self._firsts, new_firsts])[order]
         self._counts = np.concatenate([self._counts, new_counts])[order]
         self._matrix = np.concatenate([self._matrix, *parts])
+
+
+def _numbers(ids: NDArray[np.int64]) -> list[int]:
+    return [int(each) for each in ids]

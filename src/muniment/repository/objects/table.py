@@ -1,4 +1,6 @@
-"""The tables of objects and of their types, and what rows of objects hold. Only modules of this room use the tables.
+"""The tables of objects and of their types, and what rows of objects hold.
+
+Only this room, ``removal`` and ``exports/rebuilding`` use the tables.
 
 ``properties`` and ``folded`` are each a JSON object of lists. ``folded`` holds, by property, the folded forms of texts
 that a database cannot fold itself (``folding.is_plain``). It is null for most objects.

@@ -71,7 +71,7 @@ def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
 def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:
     """Return how many bytes an owner may still add after ``addition``.
 
-    Raises QuotaExceeded if ``addition`` itself exceeds the quota.
+    Raises QuotaExceeded if ``addition`` is too much already.
     """
     current = of(cx, owner_key)
     _check(Amount(current.objects + addition.objects, current.bytes + addition.bytes), addition, quota)

@@ -20,7 +20,7 @@ CURRENT = "CURRENT"
 """The symbolic label of a tree's current version: the one that lists and searches show."""
 
 MOST_LABELS = 20
-"""The most symbolic labels of one version."""
+"""The most symbolic labels that a caller may give to one version."""
 
 LONGEST_LABEL = 32
 LONGEST_COMMENT = 400
@@ -46,7 +46,7 @@ class Version(msgspec.Struct, frozen=True):
     """The facts that make an object a version of a tree. The defaults are those of an object that was never checked in.
 
     ``chronicle_id`` is None if the object was never checked in: its own id is then the chronicle id. ``antecedent_id``
-    is the version from which this one was made; the first one has none. ``labels`` has the number first. A ``former``
+    is the id of the version before this one; the first one has none. ``labels`` has the number first. A ``former``
     version is not the current one. A ``superseded`` one has a next version on its branch. ``comment`` is that of the
     check-in.
     """

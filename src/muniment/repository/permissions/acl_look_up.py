@@ -71,7 +71,7 @@ _shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
     """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs.
 
-    The process remembers the names for each caller until the mark of all ACLs changes (``marks``).
+    The process may remember the names for each caller until the mark of all ACLs changes (``marks``).
     """
     mark, who = marks.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
     names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((mark, acl_id, *who))) is not None}

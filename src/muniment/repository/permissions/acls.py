@@ -270,7 +270,7 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
     """Return, by name, the entries of the ACL that the caller may see.
 
-    Its owner and administrators see all entries, other callers only those that apply to them. With ``every``, it
+    Its owner and administrators see all entries, other callers only those that can apply to them. With ``every``, it
     returns all entries to any caller: the owner of an object may see all entries of its ACL.
     """
     accessors: Collection[str] = acl.entries

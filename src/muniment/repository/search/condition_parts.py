@@ -1,7 +1,7 @@
 """Which parts of a condition does one object meet? The answer is the tree of the query, with an outcome at each part.
 
-The index says which words and phrases match; this module decides comparisons of properties. An outcome is unknown if
-the comparison would take too long, or if the index does not hold the object as it is now.
+The index says which words and phrases match; this module decides comparisons of properties. The outcome of a comparison
+is unknown if it would take too long, that of a word or phrase if the index does not hold the object as it is now.
 """
 
 from collections.abc import Mapping, Sequence

@@ -82,10 +82,10 @@ def page(asked: CollapsedSearch) -> HitPage:
 
 
 def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
-    """Make the walk that follows a first page. ``after`` are that page's hits: they and their copies are left out.
+    """Make the walk that follows the page with the hits ``after``.
 
-    In the walk, each original is followed by its copies. So if an original is removed during the walk, a copy takes its
-    place.
+    These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
+    by its copies. So if an original is removed during the walk, a copy takes its place.
     """
     question, most = asked.question, asked.options.walk_hits
     search, standing = _standing(asked)

@@ -55,11 +55,10 @@ _UNITS = 10_000
 class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    If any of several words is enough, one match may stand for all words ``together``. Its weight is what the words add
-    to their own weights: because they have the same form as in the query, because they stand near each other, or
-    because all of them match. One match may stand for nearness in meaning (``by_meaning``). Its weight is what this
-    nearness adds. The weights of all matches add up to the score as it is shown. ``properties`` are the properties that
-    hold the word; None if they were too long to look through.
+    In a search in which any of several words is enough, there may be one more match (``together``). Its weight is what
+    the score has beyond the weights of the words and of nearness in meaning. One match may stand for nearness in
+    meaning (``by_meaning``). Its weight is what this nearness adds. The weights of all matches add up to the score as
+    it is shown. ``properties`` are the properties that hold the word; None if they were too long to look through.
     """
 
     term: str

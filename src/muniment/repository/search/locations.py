@@ -23,7 +23,7 @@ MOST_LOCATIONS = 100
 """The most locations of one query."""
 
 MOST_STEPS = 500
-"""The most folder names in all paths of one query together. Each name takes one statement of the database."""
+"""The most folder names in all paths of one query together. Each name takes one or two statements of the database."""
 
 _FOLDER = "i_folder_id"
 

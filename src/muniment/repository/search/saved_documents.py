@@ -77,7 +77,7 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names on the wire with which the document was written."""
+    """Return the names on the wire with which to read a document: those stored with it, and otherwise the defaults."""
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 
 

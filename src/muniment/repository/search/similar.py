@@ -1,4 +1,4 @@
-"""Which documents are like this one? Those that hold the words which say most about its text, the most similar first.
+"""Which documents are like this one? Those that hold any of the words that say most about its text, best first.
 
 A word says much if it stands in the text several times, and in few of the objects that the caller may see. So what is
 hidden from the caller changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";

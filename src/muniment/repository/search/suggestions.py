@@ -67,8 +67,8 @@ class Typist(msgspec.Struct, frozen=True):
 def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
     """Suggest at most ``limit`` completions of what has been typed, or else a correction.
 
-    Keywords with operators, quotation marks or wildcards get no suggestions. A text that ends with a blank is not
-    completed. Raises BadQuery, IndexBehind, IndexUnavailable.
+    A text that holds anything but plain words (``relaxation.plain_words``) gets none. A text that ends with a blank is
+    not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     if not words:
@@ -82,10 +82,9 @@ def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
 
 
 def correct(typist: Typist, text: str) -> Suggestion | None:
-    """Correct those words of a question that find nothing; None if no correction finds a hit.
+    """Correct those words of a question that find nothing; None if there is no correction that finds a hit.
 
-    Keywords with operators, quotation marks or wildcards are not corrected. Raises BadQuery,
-    IndexBehind, IndexUnavailable.
+    A question that holds anything but plain words is not corrected. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     return _correct(typist, words) if words else None

@@ -1,9 +1,10 @@
 """A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
 
-The cursor after the first page holds the counters of that page's hits. If the page is large, they are kept in the
-database instead. When this cursor is followed, the counters of all other hits are kept, in the order that they have
-then. Each later page reads its slice of them. So an object that does not change is shown once, whatever else is
-written. Rights are checked again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
+A walk begins with a page that is asked for by its number: its first page. The cursor after this page holds the
+counters of the page's hits. If the page is large, they are kept in the database instead. When this cursor is followed,
+the counters of the hits still to be shown are kept, up to a limit, in the order that they have then. Each later page
+reads its slice of them. So an object that does not change is shown once, whatever else is written. Rights are checked
+again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.

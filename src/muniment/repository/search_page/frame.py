@@ -125,7 +125,7 @@ def set_form_cookie(response: Response, request: Request, value: str) -> None:
 
 
 def remove_form_cookies(response: Response, request: Request) -> None:
-    """Take away all cookies to which forms are bound."""
+    """Take away the cookies to which forms are bound."""
     for name in _form_cookie_names(request):
         _set_cookie(response, request, name, "", gone=True)
 
@@ -157,7 +157,7 @@ def new_mark() -> str:
 
 
 def form_mark(seal: Seal, bound_to: str) -> str:
-    """Make the hidden field's value, which proves that a form is ours. ``bound_to`` is the form cookie's value."""
+    """Make the hidden field's value, which proves that a form is ours. ``bound_to`` is a cookie's value."""
     return seal.seal(b"", _FORM, bound_to)
 
 

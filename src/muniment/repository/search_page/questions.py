@@ -1,6 +1,6 @@
 """What does the address of a search page ask, and how is that said as a query document?
 
-The page searches with this document only, so the AQL that it shows is what it has asked.
+The page searches with this document, and shows it as AQL.
 """
 
 import re
@@ -109,7 +109,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
-    """Read the parameters of an address. Parameters that are not known are ignored. Raises Malformed."""
+    """Read the parameters of an address. Those that are not known are ignored, unless repeated. Raises Malformed."""
     single: dict[str, str] = {}
     chosen: dict[str, dict[str, None]] = {}
     for name, value in pairs:

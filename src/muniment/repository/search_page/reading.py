@@ -95,7 +95,7 @@ class SimilarDocument(msgspec.Struct, frozen=True):
 
 
 class ShownObject(msgspec.Struct, frozen=True):
-    """An object as its page shows it. ``text`` is None if no text can be shown; then ``why`` says why."""
+    """An object as its page shows it. ``text`` is None if no text can be shown; ``why`` may say why."""
 
     user_id: str
     id: str

@@ -40,7 +40,7 @@ class ShownSearches(msgspec.Struct, frozen=True):
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/saved: the caller's own saved searches, then those that others have made public."""
+    """GET /search/saved: the caller's own saved searches, then those of others that the caller may see."""
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked = questions.read(pairs)
     session = await sessions.read(request, context)

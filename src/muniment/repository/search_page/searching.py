@@ -255,7 +255,7 @@ def _correction(
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
-    """Return whether the page must relax a search: one that has sorts, and in which too few hits have all words.
+    """Return whether the page must relax a search: it has sorts, may be relaxed, and too few hits have all words.
 
     ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a person who
     chooses an order would lose hits.

@@ -1,6 +1,6 @@
 """Who is signed in to search? A browser carries the access tokens of its sign-in in one cookie, sealed.
 
-Nothing of a sign-in is kept on the server. The directory is asked about the token whenever a right is used, as for
+The repository keeps nothing of a sign-in. The directory is asked about the token whenever a right is used, as for
 every caller of the repository.
 """
 
@@ -106,8 +106,8 @@ async def names(context: RepositoryContext, session: PageSession) -> list[str]:
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
-    Raises NotSignedIn if the sign-in has ended, UnknownRepository if it does not open the repository of this name, and
-    DirectoryUnavailable.
+    Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others
+    but not this one, and DirectoryUnavailable.
     """
     every = await _open(context, session)
     chosen = next((one for one in every if name in ("", one.name)), None)

@@ -18,7 +18,7 @@ _MOST = 8
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/suggestions: completions of what has been typed, as JSON for the script of the page."""
+    """GET /search/suggestions: suggestions for what has been typed, as JSON for the script of the page."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)

@@ -103,6 +103,8 @@ def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
         ("Grüße".encode("latin-1"), "text/plain"),
         ("Grüße".encode("latin-1"), "text/plain; charset=utf-8"),
         ("Grüße".encode(), "text/plain; charset=no-such-charset"),
+        ("Grüße".encode(), "text/plain; charset=undefined"),
+        ("Grüße".encode(), "text/plain; charset=punycode"),
         ("Grüße".encode("utf-16-le"), "text/plain; charset=utf-16le"),
         ("Grüße, written without a mark".encode("utf-16-be"), "text/plain"),
         ("<meta charset='iso-8859-1'><p>Grüße".encode("latin-1"), "text/html"),
@@ -289,6 +291,24 @@ def test_a_bomb_is_refused_before_it_costs_much(reader: Reader, name: str) -> No
             read(reader, bomb, name)
 
     assert cost(reader, refuse) < 80
+
+
+def odd_zip(content: bytes) -> bytes:
+    """Give every part of an archive a compression that no Python knows."""
+    out = bytearray(content)
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = out.find(signature)
+        while at >= 0:
+            out[at + offset] = 97
+            at = out.find(signature, at + 4)
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    "inner", [encrypted_zip(nested(1)), odd_zip(nested(1)), nested(1)[:40]], ids=["encrypted", "odd", "damaged"]
+)
+def test_an_archive_that_cannot_be_unpacked_inside_a_document_hides_no_text(reader: Reader, inner: bytes) -> None:
+    assert read(reader, made.docx("words", **{"word/embeddings/a.zip": inner}), "a.docx").text == "words"
 
 
 def test_archives_within_the_depth_allowed_are_no_bombs(reader: Reader) -> None:

@@ -80,3 +80,29 @@ def test_objects_that_are_gone_stand_for_no_other_and_room_is_made_for_all_that_
         others = memory.take(cx, rows[2:])
         assert others is not None
         assert list(others.ids) == rows[2:]
+
+
+def test_what_has_no_room_is_not_read_and_nothing_is_forgotten_for_it(shelf: Shelf) -> None:
+    rows = sorted(dict(embedded(shelf, 2) for _ in range(6)))
+    memory = VectorMemory(5)
+    with shelf.database.read() as cx:
+        assert memory.take(cx, rows) is None, "nothing was remembered before"
+        assert memory.take(cx, rows[:2]) is not None
+        assert memory.take(cx, rows[1:]) is None, "one of these is remembered"
+        assert memory.take(cx, rows[1:4]) is None, "they are one too many, together with the one that is remembered"
+    with shelf.database.begin() as cx:
+        cx.execute(embeddings.embeddings.delete())
+    with shelf.database.read() as cx:
+        remembered = memory.take(cx, rows)
+    assert remembered is not None
+    assert remembered.ids.tolist() == rows[:2]
+
+
+def test_vectors_are_counted_in_portions_up_to_a_bound(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sorted(dict(embedded(shelf, passages) for passages in (1, 3, 2, 5)))
+    monkeypatch.setattr(embeddings, "_MANY", 2)
+    with shelf.database.read() as cx:
+        assert embeddings.count_vectors(cx, [rows[0] - 1, *rows, rows[-1] + 1], most=100) == 11
+        assert embeddings.count_vectors(cx, rows, most=4) == 11, "four are not more than four"
+        assert embeddings.count_vectors(cx, rows, most=3) == 4, "the rest is not counted"
+        assert embeddings.count_vectors(cx, [], most=3) == 0

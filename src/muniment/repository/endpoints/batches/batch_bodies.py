@@ -121,7 +121,7 @@ _json_body = msgspec.json.Decoder(BatchBody)
 async def receive(request: Request, context: RepositoryContext, here: str) -> BatchPlan:
     """Read the body of a batch; ``here`` is the address of the repository to which it was sent.
 
-    Raises UnsupportedMediaType, TooLarge, Malformed.
+    Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed.
     """
     kind = bodies.media_type(request)
     bodies.check_encoding(request)

@@ -112,7 +112,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
-    """Execute all operations. If each succeeded, check the caller's right again, and commit.
+    """Execute the operations. If each succeeded, check the caller's right again, and commit.
 
     If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
     ``Caller.read`` raises.

@@ -163,7 +163,7 @@ def _media_type(request: Request, context: RepositoryContext) -> str:
 async def _read_text(request: Request, context: RepositoryContext) -> str:
     """Read the text of a comment.
 
-    Raises UnsupportedMediaType, TooLarge, Malformed, UnknownType, WrongValue, UnknownProperty.
+    Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, UnknownType, WrongValue, UnknownProperty.
     """
     body = await object_body.read_body(request, context)
     if unknown := sorted(body.properties.keys() - {"content", *_SHOWN_ONLY}):

@@ -1,6 +1,6 @@
 """Check objects out and in, list their versions, and show the current one.
 
-Source: docs/interface.md, ours 17. A check-in takes the same bodies as a creation, or none. Without a body, the
+Source: docs/interface.md, ours 17. A check-in takes metadata, contents, both, or no body. Without a body, the
 properties and the content stay as they are.
 """
 

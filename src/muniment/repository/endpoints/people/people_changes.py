@@ -1,6 +1,6 @@
 """Make, change and remove users, groups and memberships, for callers who administer the directory.
 
-Source: docs/interface.md, ours 9. The directory decides each change (``people``).
+Source: docs/interface.md, ours 9. The directory decides each change.
 """
 
 import re
@@ -165,7 +165,7 @@ async def _read(request: Request, context: RepositoryContext, kind: Kind, partit
     """Read what a body says about a user or group.
 
     A name without a partition belongs to ``partition``, which is empty if no partition is known. Raises
-    UnsupportedMediaType, TooLarge, Malformed, UnknownType, UnknownProperty, NotWritable, WrongValue.
+    what ``object_body.read_body`` raises, UnknownProperty, NotWritable, WrongValue.
     """
     names, metadata = context.options.names, await object_body.read_body(request, context)
     if metadata.type not in ("", kind, names.type_prefix + kind):

@@ -251,7 +251,7 @@ def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
 
 
 async def read_body(request: Request, context: RepositoryContext) -> AclBody:
-    """Read the body that holds an ACL. Raises UnsupportedMediaType, Malformed, TooLarge, WrongValue."""
+    """Read the body that holds an ACL. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue."""
     kind = bodies.media_type(request)
     if not object_body.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")

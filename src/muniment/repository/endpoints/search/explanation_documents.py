@@ -11,8 +11,8 @@ from muniment.repository.endpoints.documents import AclEntryDocument, LinkDocume
 class TermMatchDocument(msgspec.Struct, rename="kebab"):
     """A word or phrase that matches in the text or the metadata, and what it adds to the score.
 
-    With ``together``, ``weight`` is what several words add to the score in all; with ``by-meaning``, it is what
-    nearness in meaning adds.
+    With ``by-meaning``, ``weight`` is what nearness in meaning adds. With ``together``, it is what the score has beyond
+    the weights of the words and of this nearness.
     """
 
     term: str
@@ -46,7 +46,7 @@ class ConditionPartDocument(msgspec.Struct, rename="kebab"):
 
 
 class TypesOutcome(msgspec.Struct, rename="kebab"):
-    """Whether the object's type is among those of the query."""
+    """Whether the object's type is one of the query's types, or below one. Without types in the query, it always is."""
 
     outcome: str
     object_type: str

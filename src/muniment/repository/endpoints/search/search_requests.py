@@ -96,7 +96,7 @@ async def read_keywords(request: Request, context: RepositoryContext) -> AskedSe
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
+    """Read what a POST asks for. Raises NotAcceptable, Malformed, and what ``query_of_body`` raises."""
     search_request = read_parameters(request, context.options, ())
     return msgspec.structs.replace(search_request, query=await query_of_body(request, context), posted=True)
 
@@ -108,7 +108,10 @@ async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) 
 
 
 async def query_of_body(request: Request, context: RepositoryContext) -> Query:
-    """Read the query document that is the body of a POST. Raises BadQuery, and what ``bodies.raw`` raises."""
+    """Read the query document that is the body of a POST.
+
+    Raises UnsupportedMediaType, TooLarge, TimedOut, BadQuery, UnknownType.
+    """
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read

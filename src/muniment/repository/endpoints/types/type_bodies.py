@@ -107,7 +107,7 @@ async def _receive_type(request: Request, context: RepositoryContext) -> TypeBod
 async def _receive(
     request: Request, context: RepositoryContext, decoder: msgspec.json.Decoder[B], of_xml: OfXml[B]
 ) -> B:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):

@@ -22,7 +22,7 @@ from muniment.repository.index.tantivy.languages import LANGUAGES, MARKS
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
-"""The longest word that is indexed, in bytes of UTF-8."""
+"""Words of so many bytes of UTF-8, or more, are not indexed."""
 
 _ASCII = bytes(range(128))
 _WILD_WORD = re.compile(r"(?:[^\W_]|[*?])+")

@@ -60,7 +60,10 @@ _PREFIXES = frozenset(
         "von vor vorbei vorher weg wider wieder zer zu zurück zusammen zwischen über"
     ).split()
 )
-"""Beginnings that do not count as parts. Some are nouns, too, but most words that begin so are no compounds."""
+"""Beginnings that do not count as parts, unless they are in ``_SHORT``.
+
+Some are nouns, too, but most words that begin so are no compounds.
+"""
 
 _ENDINGS = frozenset(
     (  # noqa: SIM905 - a list of words is easier to read without quotation marks

@@ -1,8 +1,8 @@
-"""Which part of a text shows best why it was found? Excerpts are found without splitting the whole text into words.
+"""Which part of a text shows best why it was found? Excerpts are usually found without splitting the whole text.
 
-The text is searched for the beginnings of the query's words. Only the text at these places is split into words and
-compared. If several words match, the part with the most of them is shown; stop words hardly count. The excerpt depends
-on the text and the query alone, never on other documents.
+The text is searched for the beginnings of the query's words, and the text at these places is split into words and
+compared. Of the places found, the part with the most words is shown; stop words hardly count. The excerpt depends on
+the text and the query alone, never on other documents.
 """
 
 import itertools
@@ -51,7 +51,7 @@ class Finder:
     def excerpt(
         self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
     ) -> str | None:
-        """Cut out the part of a text where most of these leaves match, or return None if nothing matches.
+        """Cut out the part of a text where most of these leaves match, or return None if no match is found.
 
         If several parts match equally well, the first is taken. A long text is searched only from its beginning to a
         piece with matches (see ``_places``). Unless ``thorough``, the search ends after two pieces. ``leaves`` are
@@ -188,7 +188,7 @@ def cut(text: str, first: int, last: int) -> str:
 
 
 def _collapse(text: str) -> str:
-    """Replace each run of white space by one blank; a blank within a number stays as it is."""
+    """Replace each run of white space by one blank, or by none at the ends; a blank within a number stays as it is."""
     return " ".join(text.split()) if NARROW_BLANK not in text else _WHITE.sub(" ", text).strip()
 
 
@@ -288,7 +288,7 @@ class _Pattern:
         return max(span.end for span in spans[at : at + self.places] if span.place <= last)
 
     def starts(self, spans: Sequence[Span]) -> Iterator[int]:
-        """List the spans at which a match of the words begins."""
+        """Yield the index of each span at which a match of the words begins."""
         literals, wild = self._literals, self._wild
         for at, span in enumerate(spans):
             begins = span.word in literals or (wild and any(pattern.matches(span.word) for pattern in wild))

@@ -116,7 +116,7 @@ class FolderIndex:
     def rebuilding(self) -> Iterator[str]:
         """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
 
-        The block gets the name of the holder. Raises InUse.
+        The block gets the name under which this machine holds leases for its indexes. Raises InUse.
         """
         with rebuilding(self._folder):
             yield self._holder

@@ -5,9 +5,9 @@ documents. A BM25 score is proportional to that weight (the inverse document fre
 by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
 which the engine does not let us replace.
 
-The engine gives the score 1 to every word that a pattern covers. So a pattern is replaced by the words that it covers
-in the objects that the caller may see. Each of these words has the weight of the whole pattern, which is counted as if
-it were one word. Of the words that an object holds, the one that scores best counts.
+The engine gives the score 1 to every word that a pattern covers. So some patterns (``may_rank``) are replaced by the
+commonest words that they cover in the objects that the caller may see. Each of these words has the weight of the whole
+pattern, which is counted as if it were one word. Of the words that an object holds, the one that scores best counts.
 """
 
 import itertools

@@ -55,7 +55,10 @@ MAIN = ContentPlace(True)
 
 
 class ObjectContent(msgspec.Struct, frozen=True):
-    """A content of an object: its place, its media type, and when it was added. The main content has the ``id`` 0."""
+    """A content of an object: its place, its media type, and when it was added.
+
+    The main content has the ``id`` 0 and the object's modification date.
+    """
 
     id: int
     object_id: str

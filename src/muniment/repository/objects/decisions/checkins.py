@@ -80,7 +80,7 @@ def check_in(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make the next version of an object that the caller has checked out, end the check-out, and return the version.
+    """Make the next version of an object that the caller has checked out, end that check-out, and return the version.
 
     ``quota`` limits what the owner may have. It is not checked if the caller is an administrator. Raises what ``check``
     raises, and UnknownObject, UnknownProperty, UnknownAcl, NotWritable, NameTaken, QuotaExceeded.
@@ -114,8 +114,6 @@ def check_in(
             lock=Lock(principals.id, principals.key, now) if what.retain_lock else None,
         ),
     )
-    if draft.name != stored.name and what.make_current:
-        unique_names.claim_again(cx, view, stored, draft.name)
     version_tree.take_labels(cx, tree, labels, [stored.id], now)
     antecedent = msgspec.structs.replace(
         version_tree.without(stored.version, labels),
@@ -124,6 +122,8 @@ def check_in(
         lock=None,
     )
     version_tree.put(cx, stored, antecedent, now)
+    if what.make_current and (draft.name != stored.name or stored.former):
+        unique_names.claim_again(cx, view, draft, draft.name)
     owner_quota = None if principals.administrator else quota
     shared = {content.key} if shares and content is not None else ()
     (new,) = objects.keep_new(cx, view, [draft], [what.text], now, owner_quota, shared=shared)

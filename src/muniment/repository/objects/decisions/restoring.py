@@ -106,7 +106,7 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return the ``version`` that each restored object gets, by id. An object without one begins a new tree.
+    """Return the ``version`` that each restored object gets, by id. An object that is left out begins a new tree.
 
     A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
     was deleted without its current version, the newest restored one becomes current. If the repository still has

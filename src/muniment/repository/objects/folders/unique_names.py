@@ -57,7 +57,10 @@ def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]
 
 
 def claim_again(cx: Connection, view: RepositoryView, stored: StoredObject, name: str) -> None:
-    """Check that this name is free for an object: in all its folders, or among the cabinets. Raises NameTaken."""
+    """Check that this name is free for an object: in all its folders, or among the cabinets. Raises NameTaken.
+
+    For a former version, it checks nothing.
+    """
     for folder_id in sorted(stored.folder_ids) if not stored.former else ():
         claim(cx, view, folder_id, [name], stored.id)
     if object_ids.kind_of(stored.id) == "cabinet":

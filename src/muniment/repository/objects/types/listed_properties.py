@@ -35,7 +35,7 @@ def page(
     *,
     system_prefix: str = "r_",
 ) -> list[ListedAttribute]:
-    """List the properties of all types, ordered by name.
+    """List the properties of all types, ordered by name unless the selection sorts them.
 
     ``names_left_out`` are neutral names of built-in properties that are left out. Custom properties that queries cannot
     use are left out, too. The shown names of the built-in ``SYSTEM_PROPERTIES`` begin with ``system_prefix``. Raises

@@ -3,6 +3,7 @@
 The four built-in types are part of the program. Only custom types are stored, under our neutral names.
 """
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -162,7 +163,7 @@ class Catalogue:
         self.ids = frozenset(each.name for kind in custom_types for each in kind.properties if each.kind == "id")
         """Names of the custom properties of kind id, whichever type has them."""
         self.unsearchable = frozenset(each.name for each in self._properties.values() if not each.searchable)
-        """Names of the properties that the index does not hold."""
+        """Names of the properties that are not searchable."""
         self.awaiting_index = frozenset(each.name for each in self._properties.values() if each.awaiting_index)
         """Names of the properties that are being reindexed."""
 
@@ -248,7 +249,7 @@ _catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
-    """Return a repository's types. The process remembers them until the mark of all types changes (``marks``)."""
+    """Return a repository's types. The process may remember them until the mark of all types changes (``marks``)."""
     mark = marks.read(cx).types
     remembered = _catalogues.recall((repository_id, mark))
     if remembered is not None:
@@ -286,16 +287,33 @@ def _definition(name: str, row: _Row) -> PropertyDefinition:
     )
 
 
+def lock_all(cx: Connection, repository_id: int) -> Catalogue:
+    """Let one transaction at a time change the types of a repository, and read all types.
+
+    Each transaction that changes types or properties calls this before it reads the types by which it decides, and
+    before it locks a single type or writes. So two of them never wait for each other, and each sees what the earlier
+    ones wrote. A transaction that only writes objects does not call this, so it waits for no other type than its own.
+    (A batch may write objects first and change types later. If such a batch and a change of the objects' types wait for
+    each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one writer at a time anyway.
+    """
+    if cx.dialect.name == "postgresql":
+        digest = hashlib.sha256(f"types {repository_id}".encode()).digest()
+        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    return catalogue(cx, repository_id)
+
+
 def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
     """Lock a custom type, and read all types. Until the commit, nobody can store an object of this type or a sub-type.
 
-    Raises UnknownType, WrongValue for a built-in type.
+    It first calls ``lock_all``, so nobody can change any type of the repository either. Raises UnknownType, and
+    WrongValue for a built-in type.
     """
     if name in BUILT_IN_NAMES:
         raise WrongValue(f"The object type {name!r} is built in: it stays as it is.")
+    present = lock_all(cx, repository_id)
     if not cx.execute(select_types(repository_id, [name]).with_for_update()).first():
         raise UnknownType(f"There is no object type {name[:100]!r}.")
-    return catalogue(cx, repository_id)
+    return present
 
 
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:

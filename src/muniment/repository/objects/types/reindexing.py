@@ -53,7 +53,10 @@ class Reindexing(NamedTuple):
 
 def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, searchable: bool) -> None:
     """Make a property searchable, or not, in every type that has it. No query may use it until its objects are indexed
-    again."""
+    again.
+
+    The caller has called ``object_types.lock_all``, and has then seen that the property is not being reindexed.
+    """
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == repository_id)
     rows = sa.and_(type_properties.c.name == name, type_properties.c.type_id.in_(of_repository))
     cx.execute(type_properties.update().where(rows).values(searchable=searchable, awaiting_index=True))
@@ -102,12 +105,19 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
 def finish(cx: Connection, done: Reindexing) -> None:
     """End a reindexing: queries may use the property if it is searchable now.
 
-    The caller has seen that the index has reached ``done.position``.
+    The caller has seen that the index has reached ``done.position``. This calls ``object_types.lock_all``, so that a
+    property of this name that is added at the same time does not wait for the index for ever. If another process has
+    ended this reindexing already, it changes nothing.
     """
+    object_types.lock_all(cx, done.repository_id)
+    # SQLite may give the id to the next reindexing, perhaps of the same property.
+    at = (reindexings.c.transaction == done.position.transaction, reindexings.c.sequence == done.position.sequence)
+    unchanged = sa.and_(reindexings.c.id == done.id, reindexings.c.after.is_(None), *at)
+    if not cx.execute(reindexings.delete().where(unchanged)).rowcount:
+        return
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == done.repository_id)
     rows = sa.and_(type_properties.c.name == done.property, type_properties.c.type_id.in_(of_repository))
     cx.execute(type_properties.update().where(rows).values(awaiting_index=False))
-    cx.execute(reindexings.delete().where(reindexings.c.id == done.id))
 
 
 class IndexedProperties:

@@ -1,8 +1,9 @@
 """Make, change and remove custom types and their properties.
 
-A transaction that changes a type locks it (``object_types.lock``). A transaction that stores objects also locks their
-types (``object_types.hold``). So no object is stored under a definition that has since been changed or
-removed. Source: docs/interface.md, ours 19.
+One transaction at a time changes the types of a repository (``object_types.lock_all``). It also locks a type whose
+present properties it changes (``object_types.lock``). A transaction that stores objects locks their types
+(``object_types.hold``). So no object is stored under a definition that has since been changed or removed. Source:
+docs/interface.md, ours 19.
 """
 
 import itertools
@@ -34,14 +35,18 @@ MOST_LEVELS = 32
 """The most types on the way from the root of the tree to a type, both included."""
 
 MOST_DEFINITIONS = 10_000
-"""The most properties of all custom types of one repository."""
+"""The most properties of all custom types of one repository together."""
 
 _types = table.object_types
 
 
 def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:
-    """Add a custom type below an existing one. Raises NameTaken, UnknownType, WrongValue, VersionConflict."""
-    present = object_types.catalogue(cx, repository_id)
+    """Add a custom type below an existing one.
+
+    It calls ``object_types.lock_all``, and locks the types above the new one (``hold``). Raises NameTaken, UnknownType,
+    WrongValue, VersionConflict.
+    """
+    present = object_types.lock_all(cx, repository_id)
     type_forms.check_name(kind.name, "type")
     type_forms.check_label(kind.label)
     if kind.name in present:
@@ -49,7 +54,7 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
     if kind.parent is None:
         raise UnknownType(f"The object type {kind.name!r} needs a parent, such as 'document'.")
     if len(present.lineage(kind.parent)) >= MOST_LEVELS:
-        raise WrongValue(f"The object type {kind.name!r} would be more than {MOST_LEVELS} levels below the root.")
+        raise WrongValue(f"The object type {kind.name!r} would lie more than {MOST_LEVELS} levels deep.")
     if len(present.types()) >= MOST_TYPES + len(BUILT_IN_NAMES):
         raise WrongValue(f"A repository has at most {MOST_TYPES} types of its own.")
     object_types.hold(cx, repository_id, present, [kind.parent])
@@ -71,12 +76,15 @@ def add_properties(
 ) -> None:
     """Add properties to a custom type. No object has a value of them yet, so nothing is indexed again.
 
+    It calls ``object_types.lock_all``, so properties of one name agree although they are added to several types at the
+    same time. It also locks the type and those above it (``hold``).
+
     Raises UnknownType (also for a built-in type), NameTaken, VersionConflict, WrongValue (also if a property of the
     same name, in another type, has another kind).
     """
     if not definitions:
         return
-    present = object_types.catalogue(cx, repository_id)
+    present = object_types.lock_all(cx, repository_id)
     if type_name in BUILT_IN_NAMES:
         raise UnknownType(f"The object type {type_name!r} is built in: add a type below it, with the property.")
     every = [present.properties_of(name) for name in present.with_subtypes([type_name])]
@@ -89,8 +97,9 @@ def add_properties(
         check_same_kind(present, definition)
     if max(map(len, every)) + len(definitions) > MOST_PROPERTIES:
         raise WrongValue(f"An object type has at most {MOST_PROPERTIES} properties, inherited ones included.")
-    if sum(len(kind.properties) for kind in present.types()) + len(definitions) > MOST_DEFINITIONS:
-        raise WrongValue(f"The types of a repository have at most {MOST_DEFINITIONS} properties together.")
+    own = [kind for kind in present.types() if kind.name not in BUILT_IN_NAMES]
+    if sum(len(kind.properties) for kind in own) + len(definitions) > MOST_DEFINITIONS:
+        raise WrongValue(f"A repository's own types have at most {MOST_DEFINITIONS} properties together.")
     object_types.hold(cx, repository_id, present, [type_name])
     type_id = cx.execute(select_types(repository_id, [type_name])).scalar_one()
     rows = [
@@ -141,28 +150,39 @@ def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> l
     """
     _check_number(form)
     present = object_types.catalogue(cx, repository_id)
-    kind = present.get(form.name)
-    own, siblings = {each.name: each for each in kind.properties}, dict(present.properties_of(form.name))
-    for each in form.properties:
-        inherited = None if each.name in own else siblings.get(each.name)
-        # A caller may send back a whole type that they have read.
-        if inherited is not None and type_forms.change_definition(inherited, each, siblings) != inherited:
-            raise WrongValue(f"The object type {form.name!r} inherits the property {each.name!r}: change it there.")
+    kind, siblings = present.get(form.name), dict(present.properties_of(form.name))
+    property_forms = without_inherited(present, form.name, form.properties)
     if form.label is not msgspec.UNSET:
         _set_label(cx, repository_id, kind, form.label)
-    new_forms = [each for each in form.properties if each.name not in siblings]
+    new_forms = [each for each in property_forms if each.name not in siblings]
+    former_forms = [each for each in property_forms if each.name in siblings]
     # A property may depend on another one in the same form.
     siblings |= {each.name: type_forms.bare_definition(each) for each in new_forms}
     definitions = [type_forms.new_definition(each, siblings) for each in new_forms]
     add_properties(cx, repository_id, form.name, definitions, now)
     changed_names = [
-        each.name
-        for each in form.properties
-        if each.name in own and _change_property(cx, repository_id, present, kind, each, now)
+        each.name for each in former_forms if _change_property(cx, repository_id, present, kind, each, now)
     ]
     return [f"property {form.name}.{each.name}" for each in definitions] + [
         f"property {form.name}.{name} changed" for name in changed_names
     ]
+
+
+def without_inherited(catalogue: Catalogue, name: str, forms: Sequence[PropertyForm]) -> list[PropertyForm]:
+    """Return the forms without those that repeat what a type inherits. Raises WrongValue if one would change it.
+
+    A caller may send back a whole type that they have read.
+    """
+    siblings, own = catalogue.properties_of(name), {each.name for each in catalogue.get(name).properties}
+    further: list[PropertyForm] = []
+    for form in forms:
+        if form.name in own or form.name not in siblings:
+            further.append(form)
+            continue
+        inherited = siblings[form.name]
+        if type_forms.change_definition(inherited, form, siblings) != inherited:
+            raise WrongValue(f"The object type {name!r} inherits the property {form.name!r}: change it there.")
+    return further
 
 
 def remove_type(cx: Connection, repository_id: int, name: str) -> None:
@@ -219,7 +239,10 @@ def _set_label(cx: Connection, repository_id: int, kind: ObjectType, label: str)
 def _change_property(
     cx: Connection, repository_id: int, present: Catalogue, kind: ObjectType, form: PropertyForm, now: Instant
 ) -> bool:
-    """Change a property that the type adds itself, and return whether anything changed. Raises InUse, WrongValue."""
+    """Change a property that the type adds itself, and return whether anything changed. Raises InUse, WrongValue.
+
+    ``present`` was read after ``object_types.lock_all``.
+    """
     former = present.property_of(kind.name, form.name)
     siblings = {**object_types.catalogue(cx, repository_id).properties_of(kind.name)}
     new = type_forms.change_definition(former, form, siblings)

@@ -52,7 +52,8 @@ class AllowedForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PropertyForm(msgspec.Struct, frozen=True):
     """The wanted definition of a property.
 
-    A field that is unset keeps its present value. In a new property, it gets the default of ``PropertyDefinition``.
+    A field that is unset keeps its present value. A new property needs a ``kind``. Its other unset fields get the
+    defaults of ``PropertyDefinition``.
     """
 
     name: str
@@ -98,7 +99,7 @@ def check_label(label: str) -> None:
 
 
 def new_definition(form: PropertyForm, siblings: Mapping[str, PropertyDefinition]) -> PropertyDefinition:
-    """Make the definition of a new property; ``siblings`` are the other properties of its type. Raises WrongValue."""
+    """Make the definition of a new property; ``siblings`` are the properties of its type. Raises WrongValue."""
     check_name(form.name, "property")
     if form.kind is msgspec.UNSET:
         raise WrongValue(f"The new property {form.name!r} needs a kind, such as 'string'.")

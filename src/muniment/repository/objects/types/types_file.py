@@ -12,7 +12,7 @@ from muniment.clock import Instant
 from muniment.repository.objects.properties.properties import PropertyKind, Value
 from muniment.repository.objects.types import object_types, type_editing
 from muniment.repository.objects.types.object_types import Catalogue, ObjectType
-from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, Several, TypeForm, bare_definition
+from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, Several, TypeForm
 from muniment.repository.refusals import BadTypesFile, WrongValue
 
 MAX_BYTES = 10_000_000
@@ -49,10 +49,10 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true, ... }``. A ``parent`` that is left out is ``document``, and a
     ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
-    again changes nothing.
+    again changes nothing. It first calls ``object_types.lock_all``.
 
-    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a type has
-    another parent already, or a property another kind or another ``repeating``).
+    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a type has another parent
+    already, or a property another kind or another ``repeating``, or if the file would change an inherited property).
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")
@@ -61,6 +61,7 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise BadTypesFile(f"The types file cannot be read: {str(error)[:300]}.") from error
     lines: list[str] = []
+    object_types.lock_all(cx, repository_id)
     for name in _parents_first(file_types):
         file_type, present = file_types[name], object_types.catalogue(cx, repository_id)
         if name not in present:
@@ -71,7 +72,9 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
         else:
             lines += _relabel(present, name, file_type)
         forms = [_form(each, what) for each, what in file_type.properties.items()]
-        form = TypeForm(name, label=file_type.label, properties=_not_inherited(present, name, forms))
+        if name in present:  # a built-in type cannot be locked, but the file may repeat what it inherits
+            forms = type_editing.without_inherited(present, name, forms)
+        form = TypeForm(name, label=file_type.label, properties=forms)
         if form.properties or form.label is not msgspec.UNSET:
             if name in present:
                 object_types.lock(cx, repository_id, name)
@@ -84,25 +87,9 @@ def _relabel(present: Catalogue, name: str, file_type: _FileType) -> list[str]:
     return [] if file_type.label in (msgspec.UNSET, former) else [f"type {name} changed"]
 
 
-def _not_inherited(present: Catalogue, name: str, forms: list[PropertyForm]) -> list[PropertyForm]:
-    """Return the forms without those of inherited properties.
-
-    Raises WrongValue if a form gives an inherited property another kind, or another ``repeating``.
-    """
-    if name not in present:
-        return forms
-    inherited = present.properties_of(name).keys() - {each.name for each in present.get(name).properties}
-    for form in forms:
-        if form.name in inherited:
-            bare = bare_definition(form)
-            former = present.property(form.name)
-            type_editing.check_same_kind(present, msgspec.structs.replace(bare, searchable=former.searchable))
-    return [form for form in forms if form.name not in inherited]
-
-
 def _form(name: str, what: _FileProperty | PropertyKind) -> PropertyForm:
     if not isinstance(what, _FileProperty):
-        return PropertyForm(name, what)
+        return PropertyForm(name, what, repeating=False)
     allowed: list[AllowedForm] | msgspec.UnsetType = msgspec.UNSET
     if what.allowed is not msgspec.UNSET:
         allowed = [each if isinstance(each, AllowedForm) else AllowedForm(each) for each in what.allowed]
@@ -127,7 +114,9 @@ def _parents_first(file_types: Mapping[str, _FileType]) -> list[str]:
         if name in children:
             raise BadTypesFile(f"The object type {name!r} is its own ancestor.")
         if len(children) > type_editing.MOST_LEVELS:
-            raise BadTypesFile(f"The object type {name!r} has types below it on more than {len(children)} levels.")
+            raise BadTypesFile(
+                f"The object type {name!r} has types below it on more than {type_editing.MOST_LEVELS} levels."
+            )
         if name in file_types and name not in placed:
             place(file_types[name].parent, (*children, name))
             placed.add(name)

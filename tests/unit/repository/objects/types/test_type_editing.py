@@ -8,7 +8,7 @@ import pytest
 from muniment.repository import removal
 from muniment.repository.objects.decisions import copying, creation
 from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types import object_types, offers, type_editing, types_file
+from muniment.repository.objects.types import object_types, offers, reindexing, type_editing, types_file
 from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
 from muniment.repository.objects.usage import StorageQuota
@@ -125,6 +125,50 @@ def test_a_file_is_loaded_again_without_a_change_and_changes_what_it_says(sites:
         load(sites, SITES)
 
 
+SHAFT = b"[types.shaft]\nparent = 'site'\n[types.shaft.properties]\nwidth = 'integer'\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "code = { kind = 'string', length = 4 }",
+        "code = { kind = 'string', label = 'Code' }",
+        "code = { kind = 'string', searchable = false }",
+        "code = { kind = 'string', default = 'abc' }",
+        "mood = { kind = 'string', allowed = ['good'] }",
+        "mood = { kind = 'string', open = false }",
+        "mood = { kind = 'string', depends_on = 'code' }",
+        "country = { kind = 'string', default = '' }",
+        "marks = 'integer'",
+        "code = 'integer'",
+        "title = { kind = 'string', length = 10 }",
+    ],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_file_cannot_change_what_a_type_inherits(sites: Shelf, line: str, is_new: bool) -> None:
+    if not is_new:
+        load(sites, SHAFT)
+    before = sites.catalogue().types()
+    with pytest.raises(WrongValue, match=f"'{line.split()[0]}'"):
+        load(sites, SHAFT + line.encode())
+    assert sites.catalogue().types() == before
+
+
+def test_a_file_may_repeat_what_a_type_inherits(sites: Shelf) -> None:
+    lines = SITES.partition(b"[types.site.properties]")[2] + b"title = 'string'"
+    assert load(sites, SHAFT + lines) == ["type shaft", "property shaft.width"]
+    assert load(sites, SHAFT + lines) == []
+    assert load(sites, SHAFT + b"code = 'string'\nmood = 'string'\nsecret = 'string'") == []
+    assert (
+        load(
+            sites,
+            b"types.document.properties.title = { kind = 'string', length = 4000 }\n"
+            b"types.document.parent = 'sysobject'",
+        )
+        == []
+    )
+
+
 @pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize(
     "form",
@@ -175,15 +219,22 @@ def test_there_are_no_more_properties_than_a_process_can_keep(sites: Shelf, monk
     with pytest.raises(BadTypesFile):
         load(sites, b"#" * 10_000_001)
     monkeypatch.setattr(type_editing, "MOST_TYPES", 1)
-    monkeypatch.setattr(type_editing, "MOST_DEFINITIONS", 30)
+    monkeypatch.setattr(type_editing, "MOST_DEFINITIONS", 12)
     with pytest.raises(WrongValue, match="at most 1 types"):
         load(sites, b"[types.one_more]")
-    with pytest.raises(WrongValue, match="at most 30 properties together"):
+    with pytest.raises(WrongValue, match="at most 12 properties together"):
         change(sites, "site", *many[:6])
-    monkeypatch.undo()
-    deep = "\n".join(f"[types.t{n}]\nparent = '{f't{n - 1}' if n else 'document'}'" for n in range(40))
-    with pytest.raises((BadTypesFile, WrongValue), match="levels"):
-        load(sites, deep.encode())
+    change(sites, "site", *many[:5])  # the site has 7 of its own; the built-in ones do not count
+
+
+def test_a_type_lies_at_most_32_levels_deep_the_root_included(sites: Shelf) -> None:
+    lines = [f"[types.t{n}]\nparent = '{f't{n - 1}' if n else 'document'}'\n".encode() for n in range(40)]
+    with pytest.raises(BadTypesFile, match="below it on more than 32 levels"):
+        load(sites, b"".join(reversed(lines)))
+    with pytest.raises(WrongValue, match="'t30' would lie more than 32 levels deep"):
+        load(sites, b"".join(lines[:31]))
+    load(sites, b"".join(lines[:30]))
+    assert len(sites.catalogue().lineage("t29")) == 32
 
 
 def test_a_type_keeps_what_another_property_depends_on(sites: Shelf) -> None:
@@ -198,6 +249,22 @@ def test_built_in_and_unknown_types_are_not_changed(sites: Shelf) -> None:
         change(sites, "nothing", PropertyForm("x", "string"))
     with pytest.raises(NameTaken), sites.database.begin() as cx:
         type_editing.define_type(cx, sites.repository.id, TypeForm("site"), sites.now)
+
+
+def test_who_finishes_a_reindexing_late_does_not_end_the_next_one_of_the_property(sites: Shelf) -> None:
+    change(sites, "site", PropertyForm("code", searchable=False))
+    with sites.database.begin() as cx:
+        (begun,) = reindexing.under_way(cx)
+        done = reindexing.advance(cx, begun.id, sites.now)
+        assert done is not None
+        reindexing.finish(cx, done)
+    assert not sites.catalogue().awaiting_index
+    change(sites, "site", PropertyForm("code", searchable=True))
+    with sites.database.begin() as cx:
+        reindexing.finish(cx, done)
+        (under_way,) = reindexing.under_way(cx)
+    assert under_way.property == "code"
+    assert sites.catalogue().awaiting_index == {"code"}
 
 
 def test_a_name_is_searchable_throughout_a_repository_or_not_at_all(sites: Shelf) -> None:
