@@ -68,7 +68,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def tls(self) -> Path:
-        """The folder of the local CA and its certificate."""
+        """The folder of the local CA, and of the certificate that it signs for the listener."""
         return self.data / "tls"
 
     @property

@@ -139,6 +139,7 @@ def _attribute_form() -> Json:
             "action": either("add", "change", "delete"),
             "name": either("campaign.words", "x"),
             "value": {"type": "string"},
+            "free": either("yes"),
             "csrf": either(Prop.TICKET_CSRF),
         },
         "required": ["action", "name", "value", "csrf"],

@@ -1,11 +1,15 @@
 """The admin console (given 5.4), without a browser."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import httpx
 import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes
+from muniment.directory.endpoints.documents import FORM
 from muniment.directory.entries import entries
 from muniment.web.refusals import Overloaded
 from tests.console.conftest import Page, Scene
@@ -70,6 +74,31 @@ def test_every_form_of_every_page_is_bound_to_the_session(admin: Scene) -> None:
         for form in forms:
             assert form.method == "POST"
             assert dict(form.form_values())["m_csrf"]
+
+
+def test_the_schemas_of_the_forms_name_the_fields_that_the_pages_send(admin: Scene) -> None:
+    """Every form is described by a schema of its address, and every field of a schema is in one of the forms."""
+    _set(admin, "a", "1")
+    addresses = {f"/dirws{each.path}": each for each in routes.table(admin.names).addresses}
+    sent: dict[str, list[set[str]]] = {}
+    described: dict[str, list[Mapping[str, Any]]] = {}
+    visitor = admin.new_browser()
+    signed_out = admin.open("/dirws/login?RFA=&page=/console", visitor)
+    admin.sign_in(admin.user, resource_id=admin.resource.id, browser=visitor)
+    signed_in = admin.open(f"/dirws/login?RFA={admin.resource.id}", visitor)
+    for page in (signed_out, signed_in, *map(admin.open, PAGES)):
+        for form in page.forms():
+            path = form.action.removeprefix("https://muniment.test")
+            schema = addresses[path].operations["POST"].body[FORM]
+            assert isinstance(schema, Mapping)
+            described[path] = [one for one in schema.get("anyOf", [schema]) if "grant_type" not in one["properties"]]
+            sent.setdefault(path, []).append(set(form.xpath(".//@name")))
+    assert {path: len(forms) for path, forms in sent.items()} == {"/dirws/login": 4, ATTRIBUTES: 2}
+    for path, forms in sent.items():
+        of_schema = [[form for form in forms if form >= set(schema["required"])] for schema in described[path]]
+        assert sum(map(len, of_schema)) == len(forms)
+        for schema, those in zip(described[path], of_schema, strict=True):
+            assert set().union(*those) == set(schema["properties"])
 
 
 def test_an_administrator_adds_changes_and_deletes_an_attribute(admin: Scene) -> None:

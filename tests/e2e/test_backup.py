@@ -12,9 +12,12 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import alembic.command
 import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
@@ -24,7 +27,7 @@ from muniment.backups import dumps, making, manifest, restoring
 from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
 from muniment.clock import SECOND, Instant
-from muniment.db import Busy, Database
+from muniment.db import Busy, Database, Half
 from muniment.directory import marks
 from muniment.exit_codes import Exit
 from muniment.installation import Installation
@@ -42,6 +45,9 @@ from tests.waiting import until
 
 FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
 """Steps at which a backup and a restore are killed; the campaign's, on each database."""
+
+EARLIER: Mapping[Half, str] = {"directory": "directory_0005", "repository": "0025"}
+"""Schemas of a backup to whose tables later migrations add others that refer to them."""
 
 _STEPS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "subprocess.Popen", "sqlite3.connect")
 """What is counted as a step: Python's audit events of these names."""
@@ -76,6 +82,10 @@ class Place:
             url = f"postgresql://postgres@127.0.0.1:{self._engine.port}/{database}"
             (data / "muniment.toml").write_text(f'directory_database = "{url}"\nrepository_database = "{url}"\n')
         return data
+
+    def database(self, data: Path) -> Database:
+        """Open the database that a data folder's settings name."""
+        return Database(Installation(data, settings.read(data / "muniment.toml")).database_url("repository"))
 
     def filled(self, name: str) -> Path:
         """Make a data folder with people, a repository, and a few documents of which some hold a custom type."""
@@ -382,6 +392,21 @@ def test_a_backup_says_what_is_in_it_and_is_for_its_owner_alone(
         assert (tmp_path / "restored" / name).read_bytes() == (data / name).read_bytes()
 
 
+def test_every_file_that_a_setting_names_is_to_be_copied_by_hand(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [setting.key for setting in settings.table() if setting.key.endswith("_file")]
+    assert "repository.tokeninfo_ca_file" in keys
+    given = [word for key in keys for word in ("--set", f"{key}={tmp_path / key}")]
+    for command, data in (("backup", made[0]), ("restore", tmp_path / "restored")):
+        capsys.readouterr()
+        assert run(data, *given, command, tmp_path / "kept") == 0
+        said = capsys.readouterr().out
+        assert [key for key in keys if f"the file that the setting {key} names" not in said] == []
+    assert run(made[0], "backup", tmp_path / "plain") == 0
+    assert manifest.read(tmp_path / "plain").external == ()
+
+
 def test_sessions_are_ended_unless_they_are_to_be_kept(
     made: tuple[Path, Path], copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -565,6 +590,129 @@ def test_a_postgresql_that_is_not_empty_is_left_alone(
     database = Database(url.replace("postgresql://", "postgresql+psycopg://"))
     schema.check_schema(database, "directory")
     database.close()
+
+
+class Interrupted(NamedTuple):
+    """A backup of an earlier schema on PostgreSQL, and a restore of it that stopped behind the migrations."""
+
+    kept: Path
+    data: Path
+    database: Database
+
+    def run(self, statement: str) -> sa.CursorResult[Any]:
+        """Run a statement in the database that the restore fills."""
+        with self.database.engine.begin() as cx:
+            return cx.execute(sa.text(statement))
+
+    def restore(self) -> int:
+        """Give the restore again."""
+        return run(self.data, "restore", self.kept)
+
+
+@pytest.fixture
+def interrupted(postgres: Postgres, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interrupted]:
+    monkeypatch.setenv("PATH", f"{postgres.binaries}:{os.environ['PATH']}")
+    place = Place(folder, postgres, postgres.fresh)
+    original = place.database(place.empty("data"))
+    upgrade = alembic.command.upgrade
+    for half, revision in EARLIER.items():
+        with patch.object(alembic.command, "upgrade", lambda config, _head, to=revision: upgrade(config, to)):
+            schema.migrate(original, half)
+    with original.begin() as cx:
+        cx.execute(
+            sa.text(
+                "INSERT INTO repositories (id, name, description, resource_id, created) VALUES (7, 'm', '', 'r', 0)"
+            )
+        )
+    installation = Installation(folder / "data", settings.Settings())
+    source = making.BackupSource(installation, dict.fromkeys(EARLIER, original), folder / "none.toml")
+    making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
+    original.close()
+    data = place.empty("restored")
+    with patch.object(restoring, "_indexes", side_effect=OSError("interrupted")):
+        assert run(data, "restore", folder / "kept") != 0
+    database = place.database(data)
+    for half in EARLIER:
+        schema.check_schema(database, half)
+    yield Interrupted(folder / "kept", data, database)
+    database.close()
+
+
+def test_a_restore_that_had_migrated_can_be_given_again(
+    interrupted: Interrupted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first try has made tables and functions that the dump does not name. What is not ours stays."""
+    interrupted.run("CREATE TABLE letters (id integer)")
+    interrupted.run("CREATE FUNCTION renew_letter() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+    interrupted.run("UPDATE repositories SET description = 'changed since'")
+    assert interrupted.restore() == 0, capsys.readouterr().err
+    for half in EARLIER:
+        schema.check_schema(interrupted.database, half)
+    assert interrupted.run("SELECT description FROM repositories WHERE id = 7").scalar_one() == ""
+    assert interrupted.run("SELECT renew_letter() FROM letters").first() is None
+    assert interrupted.restore() == Exit.REFUSED, "what is whole is not restored over"
+
+
+@pytest.mark.parametrize(
+    "dependent",
+    [
+        "CREATE VIEW letters AS SELECT object_id FROM folder_links",
+        "CREATE TABLE letters (id integer REFERENCES repositories (id))",
+    ],
+    ids=["a view", "a foreign key"],
+)
+def test_what_others_made_in_an_unfinished_restore_is_never_removed(
+    interrupted: Interrupted, capsys: pytest.CaptureFixture[str], dependent: str
+) -> None:
+    interrupted.run(dependent)
+    before = sorted(_own(interrupted.database))
+    assert interrupted.restore() == Exit.REFUSED
+    said = capsys.readouterr().err
+    assert "letters depends on" in said
+    assert "remove everything from it" in said
+    assert sorted(_own(interrupted.database)) == before
+    interrupted.run(f"DROP {dependent.split()[1]} letters")
+    assert interrupted.restore() == 0
+
+
+def test_two_halves_of_one_database_are_not_restored_into_two(
+    interrupted: Interrupted, postgres: Postgres, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The dump of both halves would fill one of the two databases, and leave the other empty."""
+    place = Place(folder, postgres, postgres.fresh)
+    data = place.empty("apart")
+    file = data / "muniment.toml"
+    (_, second), other = file.read_text().splitlines(), postgres.fresh()
+    file.write_text(f'directory_database = "{other}"\n{second}\n')
+    assert run(data, "restore", interrupted.kept) == Exit.REFUSED
+    assert "name one database for both" in capsys.readouterr().err
+    assert _own(place.database(data)) == []
+
+
+def test_a_half_is_removed_from_postgresql_without_a_trace_and_the_other_stays(postgres: Postgres) -> None:
+    url, alone = postgres.fresh("directory", "repository"), postgres.fresh("directory")
+    both, directory = Database(url), Database(alone)
+    try:
+        dumps.remove_halves(both, ["repository"])
+        assert sorted(_own(both)) == sorted(_own(directory))
+        schema.check_schema(both, "directory")
+        dumps.remove_halves(both, ["directory", "repository"])
+        assert _own(both) == []
+    finally:
+        both.close()
+        directory.close()
+        postgres.drop(url)
+        postgres.drop(alone)
+
+
+def _own(database: Database) -> list[str]:
+    """Name the tables, indexes, sequences, views and functions in a PostgreSQL database."""
+    every = (
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
+        "UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+    )
+    with database.read() as cx:
+        return [str(name) for name in cx.scalars(sa.text(every))]
 
 
 def test_the_copy_of_sqlite_is_one_snapshot_however_much_is_written_meanwhile(tmp_path: Path) -> None:

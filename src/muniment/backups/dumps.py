@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -18,10 +18,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from muniment import db
+from muniment import db, schema
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Database, Unwritable
+from muniment.db import Database, Half, Unwritable
 from muniment.troubles import trouble
+
+FUNCTIONS: Mapping[Half, tuple[str, ...]] = {
+    "directory": ("renew_generation", "renew_endings"),
+    "repository": ("renew_mark",),
+}
+"""The functions that each half's migrations make in PostgreSQL. A test compares them with a database."""
 
 _PIECE = 1 << 20
 _PROGRAMS = "PostgreSQL's client programs, of the server's release or a later one (on Debian: postgresql-client)"
@@ -46,7 +52,7 @@ class DatabaseSnapshot:
         return int(self.connection.execute(sa.text(sql)).scalar_one())
 
     def copy(self, file: Path) -> None:
-        """Write the copy into a new file, which only its owner may read. Raises BackupRefused, OSError."""
+        """Write the copy into a new file, which only its owner may read. Raises BackupRefused, OSError, Busy."""
         file.touch(mode=0o600, exist_ok=False)
         if self._database.dialect == "sqlite":
             try:
@@ -92,10 +98,44 @@ def is_empty(database: Database) -> bool:
     return not sa.inspect(database.engine).get_table_names()
 
 
+def remove_halves(database: Database, halves: Collection[Half]) -> None:
+    """Remove the tables and functions of these halves from a PostgreSQL database in one transaction.
+
+    Nothing else is removed. Raises BackupRefused if something else depends on them, and then removes nothing.
+    """
+    names = set[str]().union(*map(_tables, halves))
+    functions = [name for half in halves for name in FUNCTIONS[half]]
+    try:
+        with database.begin() as cx:
+            found = sa.inspect(cx)
+            in_schema = f"{cx.dialect.identifier_preparer.quote(found.default_schema_name or 'public')}."
+            tables = [in_schema + name for name in sorted(names.intersection(found.get_table_names()))]
+            if tables:
+                cx.exec_driver_sql(f"DROP TABLE {', '.join(tables)}")
+            if functions:
+                cx.exec_driver_sql(f"DROP FUNCTION IF EXISTS {', '.join(f'{in_schema}{name}()' for name in functions)}")
+    except DBAPIError as error:
+        reason = ": ".join(str(error.orig).splitlines()[:2])
+        raise BackupRefused(
+            f"The database holds an unfinished restore that cannot be removed ({reason}): remove everything from it."
+        ) from error
+
+
+def _tables(half: Half) -> set[str]:
+    """Return the names of the tables that the half's migrations make."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{folder}/{half}.db")
+        try:
+            schema.migrate(database, half)
+            return set(sa.inspect(database.engine).get_table_names())
+        finally:
+            database.close()
+
+
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
     """Restore a PostgreSQL database from a dump in one transaction. Raises BackupRefused.
 
-    With ``replace`` it first removes what an unfinished restore has left in the database.
+    With ``replace`` it first removes what is in the dump from the database.
     """
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     arguments += ["--clean", "--if-exists"] if replace else []

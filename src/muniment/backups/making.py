@@ -9,10 +9,11 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from muniment import disk, locks, schema, stores
+from muniment import disk, locks, schema, settings, stores
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
 from muniment.backups.manifest import DatabaseCopy, Manifest
@@ -23,6 +24,7 @@ from muniment.directory import marks
 from muniment.installation import Installation
 from muniment.repository.content.files import FileStore
 from muniment.repository.objects.contents import content_references, stored_contents
+from muniment.settings import Settings
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 """The names of three parts of a backup. A backup also holds a manifest, and one file for each database."""
@@ -67,7 +69,7 @@ def make(
 def _copy(
     source: BackupSource, folder: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    installation, damaged_ids, external = source.installation, list[str](), list[str]()
+    installation, damaged_ids = source.installation, list[str]()
     count = size = 0
     with ExitStack() as stack:
         if "repository" in source.databases:
@@ -86,12 +88,8 @@ def _copy(
                 if not copy.adopt(content, store.read(content)):
                     damaged_ids += content_references.object_ids(snapshot, content.key)
                 progress(number, count)
-    settings = _settings(source.settings_file, folder)
+    keys = _settings(source.settings_file, folder)
     _tls(installation.tls, folder)
-    if installation.settings.web.certificate_file:
-        external += ["web.certificate_file", "web.key_file"]
-    s3 = installation.settings.repository.s3
-    external += [f"repository.s3.{name}" for name in ("access_secret_file", "ca_file") if getattr(s3, name)]
     names = [copy.file for copy in copies.values()] + [
         str(file.relative_to(folder)) for file in (folder / SETTINGS, *(folder / TLS).glob("*")) if file.is_file()
     ]
@@ -104,8 +102,8 @@ def _copy(
         contents=count,
         content_bytes=size,
         damaged=tuple(damaged_ids),
-        settings=settings,
-        external=tuple(external),
+        settings=keys,
+        external=_external(installation.settings),
     )
 
 
@@ -146,6 +144,11 @@ def _settings(file: Path, folder: Path) -> tuple[str, ...]:
     with disk.create(folder / SETTINGS) as copy:
         copy.write(content)
     return tuple(sorted(_names(tomllib.loads(content.decode()))))
+
+
+def _external(values: Settings) -> tuple[str, ...]:
+    keys = (setting.key for setting in settings.table() if setting.key.endswith("_file"))
+    return tuple(key for key in keys if attrgetter(key)(values))
 
 
 def _names(table: Mapping[str, object], prefix: str = "") -> Iterator[str]:

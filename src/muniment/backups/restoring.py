@@ -154,6 +154,12 @@ def _check_settings(backup: Backup, installation: Installation) -> None:
             f"The backup holds {_join_names(copies)}, and 'halves' in the settings says {_join_names(halves)}: "
             "both must name the same halves."
         )
+    addresses = dict[str, str]()
+    for half, copy in copies.items():
+        if addresses.setdefault(copy.file, address := installation.database_url(half)) != address:
+            raise BackupRefused(
+                "The backup holds both halves in one database, and the settings name two: name one database for both."
+            )
 
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, stack: ExitStack) -> Mapping[Half, Database]:
@@ -171,7 +177,7 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
         if database.dialect == "sqlite":
             _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
         elif half_by_file.get(copy.file) is None:
-            mark = _fill(database, backup.folder / copy.file, mark, installation.data)
+            mark = _fill(database, backup, copy.file, mark, installation.data)
             half_by_file[copy.file] = half
         schema.migrate(database, half)
     return databases
@@ -186,7 +192,7 @@ def _put_sqlite(source: Path, target: Path, data: Path) -> None:
     _copy(source, target)
 
 
-def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
+def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path) -> Mark:
     dumps.check_programs(database)
     address = database.engine.url.render_as_string(hide_password=True)
     is_second_try = address in mark.filled
@@ -194,7 +200,15 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
         raise BackupRefused(f"The database {address} is not empty: make an empty one, and name it in the settings.")
     mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, address}))
     _write_mark(data, mark)
-    dumps.restore_dump(database, file, replace=is_second_try and not dumps.is_empty(database))
+    replace = is_second_try and not dumps.is_empty(database)
+    if replace:
+        # A migration of the first try may have made tables that the dump does not name.
+        copies = {half: copy for half, copy in backup.manifest.databases.items() if copy.file == file}
+        with database.read() as cx:
+            revisions = {half: schema.revision(cx, half) for half in copies}
+        migrated = [half for half, copy in copies.items() if revisions[half] not in (None, copy.revision)]
+        dumps.remove_halves(database, migrated)
+    dumps.restore_dump(database, backup.folder / file, replace=replace)
     return mark
 
 

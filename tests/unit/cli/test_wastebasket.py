@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from muniment import initialise, stores
 from muniment.cli import commands
 from muniment.cli.repository import wastebasket
-from tests.contents import contents
+from muniment.data_folder import DataFolder
+from muniment.repository import repositories
+from muniment.repository.content.files import FileStore
+from muniment.repository.objects.contents import content_references
+from muniment.repository.objects.decisions import contents as object_contents
+from muniment.repository.objects.decisions.contents import WantedContent
+from tests.contents import contents, lose, spoil
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 KEPT = ("--set", "repository.wastebasket_days=30")
@@ -95,3 +102,54 @@ def test_what_is_purged_is_gone_with_its_content(muniment: Muniment, monkeypatch
     assert "Removed for good: 0 objects." in muniment("wastebasket", "purge", "--all")
     muniment("wastebasket", "restore", first["deep"], code=3)
     assert members(muniment)["papers"] == cabinet
+
+
+def give_page(muniment: Muniment, object_id: str, page: bytes) -> None:
+    """Give an object a further page, as its addresses do."""
+    data = DataFolder(muniment.data, None, [])
+    place = object_contents.place_of(WantedContent(page=1))
+    uploaded = stores.content(data.installation).put([page])
+    administrator = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, initialise.REPOSITORY)
+        object_contents.put(cx, repository, administrator, object_id, place, uploaded, "text/plain", data.now)
+
+
+def test_the_check_reads_what_deleted_objects_have(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_references, "_AT_A_TIME", 1)
+    cabinet = members(muniment)["papers"]
+    first = members(muniment, cabinet)
+    deep = members(muniment, first["deep"])
+    for name, page in (("one", b"page of one"), ("two", b"page of two")):
+        give_page(muniment, deep[name], page)
+    for deleted in (first["three"], first["deep"]):
+        muniment(*KEPT, "object", "rm", "--recursive", deleted)
+    muniment("repository", "add", "other")
+    assert muniment("content", "check").splitlines() == [
+        "main: sound: 5 whole, 0 missing or altered",
+        "other: sound: 0 whole, 0 missing or altered",
+    ]
+    spoil(muniment.data / "content", b"three")
+    lose(muniment.data / "content", b"page of two")
+    said = muniment("content", "check", code=1).splitlines()
+    assert said[0] == "main: NOT SOUND: 3 whole, 2 missing or altered"
+    assert {line.partition(":")[0].strip() for line in said[1:3]} == {first["three"], deep["two"]}
+    assert all("restore it from the wastebasket and replace its content" in line for line in said[1:3])
+    muniment("wastebasket", "restore", first["three"])
+    said = muniment("content", "check", "-r", "main", code=1).splitlines()
+    assert said[1].startswith(f"  {first['three']}: replace its content, or")
+
+
+def test_the_check_passes_over_what_is_purged_meanwhile(muniment: Muniment, monkeypatch: pytest.MonkeyPatch) -> None:
+    cabinet = members(muniment)["papers"]
+    muniment(*KEPT, "object", "rm", "--recursive", cabinet)
+    verify, purged = FileStore.verify, list[str]()
+
+    def verify_after_a_purge(self: FileStore, key: str, sha256: bytes) -> bool:
+        if not purged:
+            purged.append(muniment("wastebasket", "purge", "--all"))
+        return verify(self, key, sha256)
+
+    monkeypatch.setattr(FileStore, "verify", verify_after_a_purge)
+    assert "sound: 0 whole, 0 missing" in muniment("content", "check")
+    assert purged

@@ -1,10 +1,10 @@
 """Commands about the bytes of documents: compare them with the database, move them from one store to the other."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import lru_cache, partial
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -24,6 +24,8 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.transfer import TransferOutcome, TransferRecord
 from muniment.stores import ContentKind
 
+_IsWhole: TypeAlias = Callable[[StoredContent], bool]
+
 content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
 
 COMMANDS = {"content": content}
@@ -38,21 +40,24 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
     """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
     data: DataFolder = context.obj
     store, sound = stores.content(data.installation), True
+    # Many objects may have the same content. Each content is read once, as long as its result is remembered.
+    is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
     with data.database("repository") as database:
         for repository in select_repositories(database, repository_name):
-            whole_count, damaged_ids = 0, list[str]()
+            whole_count, advice = 0, list[str]()
             with terminal.counting(f"Reading {repository.name}", None) as progress:
-                for object_id, good in _verify_all(database, store, repository.id):
-                    whole_count += good
-                    damaged_ids += [] if good else [object_id]
-                    progress.reach(whole_count + len(damaged_ids))
-            sound = sound and not damaged_ids
+                for remedy, verify in _VERIFICATIONS.items():
+                    for object_id, good in verify(database, is_whole, repository.id):
+                        whole_count += good
+                        advice += [] if good else [f"  {object_id}: {remedy}"]
+                        progress.reach(whole_count + len(advice))
+            sound = sound and not advice
             terminal.line(
-                f"{repository.name}: {'NOT SOUND' if damaged_ids else 'sound'}: {whole_count} whole, "
-                f"{len(damaged_ids)} missing or altered"
+                f"{repository.name}: {'NOT SOUND' if advice else 'sound'}: {whole_count} whole, "
+                f"{len(advice)} missing or altered"
             )
-            for object_id in damaged_ids:
-                terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
+            for line in advice:
+                terminal.line(f"{line}, or bring its file (not a pack) back from a backup")
     return Exit.OK if sound else Exit.FAILED
 
 
@@ -219,10 +224,8 @@ def _place(installation: Installation, kind: ContentKind) -> str:
     return str(installation.content) if kind == "files" else f"{s3.endpoint}/{s3.bucket}/{s3.prefix}"
 
 
-def _verify_all(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read every content of a repository; yield its object's id, and whether the content is still what was stored."""
-    # Many objects may have the same content. Each content is read once, as long as its result is remembered.
-    is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
+def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
+    """Read the contents of a repository's objects; yield each one's object id, and whether it is as it was stored."""
     last_seq: int | None = 0
     while last_seq is not None:
         with database.read() as cx:
@@ -246,6 +249,17 @@ def _verify_all(database: Database, store: ContentStore, repository_id: int) -> 
         last_seq = page[-1].seq if page else None
 
 
+def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
+    """Do the same for the objects in a repository's wastebasket. What is purged or moved meanwhile is passed over."""
+    for object_id, content in content_references.discarded(database, repository_id):
+        good = is_whole(content)
+        if not good:
+            with database.read() as cx:
+                if object_id not in content_references.object_ids(cx, content.key):
+                    continue
+        yield object_id, good
+
+
 def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
     """Return the content that an object has now, or None if it has none.
 
@@ -254,3 +268,13 @@ def _current_content(database: Database, repository_id: int, stored: StoredObjec
     with database.read() as cx:
         page = inventory.every(cx, repository_id, stored.seq - 1, 1)
         return page[0].content if page and page[0].id == stored.id else None
+
+
+_VERIFICATIONS = {
+    "replace its content": _verify_objects,
+    "restore it from the wastebasket and replace its content": _verify_wastebasket,
+}
+"""The functions that verify the contents of a repository, each with what helps if one is missing or altered.
+
+The wastebasket is last, so that an object that is deleted meanwhile is not missed.
+"""

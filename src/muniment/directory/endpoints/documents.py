@@ -87,9 +87,10 @@ def attribute_form(names: DirectoryNames) -> Schema:
     """Return the schema of the console's form for system attributes."""
     csrf = f"{names.form_prefix}csrf"
     action = {"type": "string", "enum": ["add", "change", "delete"]}
+    free = {"type": "string", "enum": ["yes"], "description": "To add an attribute that no part of this release reads."}
     return _fields(
         "A system attribute, and what to do with it.",
-        {"action": action, "name": TEXT, "value": TEXT, csrf: TEXT},
+        {"action": action, "name": TEXT, "value": TEXT, "free": free, csrf: TEXT},
         ("action", "name", csrf),
     )
 

@@ -119,7 +119,7 @@ def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression
 
 
 def _joined(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords that are words joined by OR; no words for other keywords."""
+    """If keywords consist only of words joined by OR, return these words; otherwise return none."""
     if not isinstance(keywords, Either) or len(keywords.parts) > MOST_WORDS:
         return ()
     words = [word for part in keywords.parts if (word := _word(part)) is not None]

@@ -1,7 +1,8 @@
 """Where does a client begin? The home document, the product, the repositories, and what each of them offers.
 
-Only the address of one repository needs credentials, so the list of repositories shows little more than names. Source:
-given 2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
+Each repository's own address needs credentials; the other addresses here need none. So the list of repositories shows
+little more than names. Source: given 2.10; docs/interface.md, ours 1; JSON home documents
+(draft-nottingham-json-home-02).
 """
 
 from collections.abc import Callable, Mapping, Sequence

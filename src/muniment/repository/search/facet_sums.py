@@ -87,8 +87,8 @@ def add_up(
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
     """Return the width of each facet: how many values a repository returns at a level that is ordered by frequency.
 
-    A level that shows more values than the width returns as many as it shows. The width is 0 if there is room only for
-    the values that are shown.
+    A level that shows more values returns as many as it shows. Every level returns one value more, which tells that
+    there are more. The width is 0 if there is no room beyond the values that are shown.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [

@@ -318,7 +318,7 @@ def _results_page(
 
 
 def _entry(here: str, member: ListedObject) -> FeedEntry:
-    """Make an entry like that of a hit. Its id is the object's id, its summary the object's title or name."""
+    """Make the entry of a stored result. Its id is that of the object, and its summary the object's title or name."""
     stored = member.stored
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
     own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)

@@ -1,8 +1,7 @@
 """Which tables name contents? Let rows name another content with the same bytes.
 
 A table that names contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It is listed in
-``TABLES``. Whoever writes or removes such a row counts the use in ``stored_contents``. A test compares ``TABLES`` with
-all tables.
+``TABLES``. Whoever adds or removes a use counts it in ``stored_contents``. A test compares ``TABLES`` with all tables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,6 +62,29 @@ def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]
     query = sa.select(sha256, size, sa.func.min(every.c.content_key)).group_by(sha256, size).order_by(sha256, size)
     for digest, length, key in cx.execute(query.execution_options(yield_per=_AT_A_TIME)):
         yield StoredContent(key, length, bytes(digest))
+
+
+def discarded(database: Database, repository_id: int) -> Iterator[tuple[str, StoredContent]]:
+    """Yield each content of a repository's objects in the wastebasket, with the id of its object.
+
+    Objects that are deleted while the caller iterates come last. No transaction is open while the caller has a content.
+    """
+    names = ("content_key", "content_size", "content_sha256")
+    order = (wastebasket.c.deleted, wastebasket.c.seq)
+    query = sa.select(*order, wastebasket.c.id, *(wastebasket.c[name] for name in names)).order_by(*order)
+    query = query.where(wastebasket.c.repository_id == repository_id).limit(_AT_A_TIME)
+    further = sa.select(discarded_contents.c.object_id, *(discarded_contents.c[name] for name in names))
+    place: tuple[int, int] | None = (0, 0)
+    while place is not None:
+        after = sa.tuple_(*(sa.literal(part, sa.BigInteger) for part in place))
+        with database.read() as cx:
+            rows = cx.execute(query.where(sa.tuple_(*order) > after)).all()
+            ids = [row.id for row in rows]
+            named = [row[2:] for row in rows if row.content_key is not None]
+            named += cx.execute(further.where(discarded_contents.c.object_id.in_(ids)))
+        for object_id, key, size, digest in named:
+            yield object_id, StoredContent(key, size, bytes(digest))
+        place = (rows[-1].deleted, rows[-1].seq) if rows else None
 
 
 def object_ids(cx: Connection, key: str) -> list[str]:

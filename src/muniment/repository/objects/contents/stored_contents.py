@@ -1,10 +1,10 @@
 """Which contents does the store keep, and how many rows name each of them? Equal bytes are kept once (decision 0073).
 
-Each row that names a content is a *use* of it. The transaction that writes or removes such a row also changes
-the count in this table, so the counts are right even after a kill. Only this table says which contents are still used,
-and the sweep, the compaction and backups read no other table for this. No other content ever gets the same key. So when
-the last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes
-upload at that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
+Each row that names a content is a *use* of it. The transaction that adds or removes a use also changes the count in
+this table, so the counts are right even after a kill. Only this table says which contents are still used, and the
+sweep, the compaction and backups read no other table for this. No other content ever gets the same key. So when the
+last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes upload at
+that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -100,8 +100,10 @@ def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
 
 
 def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...]:
-    """Subtract one use of each of these contents. Return the keys of those that no row uses any more. The caller
-    removes their bytes after the commit. If the process ends before that, the sweep removes them."""
+    """Subtract one use of each of these contents. Return the keys of those that no row uses any more.
+
+    The caller removes their bytes after the commit. If the process ends before that, the sweep removes them.
+    """
     counts = Counter(content.key for content in contents)
     some = sorted({content.key: content for content in contents}.values(), key=_in_order)
     if not some:

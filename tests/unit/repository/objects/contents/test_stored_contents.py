@@ -232,6 +232,35 @@ def test_a_content_has_a_place_of_its_own(house: Deduplicated) -> None:
         assert inventory.amounts_by_owner(cx)[MARTA.key] == Amount(1, 8)
 
 
+def test_the_contents_in_the_wastebasket_are_listed_in_portions(
+    house: Deduplicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content_references, "_AT_A_TIME", 2)
+    made = house.make(b"a", b"b", b"c", b"d", b"e")
+    house.put(made[0].id, b"page of a")
+    house.put(made[2].id, b"%PDF of c", PDF)
+    (bare,) = house.make(b"none")
+    with house.shelf.database.begin() as cx:
+        contents.remove(cx, house.shelf.repository, MARTA, bare.id, contents.PRIMARY, house.shelf.now)
+    with house.shelf.database.begin() as cx:
+        for at, each in enumerate([*reversed(made), bare]):
+            objects.delete(cx, house.shelf.repository, MARTA, each.id, house.shelf.now + at // 3, keep_days=30)
+
+    def listed(repository_id: int) -> list[tuple[str, bytes]]:
+        every = content_references.discarded(house.shelf.database, repository_id)
+        return [(object_id, b"".join(house.shelf.store.read(content))) for object_id, content in every]
+
+    own = listed(house.shelf.repository.id)
+    letters = {each.id: letter for each, letter in zip(made, "abcde", strict=True)}
+    in_order = [(letters[object_id], text) for object_id, text in own if len(text) == 1]
+    assert in_order == [("c", b"c"), ("d", b"d"), ("e", b"e"), ("a", b"a"), ("b", b"b")]
+    assert {(letters[object_id], text) for object_id, text in own if len(text) > 1} == {
+        ("a", b"page of a"),
+        ("c", b"%PDF of c"),
+    }
+    assert (len(own), listed(house.shelf.repository.id + 1)) == (7, [])
+
+
 def test_every_column_that_names_a_content_is_known_to_the_garbage_collection() -> None:
     own = {stored_contents.stored_contents.name, "texts"}
     named = {
