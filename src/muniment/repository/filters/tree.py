@@ -12,7 +12,7 @@ Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "starts-with", "c
 
 
 class LiteralValue(msgspec.Struct, frozen=True):
-    """A value as the filter writes it: a text in quotes, a number, a date, or a truth value."""
+    """A value that stands in a filter. ``text`` is without quotes, and without ``date(...)`` around it."""
 
     kind: Literal["text", "number", "date", "truth"]
     text: str

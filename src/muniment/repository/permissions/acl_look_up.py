@@ -149,10 +149,10 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
 
 
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
-    """Make a statement for the visible ACLs that the name of an object's ACL could mean to a caller.
+    """Make a statement that finds, for each object's ACL, the visible ACLs that a caller could mean by its name.
 
-    The parameter ``carried`` has the ids of objects' ACLs, and ``own_key`` is the caller's key. The statement returns
-    at least one row for each ACL of ``carried``.
+    The parameter ``carried`` has the ids of objects' ACLs, and ``own_key`` is the caller's key. If nothing is found for
+    an ACL of ``carried``, its row has NULL in place of the ACL found.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)

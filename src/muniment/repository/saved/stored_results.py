@@ -1,7 +1,7 @@
-"""What did a caller store of a saved search? A snapshot: the ids of the hits at one moment, in their order.
+"""Which results of a saved search did a caller store? The ids of the hits at one moment, in their order.
 
-A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it. Objects
-that the caller may not browse any more are left out when the snapshot is read (``objects.lists``). Source:
+Stored results belong to the caller who stored them, because they were found with the caller's rights. Nobody else reads
+them. Objects that the caller may not browse any more are left out when they are read (``objects.lists``). Source:
 docs/interface.md, ours 12.
 """
 
@@ -16,30 +16,30 @@ from muniment.repository.refusals import NoStoredResults
 from muniment.repository.saved.table import saved_results
 
 FORMAT = 1
-"""The format of the snapshots that this release writes and reads. A snapshot of another format counts as none."""
+"""The format of stored results that this release writes and reads. Results of another format count as none."""
 
 
 class StoredResults(msgspec.Struct, frozen=True):
-    """A snapshot: the ids of the hits in their order, as a JSON list, and when it was stored."""
+    """The ids of the hits in their order, as a JSON list, and when they were stored."""
 
     object_ids: str
     stored: Instant
 
 
 def write(object_ids: Sequence[str]) -> str:
-    """Write the ids of a snapshot as the JSON text that is kept."""
+    """Return the ids of hits as the JSON text that is stored."""
     return msgspec.json.encode(object_ids).decode()
 
 
 def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
-    """Store a caller's snapshot of a search in place of their former one. ``caller`` is the caller's key."""
+    """Store a caller's results of a search in place of the former ones. ``caller`` is the caller's key."""
     remove(cx, search_id, caller)
     columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
     cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
 
 
 def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
-    """Return the caller's snapshot. Raises NoStoredResults."""
+    """Return the caller's stored results. Raises NoStoredResults."""
     row = cx.execute(
         sa.select(saved_results.c.object_ids, saved_results.c.stored).where(*_of(search_id, caller))
     ).first()
@@ -57,25 +57,25 @@ def searches_with_results(cx: Connection, search_ids: Collection[str], caller: s
 
 
 def size(cx: Connection, caller: str) -> int:
-    """Return how many bytes all snapshots of a caller take."""
+    """Return how many bytes all stored results of a caller take."""
     total = sa.select(sa.func.coalesce(sa.func.sum(saved_results.c.size), 0)).where(saved_results.c.caller == caller)
     return int(cx.execute(total).scalar_one())
 
 
 def remove(cx: Connection, search_id: str, caller: str) -> None:
-    """Remove a caller's snapshot, if there is one."""
+    """Remove a caller's stored results, if there are any."""
     of_caller = sa.and_(saved_results.c.search_id == search_id, saved_results.c.caller == caller)
     cx.execute(saved_results.delete().where(of_caller))
 
 
 def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
-    """Remove every caller's snapshot of a search, except that of the caller ``but``."""
+    """Remove every caller's stored results of a search, except those of the caller ``but``."""
     statement = saved_results.delete().where(saved_results.c.search_id == search_id)
     cx.execute(statement if but is None else statement.where(saved_results.c.caller != but))
 
 
 def forget(cx: Connection, caller: str) -> int:
-    """Remove all snapshots of a user who is removed, and return how many."""
+    """Remove all stored results of a user who is removed, and return for how many searches there were any."""
     return cx.execute(saved_results.delete().where(saved_results.c.caller == caller)).rowcount
 
 
