@@ -23,9 +23,9 @@ Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
 _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
-"""The seconds between two tries to begin a write transaction: the shortest wait at first, later the longest.
+"""How many seconds pass between two tries to begin a write transaction.
 
-The waits are short for the first ``_SHORT_WAITS`` seconds.
+In the first ``_SHORT_WAITS`` seconds ``_SHORTEST_WAIT`` applies, later ``_LONGEST_WAIT``.
 """
 
 _STEPS_BETWEEN_LOOKS = 20_000
@@ -34,8 +34,8 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
 
-SQLite's default is 1,000. Such a commit waits for the disk, but copies each page once, however often it was written.
-So a larger number costs less time.
+SQLite's default is 1,000. A commit that copies pages waits for the disk. It copies each page once, even if the page was
+written many times. So a larger number costs less time.
 """
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -163,7 +163,7 @@ class Database:
         return self._read_postgresql(within)
 
     def take_connection(self, owner: "KeepsConnection") -> Connection:
-        """Return a connection without a transaction, which ``owner`` keeps until it closes it. Raises Busy.
+        """Return a connection without a transaction, for ``owner`` to keep and to close. Raises Busy.
 
         If SQLite needs all connections closed, this ``Database`` calls ``owner.close``.
         """
@@ -313,7 +313,7 @@ class WriteBatch:
 
 
 _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
-"""SQL, values for the parameters that callers leave out, and each list's name with the parameters of its members."""
+"""SQL, values for the parameters that callers leave out, and for each list its name and its members' parameters."""
 
 
 class PreparedStatement:
@@ -353,7 +353,7 @@ class PreparedStatement:
         on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
-        """Return the statement's SQL in a dialect. The statement must have no lists."""
+        """Return the statement's SQL in a dialect. No parameter may take a list."""
         return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
@@ -387,8 +387,8 @@ class PreparedStatement:
 def copy_sqlite(connection: Connection, file: Path) -> None:
     """Copy an SQLite database into a file while others write (SQLite's online backup).
 
-    The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
-    SQLAlchemy's exceptions.
+    The copy holds the snapshot of ``connection``. The connection must have read something already. Raises Unwritable
+    and SQLAlchemy's exceptions.
     """
     source = driver_of(connection)
     with translated_errors(), closing(sqlite3.connect(file)) as target:

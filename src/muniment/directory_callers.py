@@ -70,7 +70,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
 
 
 def identification(database: Database, names: DirectoryNames) -> Identify:
-    """Return an ``Identify`` that looks up in the directory's database who bears names now."""
+    """Return an ``Identify`` that asks the directory's database."""
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with database.read() as cx:
@@ -83,7 +83,7 @@ def token_question(directory: Directory) -> Ask:
     """Return a function that asks whose access token this is.
 
     The function returns the document that the tokeninfo address would send. If that address would refuse, the function
-    raises the refusal that a repository elsewhere derives from the answer's status (``callers.tokeninfo.refusal_of``).
+    raises the refusal that a repository would derive from the answer over HTTP (``callers.tokeninfo.refusal_of``).
     """
 
     def ask(token: str, resource_id: str) -> bytes:
@@ -124,7 +124,7 @@ def ticket_question(directory: Directory) -> Ask:
 
 
 def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
-    """Return a function that signs people in by the password grant of a client. ``how`` is a field of the event."""
+    """Return a function that signs people in by a client's password grant. ``how`` is a field of the security event."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(
@@ -176,7 +176,7 @@ def grant_end(directory: Directory) -> EndGrant:
 
 @contextmanager
 def _address_refusals() -> Iterator[None]:
-    """Turn the directory's refusals into those that a repository elsewhere derives from the answer's status."""
+    """Turn the directory's refusals into those that a repository would derive from the answers over HTTP."""
     try:
         yield
     except NoTicket as refusal:

@@ -27,7 +27,7 @@ from muniment.repository.refusals import UnknownPerson, UnknownProperty
 def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
     """Return what a resource would learn of this user from a token, as JSON. Raises UnknownEntry.
 
-    It has only the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
+    The JSON has only the member ``user`` of a tokeninfo document. Disabled and locked users are described, too.
     """
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})

@@ -1,9 +1,9 @@
 """Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
 
-An event is one line, whatever log level is set. A server writes it to its log and to the data folder's ``events.log``.
-A command writes it to that file only. An event holds no token, password, secret or cookie. It holds a name from a
-stranger only if something of that name exists. No request waits for its event, and none fails if its event cannot be
-written.
+An event is one line, and no log level filters it. A server writes it to its log and to the data folder's
+``events.log``. A command writes it to that file only. An event holds no token, password, secret or cookie. It holds a
+name from a stranger only if something of that name exists. No request waits for its event, and none fails if its event
+cannot be written.
 """
 
 import os
@@ -75,7 +75,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Event(msgspec.Struct, omit_defaults=True):
-    """One security event. The endpoint fills in its fields. ``account`` only separates counts: it is not written."""
+    """One security event. The endpoint fills in its fields.
+
+    ``Recorder`` counts frequent refusals by ``account``, or by ``who`` if that is empty. ``account`` is never written.
+    """
 
     event: Kind
     result: Result | None = None

@@ -79,7 +79,7 @@ def administrator(data: DataFolder) -> Principals:
 
 
 def require_initialised(data: DataFolder) -> None:
-    """Raise Failure if the data folder shows that it was not initialised: then the directory has no administrator."""
+    """Raise Failure if the data folder is missing, or if it should hold the directory's SQLite file and does not."""
     data.must_exist()
     database_file = data.path / "directory.db"
     if "directory" in data.settings.halves and not data.settings.directory_database and not database_file.exists():

@@ -361,6 +361,8 @@ def test_ours_2_names_are_unique_where_the_settings_say_so(unique: Folders) -> N
     }
     for what, refused in refusals.items():
         assert (refused.status_code, refused.json()["code"]) == (409, "E_NAME_TAKEN"), what
+    assert "Among the cabinets" in refusals["make a cabinet"].text
+    assert "In that folder" in refusals["make"].text
     assert unique.titles(f"/folders/{first}/objects") == ["name", "name of a folder"]
     same = unique.ask("POST", f"/objects/{document}", {"properties": {"object_name": "name"}})
     assert same.status_code == 200

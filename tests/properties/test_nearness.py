@@ -71,6 +71,8 @@ def test_hits_order_scores_and_total_are_those_of_the_twin(
     snapshot, alone = shelf.holding([document for document, _ in rows]), twin.holding(seen)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embeddings, "vectors", lambda _cx, ids: [(each, stored[each]) for each in ids if each in stored])
+        counts = {at: len(vectors) // DIMENSIONS for at, vectors in stored.items()}
+        patch.setattr(embeddings, "count_vectors", lambda _cx, ids, _most: sum(counts.get(each, 0) for each in ids))
         patch.setattr(nearness, "MOST_NEAR", most[0])
         patch.setattr(nearness, "ADDED", most[1])
         near, answer = _ask(snapshot, word, visible)

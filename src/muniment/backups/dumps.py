@@ -135,7 +135,7 @@ def _tables(half: Half) -> set[str]:
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
     """Restore a PostgreSQL database from a dump in one transaction. Raises BackupRefused.
 
-    With ``replace`` it first removes what is in the dump from the database.
+    With ``replace`` it first removes from the database what the dump will make again.
     """
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     arguments += ["--clean", "--if-exists"] if replace else []

@@ -50,7 +50,7 @@ def make(
     """Copy an installation into a new folder, and return the backup's manifest. Raises BackupRefused, OSError, Busy.
 
     The backup has every undamaged content that the copied database names. Content that is missing or altered in the
-    installation is left out. The manifest lists the ids of the objects with such content as damaged.
+    installation is left out, and the manifest's ``damaged`` lists the ids of the objects with such content.
     """
     target = target.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

@@ -46,7 +46,7 @@ class Backup(NamedTuple):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The state of a restore, stored in the data folder while it is under way.
+    """The state of a restore under way, stored in the data folder.
 
     ``own_settings`` is true if the data folder had a settings file before the restore. ``filled`` lists the empty
     places that this restore fills: the addresses of PostgreSQL databases, and of a content store in the network.

@@ -79,7 +79,7 @@ def table(
 
 
 def record(values: Mapping[str, object], *, as_json: bool = False, header: bool | None = None) -> None:
-    """Print the attributes of one thing, with a row for each value. As JSON, print one object with its lists."""
+    """Print the attributes of one thing, with a row for each value. As JSON, print one object; a list stays a list."""
     if as_json:
         print_json(values)
         return

@@ -239,8 +239,8 @@ def set_password(
 ) -> SessionCount:
     """Set a user's password or a client's secret, and return how many sessions ended.
 
-    A new password ends the user's sessions, and a new secret ends none, unless ``end_sessions`` says otherwise. With
-    None as the hash nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
+    ``end_sessions`` says whether the sessions end. If it is None, a user's sessions end, and a client's go on. If the
+    hash is None, nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_password_hash(cx, user, password_hash, now)
@@ -276,7 +276,7 @@ def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
 
 
 def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
-    """Delete a user or client with their sessions, a group, an empty unit or an empty partition.
+    """Delete a group, an empty unit, an empty partition, or a user or client with their sessions.
 
     Returns what depended on the entry. Raises BadName for a built-in entry and for a unit or partition that is not
     empty, and NobodyAdministers.
@@ -293,7 +293,7 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove an entry from the direct members of a group. Return whether it was one. Raises NobodyAdministers."""
+    """Remove a direct member from a group. Return whether the entry was a member. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         return memberships.remove_member(cx, group, member)
 
@@ -319,7 +319,7 @@ def remove_resource(cx: Connection, resource: Resource, now: Instant) -> Session
 def _somebody_administers(cx: Connection) -> Iterator[None]:
     """Raise NobodyAdministers if after the block nobody can sign in to the administration any more.
 
-    It locks all rights. So of two changes at one time, the later one sees what the earlier one has changed.
+    All rights are locked first. So of two changes at one time, the later one sees what the earlier one has changed.
     """
     marks.lock_rights(cx)
     could_administer = _can_administer(cx)

@@ -41,7 +41,7 @@ def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove a user or a group from the direct members of a group. Return whether it was one."""
+    """Remove a direct member from a group. Return whether the entry was a member."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     return cx.execute(_memberships.delete().where(pair)).rowcount > 0
 

@@ -65,7 +65,7 @@ class SignInRefused(InvalidGrant):
 
 
 class InvalidScope(Refusal):
-    """The scope names no resource that issues tokens, or another one than the grant's (RFC 6749 5.2)."""
+    """The scope names no resource that issues tokens, or not the grant's resource (RFC 6749 5.2)."""
 
 
 class UnsupportedGrantType(Refusal):

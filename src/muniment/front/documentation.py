@@ -118,7 +118,7 @@ def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     """Give each heading among the tokens its anchor and its level in the outline, and yield it as a section.
 
-    A heading's level is one more than that of the heading whose section it lies in, or 1 if it lies in none.
+    A heading outside all other sections has level 1. A heading in a section has the next level.
     """
     above: list[int] = []
     anchors = Counter[str]()
@@ -140,9 +140,9 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
 
 
 def _refine_tables(tokens: Sequence[Token]) -> None:
-    """Mark each heading cell that has text as the head of its column. Align cells by class, not by inline style.
+    """Mark each heading cell as the head of its column. Align cells by class, not by inline style.
 
-    The pages permit no inline style. A heading cell without text becomes an ordinary cell.
+    The pages permit no inline style. A heading cell without text is not marked, but becomes an ordinary cell.
     """
     for place, token in enumerate(tokens):
         if token.type not in {"th_open", "td_open"}:

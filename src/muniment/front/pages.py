@@ -103,8 +103,9 @@ async def contents(request: Request, halves: Halves) -> Response:
 async def document(request: Request, halves: Halves) -> Response:
     """Show a page of the documentation.
 
-    The answer is HTML, or Markdown if the caller prefers that. At an address that ends in ``.md`` the answer is
-    Markdown, or HTML if the caller prefers that, as a browser does. At the address of a picture it is the picture.
+    The answer is HTML, or Markdown if the caller prefers that. At an address that ends in ``.md``, a caller without a
+    preference gets Markdown; a browser gets HTML, because it prefers that. At the address of a picture, the answer is
+    the picture.
     """
     path = request.path_params["page"].rstrip("/")
     picture = documentation.picture(path)

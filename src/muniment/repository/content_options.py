@@ -7,7 +7,7 @@ import msgspec
 Doc = msgspec.Meta
 
 PART_BYTES = 8 << 20
-"""The size of the parts in which a content store in the network gets a large content."""
+"""A large content is sent to a content store in the network in parts of this size."""
 
 LARGEST_OBJECT = 10_000 * PART_BYTES
 """The largest content in such a store, in bytes: an upload has at most 10,000 parts."""

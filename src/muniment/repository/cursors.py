@@ -68,7 +68,7 @@ def every_page(read: Callable[[Stretch], Sequence[Member]], size: int) -> Iterat
 def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
     """Return what to read from the database: the page and one member more.
 
-    Raises Malformed for a cursor that does not belong to this page.
+    Raises Malformed if the cursor was not made for this list, this caller and this page.
     """
     if part.cursor is None:
         return Stretch(None, (part.number - 1) * part.size, part.size + 1)

@@ -79,8 +79,8 @@ class Seal:
     """Seals texts for callers, and opens the sealed texts that they send back.
 
     It uses AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, an observer could only see
-    whether two texts are equal. A sealed text is *bound* to other texts. It does not contain them, and can be opened
-    only with the same ones.
+    whether two texts are equal. A sealed text is *bound* to other texts: it can be opened only with the same texts, but
+    does not contain them.
     """
 
     def __init__(self, key: bytes) -> None:

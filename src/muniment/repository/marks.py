@@ -20,7 +20,7 @@ _marks = sa.Table(
 
 
 class SearchMarks(NamedTuple):
-    """The marks of one snapshot: ``acls`` of all ACLs with their entries, ``types`` of all object types."""
+    """The marks of one snapshot: ``acls`` for all ACLs with their entries, ``types`` for all object types."""
 
     acls: str
     types: str

@@ -10,7 +10,7 @@ from muniment.repository.content_options import S3Options
 Doc = msgspec.Meta
 
 TOKENINFO_ADDRESS = re.compile(r"(.+)/(?:v1|rest)/authentication/(?:oauth/)?tokeninfo")
-"""A tokeninfo address, from whose beginning the directory's other addresses follow."""
+"""A tokeninfo address. All addresses of its directory have the same beginning: the first group."""
 
 
 class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -65,8 +65,8 @@ class Membership(NamedTuple):
 class People(Protocol):
     """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
-    With ``group_id``, a list and ``find`` know only the direct members of this group. Each method raises UnknownPerson
-    if there is no such group, and DirectoryUnavailable.
+    With ``group_id``, ``page``, ``count`` and ``find`` know only the direct members of this group, and raise
+    UnknownPerson if there is no such group. Each method raises DirectoryUnavailable.
     """
 
     def page(
@@ -87,7 +87,7 @@ class People(Protocol):
     def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return what a repository would learn of this user from a ticket, as JSON. Raises UnknownPerson.
 
-        It is the member ``user`` of a tokeninfo document. It is also returned of a user who is disabled or locked.
+        The JSON has only the member ``user`` of a tokeninfo document. The user may be disabled or locked.
         """
 
 
@@ -106,7 +106,7 @@ class PeopleChanges(Protocol):
     def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
         """Change a user or group, and end the sessions that may not go on.
 
-        Raises UnknownPerson, WrongValue, NameTaken, and InUse for a new id while a repository knows the present one.
+        Raises UnknownPerson, WrongValue, NameTaken, and InUse if a repository knows the id that is to change.
         """
 
     def remove(self, who: Who, kind: Kind, person_id: str) -> str:
@@ -117,7 +117,7 @@ class PeopleChanges(Protocol):
         """
 
     def add_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Put a user or group into a group, unless it is in it already. Raises UnknownPerson."""
+        """Put a user or group into a group. Change nothing if the group has this member. Raises UnknownPerson."""
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
         """Take a direct member out of a group. Raises UnknownPerson, also if the group has no such direct member."""

@@ -1,4 +1,4 @@
-"""Which repositories does this installation have? A resource of a directory guards each open one."""
+"""Which repositories does this installation have? A resource of a directory guards each open repository."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -116,7 +116,7 @@ def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
-    """List at most ``limit`` repositories, ordered by name: the first one of each resource that guards a repository."""
+    """List at most ``limit`` repositories, ordered by name: for each guard, the first repository that it guards."""
     first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
     firsts = first.group_by(repositories.c.resource_id)
     query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)

@@ -16,7 +16,7 @@ _PATIENCE = 0.001
 """How many seconds a crowded worker waits for an emptier one to take a connection."""
 
 _SHORTAGE = 1.0
-"""Seconds after which a worker that could not open one more file tries again to accept. asyncio waits as long."""
+"""If a worker cannot open one more file, it waits so many seconds before it accepts again. asyncio waits as long."""
 
 _SLACK = 8
 """A worker is crowded if it has over an eighth more connections than the emptiest worker."""

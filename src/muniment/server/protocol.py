@@ -71,7 +71,7 @@ class _Protocol(HttpToolsProtocol):
     is closed. The request that cannot be read gets no answer, nor do requests that came between these two.
 
     A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
-    front does not answer it there, a task is started that does.
+    front does not answer it there, a task answers it.
     """
 
     _options = WebOptions()
@@ -329,9 +329,9 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Replace ``on_response`` of an answered request, and do nothing.
+    """Do nothing: the ``on_response`` of a request that has been answered.
 
-    Without this, the request and its protocol would keep each other in memory.
+    With the former ``on_response``, the request and its protocol would keep each other in memory.
     """
 
 

@@ -19,7 +19,7 @@ ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
-"""How long the purge lets other processes write after a transaction, as a multiple of the transaction's duration."""
+"""How long the purge rests after a transaction, for other writers: a multiple of the transaction's duration."""
 
 _SECONDS = 30
 

@@ -227,8 +227,8 @@ class AddressTable(Generic[H]):
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
         If a thing exists whose name includes the suffix, nothing is stored or removed. Raises what the finder raises,
-        such as the refusal of a caller who may not know whether the thing exists. The method would refuse this caller
-        too, but it would check the password a second time first.
+        such as the refusal of a caller who may not know whether the thing exists. So the method is not called, and does
+        not check this caller's password a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
@@ -244,8 +244,8 @@ class Addresses:
     """An ASGI application that passes each request to the endpoint of its address.
 
     Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
-    with an open part, the first that matches wins. If none matches, the last of them answers, even a request for
-    ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
+    with an open part, the first that matches wins. If none matches, the last one in the list answers, even a request
+    for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

@@ -74,7 +74,7 @@ class Cors:
             answer["Access-Control-Max-Age"] = self._seconds
 
     def _origin_allowed(self, origins: Sequence[str]) -> str | None:
-        """Return the origin that the answer allows, or None if the page that sent ``origins`` may not read it."""
+        """Return the origin that the answer allows, or None if the page that asks may not read the answer."""
         if len(origins) != 1:
             return None
         if origins[0] in self._origins:

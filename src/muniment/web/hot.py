@@ -57,11 +57,12 @@ class Foremost(Generic[H]):
     """A short way before the application: ``answer`` gets the scope, the body, and the half's context.
 
     ``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None; then
-    the endpoint answers. It records no security event. If ``answer`` may change anything, the endpoint must be a
-    ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in ``Hot``.
+    the endpoint answers. ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be
+    a ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in
+    ``Hot``.
 
     ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same
-    answer as ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
+    answer as ``answer``, or None if it cannot know the answer without waiting. ``recall`` changes nothing.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]

@@ -28,7 +28,8 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 def _quotes(value: object) -> int:
     """Return how many quotation marks a value's JSON text has if it escapes no character and repeats no key.
 
-    A decoded value has a repeated key only once. So a text with more quotation marks than this repeats a key.
+    A decoded value has a repeated key only once. So if a text without escapes has more quotation marks than this, it
+    repeats a key.
     """
     if isinstance(value, str):
         return 2

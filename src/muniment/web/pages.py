@@ -75,7 +75,7 @@ _MARK = markupsafe.Markup(_STATIC["icon.svg"].decode("utf-8"))  # noqa: S704 - o
 
 
 def templates(package: str) -> jinja2.Environment:
-    """Return the Jinja environment of the templates in ``package``, which may extend ``frame.html``."""
+    """Return the Jinja environment of the templates in ``package``. These templates may extend ``frame.html``."""
     loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((package, "muniment.web"))]
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),

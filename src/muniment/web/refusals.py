@@ -6,8 +6,8 @@ from typing import ClassVar
 class Refusal(Exception):
     """A reason to refuse a request, as one sentence for the caller. The address's table gives it a status.
 
-    When a decision raises a refusal, its writes are undone. If its class sets ``keeps_writes``, they are committed,
-    because a refused sign-in must be counted.
+    When a decision raises a refusal, the decision's writes are undone. If the refusal's class sets ``keeps_writes``,
+    the writes are committed, because a refused sign-in must be counted.
     """
 
     keeps_writes: ClassVar[bool] = False

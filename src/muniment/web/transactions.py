@@ -35,7 +35,7 @@ A commit takes about this long, too.
 
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
-"""How many long questions run at one time, and how many questions of one caller may wait."""
+"""How many long questions of one caller may wait. ``_LONG_QUESTIONS`` is how many run at one time."""
 
 _BUSY = "The database is busy with other writes."
 
@@ -216,7 +216,7 @@ class Transactions:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Ask a question that may read many rows, in a thread. It waits until it is the turn of ``caller``.
+        """Ask a question that may read many rows, in a thread. The question waits for the turn of ``caller``.
 
         Raises Busy when the question takes too long and is stopped, Overloaded when the turn does not come in time.
         """

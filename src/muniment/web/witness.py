@@ -1,4 +1,4 @@
-"""Record the security events that a request began, after its answer was sent."""
+"""Record the security events of a request after its answer was sent."""
 
 import asyncio
 from collections.abc import Callable, Sequence

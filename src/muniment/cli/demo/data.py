@@ -53,7 +53,7 @@ _FILES = 500
 _BYTES = 100_000_000
 _MACHINE = Path("/usr/share/doc")
 _PLAIN = re.compile(r"(copyright|changelog.*|NEWS.*|buildinfo.*)$", re.IGNORECASE)
-_WORD = re.compile(r"[a-z]{5,14}")
+_WORD = re.compile(r"(?<!\w)[a-z]{5,14}(?!\w)")
 _COMMON = frozenset(
     re.findall(
         r"[a-z]+",
@@ -286,10 +286,11 @@ def _import(
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose a word that many of the first 400 documents contain, of 5 to 14 letters a to z and not in ``_COMMON``.
+    """Choose a word of 5 to 14 letters that many of the first 400 documents contain.
 
-    A word is a candidate if it is in at least 90 percent as many documents as the most frequent word. Of these words,
-    the first by alphabet is returned. Raises Failure if none of these documents has such a word.
+    Its letters are a to z, and it is not in ``_COMMON``. A word is a candidate if it is in at least 90 percent as many
+    documents as the most frequent word. The first candidate by alphabet is returned. Raises Failure if the documents
+    contain no such word.
     """
     documents: Counter[str] = Counter()
     with database.read() as cx:

@@ -75,7 +75,7 @@ def add_acl(
     repository_name: RepositoryOption = initialise.REPOSITORY,
     strict: Strict = False,
 ) -> None:
-    """Make an ACL. Everybody to whom it permits something may call it by its name alone."""
+    """Make an ACL. Everybody to whom the ACL permits something may call the ACL by its name alone."""
     data: DataFolder = context.obj
 
     def add(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:

@@ -250,7 +250,10 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
 
 
 def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Do the same for the objects in a repository's wastebasket. What is purged or moved meanwhile is passed over."""
+    """Read the contents of a repository's wastebasket; yield what ``_verify_objects`` yields.
+
+    A content that is purged or moved meanwhile is passed over.
+    """
     for object_id, content in content_references.discarded(database, repository_id):
         good = is_whole(content)
         if not good:
@@ -274,7 +277,7 @@ _VERIFICATIONS = {
     "replace its content": _verify_objects,
     "restore it from the wastebasket and replace its content": _verify_wastebasket,
 }
-"""The functions that verify the contents of a repository, each with what helps if one is missing or altered.
+"""The functions that verify the contents of a repository. The key of each is what helps if a content is damaged.
 
-The wastebasket is last, so that an object that is deleted meanwhile is not missed.
+The wastebasket comes last, so an object that is deleted during the check is found there.
 """

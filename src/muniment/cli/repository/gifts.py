@@ -23,7 +23,7 @@ from muniment.repository.giving import GiftCount, Receiver
 
 @contextmanager
 def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
-    """Open the repositories' database for a removal, and yield what it uses to change the repositories.
+    """Open the repositories' database, and yield the ``Holdings`` with which a removal changes the repositories.
 
     Yields None if the repositories run apart.
     """
@@ -115,7 +115,7 @@ def give_command(
     ] = "",
     repository_name: Annotated[str, typer.Option("--repository", "-r", help="Only in this repository.")] = "",
 ) -> None:
-    """Give objects, or all that a user owns, to another user. The change log notes each change, so searches follow."""
+    """Give objects, or all that a user owns, to another user. Searches soon find the new owner."""
     data: DataFolder = context.obj
     if sum(map(bool, (object_ids, all_of, left_by_user))) != 1:
         raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)

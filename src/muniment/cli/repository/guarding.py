@@ -33,10 +33,10 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository's database and, with ``own_directory``, another on the directory's.
+    """Open a write transaction on the repository's database and, with ``own_directory``, one on the directory's.
 
-    The directory's transaction is opened first. Yields the directory's connection, or None without ``own_directory``,
-    and the repository's connection.
+    The directory's transaction is opened first. Yields the directory's connection and then the repository's. Without
+    ``own_directory``, None stands for the directory's connection.
     """
     with data.database("repository") as database:
         if not own_directory:

@@ -130,8 +130,8 @@ def import_command(
 def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Principals:
     """Return who owns the new objects: ``owner``, else the owner of the earlier cabinet, else the administrator.
 
-    The owner of the earlier cabinet is passed over if another user has got their name since. Raises Failure if
-    ``owner`` does not own the earlier cabinet.
+    Without ``owner``, the administrator also owns them if another user now has the name of the earlier cabinet's owner.
+    Raises Failure if ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
         return data.acting_as(owner) if owner else initialise.administrator(data)
@@ -150,8 +150,8 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
     """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
 
-    A pass that fails is tried again, unless it raises WrongValue, UnknownAcl or an error that is no known failure:
-    these are raised. Raises Failure if the folder is gone.
+    A pass that fails is tried again. But WrongValue, UnknownAcl and errors that are no known failure are raised. Raises
+    Failure if the folder is gone.
     """
     due = threading.Event()
     last_facts: tuple[object, ...] = ()

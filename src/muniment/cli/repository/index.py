@@ -35,7 +35,7 @@ COMMANDS = {"index": index}
 def index_status(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
     """Show for each repository how far its index has come, and how many files wait for text extraction.
 
-    Where searches are by meaning, it also shows whether every text is embedded.
+    For repositories that are searched by meaning, it also shows whether every text is embedded.
     """
     data: DataFolder = context.obj
     rows = list[tuple[object, ...]]()

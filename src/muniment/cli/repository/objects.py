@@ -109,7 +109,7 @@ def get_content(
     ] = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Write an object's content to a file or to standard output. The exit code is 3 if it is damaged."""
+    """Write an object's content to a file or to standard output. The exit code is 3 if the content is damaged."""
     data: DataFolder = context.obj
     if output is None and sys.stdout.isatty():
         raise Failure("A terminal does not show every content: name a file with --output, or use a pipe.", Exit.USAGE)

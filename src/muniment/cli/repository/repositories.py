@@ -143,7 +143,7 @@ def remove_repository(
 def declare_tables() -> None:
     """Load every module that declares a table of the repository.
 
-    A removal would not remove the rows of a table that no loaded module declares.
+    A removal finds only the tables that loaded modules declare.
     """
     for module in _FURTHER_TABLES:
         import_module(f"muniment.repository.{module}")

@@ -51,7 +51,7 @@ class _Hit(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The hits, and how many there are in all. ``relaxed`` is true if one of the words was enough for a hit."""
+    """The hits, and how many there are in all. If ``relaxed`` is true, hits need not have all of the words."""
 
     total: int
     hits: list[_Hit]
@@ -94,7 +94,7 @@ def search_command(
     ] = "",
     as_json: terminal.AsJson = False,
 ) -> int:
-    """Search and print the hits, or explain why one object is a hit or is none. The exit code is 1 if it is none.
+    """Search and print the hits. With --explain, say why an object is a hit or is none; if none, the exit code is 1.
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """

@@ -108,9 +108,9 @@ def set_cookie(
 ) -> None:
     """Set one of our cookies for ``seconds``. With None it lasts until the browser closes, with 0 it ends at once.
 
-    The cookie is Secure if the request came over TLS. Over plain HTTP, where that is permitted, a browser would not
-    keep a Secure cookie. Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A
-    browser accepts such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
+    The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
+    HTTP. Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts
+    such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
     """
     name = _cookie_name(request, names, what)
     response.set_cookie(

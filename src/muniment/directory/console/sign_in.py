@@ -41,7 +41,7 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 def is_form(form: Mapping[str, str], directory: Directory) -> bool:
-    """Return whether a form comes from one of our pages. A token request has no hidden field against forgery."""
+    """Return whether a form has the hidden field that the forms of our pages have, and token requests lack."""
     return f"{directory.options.names.form_prefix}csrf" in form
 
 

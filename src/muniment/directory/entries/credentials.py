@@ -59,7 +59,7 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
 
     If ``user_id`` is None, the first entry's row is locked and None is returned, so that an unknown user takes as long
     as a known one. With ``shared``, other decisions may lock the row with ``shared`` at the same time, but none can
-    change it. That is for clients: many users sign in with the same client at one time.
+    change it. A client is locked with ``shared``, because many users sign in with the same client at one time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()

@@ -80,7 +80,7 @@ def add_client(
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
     """Set a user's password hash. With None the user has no password.
 
-    It also ends the pauses of their sign-in, and unsets the flag ``must_change_password``.
+    Also end the pauses of the user's sign-in, and unset the flag ``must_change_password``.
     """
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
@@ -118,8 +118,8 @@ def set_description(cx: Connection, entry: Entry, description: str, now: Instant
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
     """Give an entry another name, and return the entry as it is now.
 
-    The new name of a unit changes the locations of all entries in the unit, too. Raises BadName, also for a built-in
-    entry, and NameTaken.
+    The new name of a unit changes the locations of all entries in the unit, too. Raises NameTaken, and BadName if the
+    name is not allowed or the entry is built in.
     """
     if entry.built_in is not None:
         raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
@@ -239,7 +239,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return the names of a unit and of the units around it, as JSON for the column ``units`` of the entries in it."""
+    """Return the names of a unit and of the units that contain it: the column ``units`` of the unit's entries."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

@@ -166,7 +166,7 @@ def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", li
 
 
 class Columns(NamedTuple):
-    """The columns of an entry to which another module's condition may refer."""
+    """Those columns of an entry that another module's condition may use."""
 
     id: sa.ColumnElement[int]
     parent_id: sa.ColumnElement[int]
@@ -174,14 +174,14 @@ class Columns(NamedTuple):
 
 
 Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
-"""A function that makes, from the columns of an entry, the condition on which the entry is chosen."""
+"""A function that takes the columns of an entry, and returns the condition that the entry must meet."""
 
 
 class ChosenEntries(NamedTuple):
-    """A query for the users, or the groups, that meet a condition, and columns by which callers may narrow the query.
+    """A query for the users, or for the groups, that meet a condition.
 
-    ``to_entry`` reads the rows of the query. ``number`` is the id of the row, ``id`` the id on the wire, and
-    ``folded_id`` its folded form.
+    ``to_entry`` reads the rows of the query. With the columns, callers may narrow the query. ``number`` is the id of
+    the row, ``id`` the id on the wire, and ``folded_id`` the folded form of ``id``.
     """
 
     query: sa.Select[Any]

@@ -71,7 +71,7 @@ def answer(
 ) -> bytes:
     """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
 
-    ``question`` are bytes that always ask about this token and this resource. The answer is remembered for them.
+    The answer is remembered under ``question``: bytes that never ask about another token or resource.
     """
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
@@ -104,7 +104,7 @@ def verify(
 
 
 class TicketInfo(msgspec.Struct, frozen=True):
-    """What a repository learns of a ticket: its user, as tokeninfo shows them."""
+    """What a repository learns of a ticket: its user, in the form in which tokeninfo shows users."""
 
     user: User
 
@@ -114,7 +114,7 @@ def verify_ticket(
 ) -> TicketInfo:
     """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (given 5.2).
 
-    Raises UnknownResource, NotSignedIn when the ticket has ended, and AccessEnded when the user has no access or the
+    Raises UnknownResource; NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the
     resource has not been activated.
     """
     resource = resources.by_id(cx, resource_id)

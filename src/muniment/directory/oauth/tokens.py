@@ -115,8 +115,8 @@ class LockedGrant(NamedTuple):
     """A grant that a decision has locked, and the directory's generation, read in the same snapshot.
 
     Until ``full_until`` the grant has as many live access tokens as it may have, or more. ``full_until`` is 0 while the
-    grant has fewer. ``live_bound`` is an upper bound of the number of live access tokens that the grant has now. It is
-    None if nobody has counted them, and usually if there are fewer than ``FEW``.
+    grant has fewer. ``live_bound`` is an upper bound of the number of live access tokens that the grant has now, or
+    None where no bound is kept.
     """
 
     grant: Grant
@@ -137,7 +137,7 @@ PURGE_START = PurgeProgress(-1, b"")
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """The row of an access token, its grant, and the directory's marks under which both were read."""
+    """The row of an access token, its grant, and the directory's marks, all read in one statement."""
 
     token_id: str
     expires: Instant
@@ -268,7 +268,7 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End the grants whose refresh tokens have digests from the first to the second of ``digests``, both included.
+    """End every grant whose refresh token has a digest in the range ``digests``, the two ends included.
 
     Returns how many ended.
     """

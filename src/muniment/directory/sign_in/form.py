@@ -1,7 +1,7 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Every user but an OAuth client may sign in to the administration, so that the page can tell a user that they do not
-administer. The ticket of such a user does not open the console, because the access role is checked at each use.
+Every user but an OAuth client may sign in to the administration. A user who is not in its access role is shown a page
+that says so. The ticket of such a user does not open the console, because the access role is checked at each use.
 """
 
 import msgspec

@@ -177,9 +177,9 @@ def hash_new(password: str, options: DirectoryOptions) -> str:
 class _Slots:
     """The slots of the gate: files, one of which a thread locks while it hashes.
 
-    A thread that needs a slot first locks another file, the turnstile, until it has the slot. Only one thread of all
-    processes can lock it at a time. So a process that has just freed its slot does not get the next one before a
-    process that already waits.
+    A thread that waits for a slot holds the lock of another file, the turnstile, until it has the slot. Only one thread
+    of all processes can hold the turnstile at a time. So a thread that frees a slot and needs one again does not
+    overtake the thread that holds the turnstile.
     """
 
     def __init__(self, folder: Path, count: int) -> None:

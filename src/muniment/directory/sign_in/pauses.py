@@ -52,7 +52,7 @@ class SignInState(msgspec.Struct, frozen=True):
     """The state of an account for one sign-in: its wrong passwords by place, its places, and the place of the sign-in.
 
     ``candidates`` name what the sign-in comes from: the browser if it sent a cookie, then the address. ``place`` is the
-    first of them that is a remembered place of the account; if none is, it is elsewhere.
+    first candidate that is a remembered place of the account, or else *elsewhere*.
     """
 
     tries: dict[str, tuple[int, Instant]]

@@ -86,7 +86,10 @@ def end_every(cx: Connection) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
-    """End the ticket with a digest between these two (both included). Returns how many ended."""
+    """End the tickets with digests from the first to the second of ``digests``, both included.
+
+    Returns how many ended.
+    """
     return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
 
 

@@ -34,7 +34,10 @@ def write(element: Element, *, indented: bool = False) -> str:
 
 
 def _written(element: Element, namespace: str, margin: str) -> Iterator[str]:
-    """Write an element. ``margin`` is the line break and the blanks before its end tag. If empty, all is one line."""
+    """Write an element. ``margin`` is the line break and the blanks before its end tag.
+
+    If ``margin`` is empty, the whole element is written on one line.
+    """
     attributes = "".join(
         f" {name}={quoteattr(value)}" for name, value in element.attributes.items() if not name.startswith("{")
     )

@@ -87,11 +87,11 @@ ACL_NAME = "acl_name"
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
-    """Check a query. Return its types with all sub-types, and its condition, each value read by its property's kind.
+    """Check a query. Return its types with all sub-types, and its condition with the values read.
 
-    No types mean any type. The query's locations are left out. ``acls`` maps each text of ``acl_texts`` to the id of
-    the ACL that the caller means by it. A text that ``acls`` lacks names no ACL. Relative dates count from ``now``.
-    Raises UnknownType, UnknownProperty, WrongValue.
+    Each value is read by its property's kind. If no types are returned, every type fits. The query's locations are
+    not returned. ``acls`` maps each text of ``acl_texts`` to the id of the ACL that the caller means by it. A text that
+    is not in ``acls`` names no ACL. Relative dates count from ``now``. Raises UnknownType, UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
@@ -234,7 +234,7 @@ def _positive(expression: Property, operator: PropertyOperator, kind: values.Kin
 
 
 def _like(expression: Property, operator: PropertyOperator) -> Condition:
-    """Return the condition of a comparison of strings. In it, ``*`` and ``?`` are wildcards unless it is exact."""
+    """Return the condition of a string comparison. If the comparison is not exact, ``*`` and ``?`` are wildcards."""
     text = fold(expression.value)
     if operator == "EQUAL" and not expression.fuzzy and (expression.exact or not patterns.has_gaps(text)):
         return OneOf(expression.name, (expression.value,))

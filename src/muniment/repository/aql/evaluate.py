@@ -57,13 +57,13 @@ class Analyser(Protocol):
         """Split text into words without case and accents, not reduced to stems."""
 
     def asking(self, locale: str) -> "Analyser":
-        """Return the analyser for keywords in a language, or this one if the language makes no difference."""
+        """Return the analyser for keywords in a language, or this analyser if the language changes nothing."""
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
         """Return the language of an object with these values and this text; empty if it is the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split a text in this language into stems: as written, and in each other spelling by which it is found."""
+        """Split a text in this language, and each of its variants, into words reduced to stems."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""

@@ -121,7 +121,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
         return timestamp(period.low) if self.in_utc else period.name
 
     def place(self, constraint: str) -> Place:
-        """Return the place of the group with this constraint in the order by value. Raises BadQuery, WrongValue."""
+        """Return the place, in the order by value, of the group with this constraint. Raises BadQuery, WrongValue."""
         name = narrowing.read(constraint)
         if name is None:
             return _NO_VALUE_PLACE

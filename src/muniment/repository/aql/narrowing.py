@@ -1,4 +1,4 @@
-"""To which values of its facets is a search narrowed? The parameters of its address tell, and links repeat them.
+"""To which values of its facets is a search narrowed? Parameters of the search's address say so.
 
 ``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
 ``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
@@ -16,7 +16,7 @@ NO_VALUE, EMPTY = "\\N", "\\E"
 """How a missing value and an empty text are written."""
 
 Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
-"""Groups of constraints, each as it is written. A hit must meet every constraint of at least one group."""
+"""Groups of constraints, each constraint as it is written. A hit must meet every constraint of at least one group."""
 
 _SIGNS = frozenset("\\+|,;=")
 
@@ -46,7 +46,7 @@ def read(constraint: str) -> str | None:
 
 
 def read_values(text: str, most: int) -> Alternatives:
-    """Read values of one facet. Raises BadQuery, also for more than ``most``."""
+    """Read values of one facet. Raises BadQuery for a text of another form, and for more than ``most`` values."""
     groups = tuple(tuple(_parts(group, "+")) for group in _parts(text, "|"))
     if sum(map(len, groups)) > most:
         raise BadQuery(f"A search is narrowed by at most {most} values.")
@@ -58,7 +58,10 @@ def read_values(text: str, most: int) -> Alternatives:
 
 
 def read_pairs(text: str, most: int) -> tuple[Narrowing, ...]:
-    """Read pairs of a facet's id and its values. Raises BadQuery, also for more than ``most`` values."""
+    """Read pairs of a facet's id and its values.
+
+    Raises BadQuery for a text of another form, and for more than ``most`` values.
+    """
     narrowings = []
     for pair in (pair for part in _parts(text, ";") for pair in _parts(part, ",")):
         facet_id, *values = _parts(pair, "=")

@@ -16,7 +16,7 @@ LONGEST_SIMILAR = 40
 """The most characters of a word in which ``fuzzy`` allows one letter to differ."""
 
 OPEN_CLAUSES = 32
-"""How many clauses a wildcard at the beginning adds: an engine must compare such a text with every word or value."""
+"""A text that begins with a wildcard counts this many clauses more: an engine compares it with every word or value."""
 
 
 class Gap(enum.IntEnum):

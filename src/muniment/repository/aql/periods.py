@@ -1,6 +1,6 @@
 """When does a day, week, month, quarter or year begin in a time zone? Periods follow each other without a gap.
 
-A week begins on Monday. A period begins with the first moment that a clock of the zone shows as part of it.
+A week begins on Monday. A period begins at the first moment when a clock of the zone shows its first day.
 """
 
 from collections.abc import Iterator

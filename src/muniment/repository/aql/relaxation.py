@@ -1,10 +1,10 @@
 """Which searches may be relaxed? Those of several words, as people type questions.
 
 If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords with one of these are not relaxed. But question marks around a word
-may be punctuation. And "and", "or" and "not" may be words of a sentence if they are not in capitals, or if all keywords
-are in capitals. Such keywords are relaxed, but hits still may not hold what follows "not". The rest of a query stays as
-it is.
+wildcards say exactly what is wanted, so keywords with one of these are not relaxed. There are two exceptions. Question
+marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
+capitals, or if all keywords are in capitals; but hits of the relaxed search still may not hold what follows "not". The
+rest of a query stays as it is.
 
 Source: docs/aql.md, "When not all words are found".
 """
@@ -61,7 +61,7 @@ def _relax(expression: Expression) -> Expression:
 
 
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of keywords, each once. Return none if the keywords hold anything but words."""
+    """Return the words of plain keywords, each once; none for other keywords, or if a word must not match."""
     plain = _plain(keywords)
     return () if plain is None or plain.unwanted else tuple(plain.words)
 
@@ -69,7 +69,7 @@ def plain_words(keywords: Keywords) -> tuple[Term, ...]:
 class WordQuestion(NamedTuple):
     """The words of a query (``text``), and the query without these words (``anything``).
 
-    Objects near in meaning are found only if they meet ``anything``.
+    An object near in meaning is a hit only if the query ``anything`` finds it, too.
     """
 
     text: str
@@ -79,8 +79,8 @@ class WordQuestion(NamedTuple):
 def question(query: Query) -> WordQuestion | None:
     """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
 
-    The keywords must be plain (``_Plain``), or words joined by OR, and every hit must match them. They have at
-    most ``MOST_WORDS`` words. If two expressions of one set have such keywords, neither counts.
+    The words are those of one expression that every hit must match. Its keywords are plain (``_Plain``), or words
+    joined by OR, and have at most ``MOST_WORDS`` words. Return None, too, if there are two such expressions.
     """
     if query.condition is None:
         return None

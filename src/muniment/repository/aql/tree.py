@@ -108,7 +108,7 @@ Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. They are None, and match nothing, if there is no word."""
+    """Keywords that match an object's metadata or content. Without a word, they are None and match nothing."""
 
     keywords: Keywords | None
 
@@ -147,7 +147,7 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
 
 class RelativeDate(msgspec.Struct, frozen=True, tag=True):
-    """A date compared with the moment of the search plus ``amount`` units of time. A negative one is in the past."""
+    """A date compared with the moment of the search plus ``amount`` units of time. ``amount`` may be negative."""
 
     name: str
     operator: AgeOperator
@@ -215,7 +215,7 @@ class Query(msgspec.Struct, frozen=True, tag=True):
 
     Without types, it asks for objects of any type. Without a condition, all of these objects are hits. Without
     locations, hits may lie anywhere. ``columns`` are the properties that inlined objects show. Only a search of all
-    repositories reads ``repositories``. Facets count the first ``facet_hits`` hits, or all of them if it is None.
+    repositories reads ``repositories``. Facets count the first ``facet_hits`` hits, or all if ``facet_hits`` is None.
     """
 
     types: tuple[str, ...] = ()

@@ -29,8 +29,8 @@ _FALSE = frozenset({"false", "f", "0"})
 def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) -> Iterator[tuple[str, str]]:
     """List the metadata that keywords look at, in a fixed order: title, subject, object_name, then the others by name.
 
-    These are all string values except those that no person wrote: values that the repository writes (``r_``, ``i_``,
-    ``a_``), owner and ACL names, codes of languages, and values of properties of kind id, which ``ids`` names.
+    Values that are no strings are left out. So are the properties that the repository writes (``r_``, ``i_``, ``a_``),
+    the names of owners and ACLs, the codes of languages, and the properties of kind id (``ids``).
     """
     leading = [name for name in ("title", "subject", "object_name") if name in values]
     for name in (*leading, *sorted(set(values).difference(leading))):

@@ -54,7 +54,7 @@ would give the answer to everybody (RFC 9111 3.5, RFC 6750 2.3)."""
 
 
 class StaleAnswer(Exception):
-    """A directory elsewhere said too long ago who the caller is. It must be asked again before the request goes on."""
+    """The answer of a directory elsewhere is too old. The directory must be asked again before the request goes on."""
 
 
 @dataclass(frozen=True)

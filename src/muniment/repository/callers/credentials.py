@@ -41,7 +41,7 @@ class Pair:
 
 @dataclass(frozen=True, repr=False)
 class TicketNames:
-    """Where a request may carry a ticket: in the header of this name, and in the cookie that ``cookie`` reads."""
+    """Where a request may carry a ticket: in the header named ``header``, and in the cookie that ``cookie`` reads."""
 
     header: str
     cookie: Callable[[Request], str]

@@ -197,7 +197,10 @@ def latest(cx: Connection, repository_id: int) -> Position:
 
 
 def settled_position(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line before which no commit can add another; START if there is none."""
+    """Return the position of the last settled line; START if there is none.
+
+    A line is settled if no later commit can put another line before it.
+    """
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )

@@ -50,8 +50,8 @@ class ContentWriter(Protocol):
     def finish(self) -> StoredContent:
         """Keep the bytes, and return the content, which survives a power cut. Raises NotStored.
 
-        After NotStored nothing is kept, unless the answer of a store in the network was lost. Then the store may have
-        the bytes. No row names them, so the sweep removes them.
+        When it raises, nothing is kept. There is one exception: if the answer of a store in the network was lost, the
+        store may have the bytes. No row names them, so the sweep removes them.
         """
 
     def abort(self) -> None:
@@ -81,15 +81,15 @@ class ContentStore(Protocol):
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once, and return them in the same order.
 
-        They all survive a power cut. Raises NotStored. Then none is kept, with the exception that
-        ``ContentWriter.finish`` names.
+        They all survive a power cut. Raises NotStored; then none is kept, with the same exception as in
+        ``ContentWriter.finish``.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
         """Keep a copy of another store's content under the same key, as a backup and a restore do.
 
         ``pieces`` comes from the other store's ``read``. Returns False if that store finds the content damaged; then
-        nothing is kept. The copy may not survive a power cut: the caller syncs the disk once after all copies. Raises
+        nothing is kept. A power cut may destroy the copy, so the caller syncs the disk once after all copies. Raises
         OSError, NotStored.
         """
 
@@ -126,7 +126,7 @@ class ContentStore(Protocol):
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content last written before the instant, without content in packs.
+        """Yield the keys of all content that was last written before the instant and is in no pack.
 
         Unfinished content of that age is removed.
         """

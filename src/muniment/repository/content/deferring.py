@@ -1,8 +1,8 @@
 """A content store that removes nothing before the end of a common transaction.
 
 After the commit it removes what was to be removed. After a rollback it removes what was put during the transaction.
-If the process is killed before such a removal, no row names the content, and the sweep removes it later. The sweep also
-decides if nobody knows whether a commit succeeded.
+If the process is killed before such a removal, no row names the content, and the sweep removes it later. If nobody
+knows whether a commit succeeded, nothing is removed until the sweep finds content that no row names.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -140,8 +140,8 @@ class SmallFirstWriter:
 class FileStore:
     """A folder that holds every content (a ContentStore).
 
-    Without ``packing`` no new content goes to a pack. With ``copies``, it is the folder of a backup, to which only
-    ``adopt`` writes.
+    Without ``packing`` no new content goes to a pack. With ``copies``, the folder is that of a backup, and only
+    ``adopt`` writes to it.
     """
 
     def __init__(self, folder: Path, *, packing: Packing | None = None, copies: bool = False) -> None:
@@ -299,10 +299,10 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Remove content, if there is any under the key. Return False if removing is not allowed, or if this is no key.
+        """Remove content, if there is any under the key. Return False if removing is not allowed, or the key is no key.
 
-        A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
-        remove stays. If it is not in a pack, a later ``older_than`` yields it.
+        A ``keeping`` block forbids removing. A reader that has opened the content can go on. Content that the disk does
+        not remove stays. If it is not in a pack, a later ``older_than`` yields it.
         """
         with suppress(ValueError), self._removing() as may_remove:
             if may_remove and packs.is_key(key):

@@ -1,8 +1,8 @@
 """Packs: files to which small contents are appended, so that one sync brings many of them to the disk (decision 0040).
 
 A pack is a sequence of contents. Each has a header (magic, size, SHA-256), then its bytes. A process appends only
-to its own pack. Once the process has ended, or the pack is full or a day old, nobody appends to the pack again. A crash
-therefore leaves, at the end of a pack, bytes that no object names. The key of a content names its pack and its place in
+to its own pack. Once the process has ended, or the pack is full or a day old, nobody appends to the pack again. If the
+process crashes, the pack may end with bytes that no object names. The key of a content names its pack and its place in
 the pack. A removal overwrites the content with zeros.
 """
 

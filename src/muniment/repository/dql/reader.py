@@ -1,7 +1,7 @@
 """Read a DQL statement. Only ``SELECT`` is offered. The refusal of another part of DQL says which part is not offered.
 
-A refusal says at which character it arose, counted from 1, unless the statement is too long or a name is refused by
-``NameTranslation``. Length, nesting, conditions and columns are limited.
+A refusal says at which character it arose, counted from 1. Two refusals name no character: that of a statement that is
+too long, and that of a name by ``NameTranslation``. Length, nesting, conditions and columns are limited.
 Source: docs/dql.md, the grammar.
 """
 
@@ -419,7 +419,7 @@ class _Reader(PieceReader):
 
 
 def _with_pattern(piece: TextPiece, text: str, pattern: str) -> str:
-    """Return in ISO 8601 a date that is written in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
+    """Turn a date into ISO 8601. The date is given in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
     fields = _DATE_FIELD.findall(pattern.lower())
     parts = _DATE_FIELD.split(pattern.lower())
     expression = re.escape(parts[0])

@@ -52,8 +52,8 @@ class InList(msgspec.Struct, frozen=True):
 class LikePattern(msgspec.Struct, frozen=True):
     """A property that matches a pattern: ``LIKE``.
 
-    A piece that is a text stands for itself, an empty text for any run of characters, and None for exactly one
-    character.
+    An empty piece stands for any run of characters, and None for exactly one character. Any other piece stands for
+    itself.
     """
 
     name: str

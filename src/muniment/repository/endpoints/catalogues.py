@@ -1,4 +1,4 @@
-"""Lists of names that clients of the system in the field look up: the formats, and lists that are always empty here.
+"""Lists of names that existing clients look up: the formats, and lists that are always empty here.
 
 Source: docs/interface.md, ours 16.
 """

@@ -288,9 +288,9 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Return these objects, with what their representations show that is not in the objects' rows.
+    """Return these objects, each with all that its representation shows.
 
-    That is read for all objects at once.
+    What is not in the objects' own rows is read for all objects at once.
     """
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])

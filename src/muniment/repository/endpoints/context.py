@@ -58,7 +58,7 @@ _LONG_DECISION = 0.05
 """If a decision takes more seconds than this, perhaps for a lock, the caller's rights are checked again after it."""
 
 _TRIES = 3
-"""How often an action is tried at most. It is tried again if the directory's answer about the caller is too old."""
+"""How often a decision is tried at most. It is tried again if the directory said too long ago who the caller is."""
 
 _REFUSED_PAIRS = 3
 """If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
@@ -72,9 +72,9 @@ class RepositoryContext:
     """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
     ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere. A
-    search holds ``searching`` while it runs. ``repositories`` has, by name, each repository that was looked up, and the
-    seal of the repository half. ``bearers`` has keys of callers, ``memory`` has what later searches can use. The slots
-    at the end count what each caller has under way.
+    search holds ``searching`` while it runs. ``repositories`` remembers by name each repository that was looked up,
+    together with the seal of the repository half. ``bearers`` remembers keys of callers, and ``memory`` remembers what
+    later searches can use. ``downloads`` and the fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -327,7 +327,7 @@ class OpenRepositories:
         self._bearers = bearers_of_guards
 
     async def callers(self, names: Collection[str]) -> list[Caller]:
-        """Return the caller of each named repository, or without names of each open one, ordered by name.
+        """Return a caller for each named repository, or for each open one if ``names`` is empty, ordered by name.
 
         Raises UnknownRepository if a named repository is not open or does not exist, and Malformed for too many.
         """
@@ -400,7 +400,7 @@ async def _open(
     """Ask the guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
 
     Guards that need no password check come first. Raises DirectoryUnavailable if no guard admits the caller, and the
-    directory could not be asked about at least one guard.
+    directory was unavailable for at least one of them.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {

@@ -44,7 +44,7 @@ SEARCH_TEMPLATE = (
 """The end of the template in the search link, character for character (given 2.10)."""
 
 _STRANGERS = ""
-"""The name that stands for every caller in turns and cursors at addresses where nobody signs in."""
+"""At an address where nobody signs in, turns and cursors have this name in place of the caller's."""
 
 _FIELD_RELATIONS = frozenset(
     (
@@ -57,10 +57,10 @@ _FIELD_RELATIONS = frozenset(
 """The link relations of the home document and of a repository that the system in the field has, too."""
 
 _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
-"""The link relation of an address, by the last part of its path, if the relation has another name than that part."""
+"""The link relations that differ from the last part of the address's path, by that part."""
 
 _WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
-"""By the last part of an address's path, its link relation, if the relation is written without a base before it."""
+"""The link relations that are written without a base before them, by the last part of the address's path."""
 
 
 class LinkTarget(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ class ObjectDocument(msgspec.Struct):
 class FolderLinkDocument(msgspec.Struct, rename="kebab"):
     """A link between a folder and an object that lies in it.
 
-    ``href`` is the address of the other end: of the folder in a list of an object's links, of the object in a folder's.
+    ``href`` is the folder's address in a list of an object's links, and the object's in a list of a folder's links.
     """
 
     href: str
@@ -123,8 +123,10 @@ class IndexStatusDocument(msgspec.Struct):
 
 
 class IndexDifferenceDocument(msgspec.Struct):
-    """An object whose document in the index differs: the kind of fault, the parts that differ, and whether it was
-    repaired."""
+    """An object whose document in the index is not what the database makes of the object.
+
+    ``fault`` is the kind of fault, ``parts`` are the parts that differ.
+    """
 
     id: str
     fault: str
@@ -275,7 +277,7 @@ class Author(msgspec.Struct):
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """The address and the media type of what an entry describes. With ``inline=true``, it is the thing itself."""
+    """The address and the media type of what an entry describes. With ``inline=true``, what the entry describes."""
 
     src: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET

@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object. Names in it are neutral: the code's own, not the settings'.
 
-    ``type`` is empty if the body names no type. ``href`` is the address of the object to which it refers, or empty.
+    ``type`` is empty if the body names no type. ``href`` is the address of another object, or empty.
     """
 
     properties: dict[str, Given] = {}
@@ -72,8 +72,9 @@ async def read_body(request: Request, context: RepositoryContext) -> Metadata:
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """Read metadata in JSON or XML. If the media type is neither, a body that begins with ``<`` is XML, any other JSON.
+    """Read metadata in JSON or XML.
 
+    If the media type is neither, a body that begins with ``<`` is read as XML, and any other body as JSON.
     Raises Malformed, and UnknownType for a built-in type without its prefix.
     """
     if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):

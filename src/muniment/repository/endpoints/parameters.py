@@ -368,7 +368,7 @@ _MOST_IGNORED, _LONGEST_NAME = 20, 40
 
 
 def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
-    """List the headers of answers that a page of another site may read."""
+    """List the answer headers that a page of another site may read."""
     return (*_EXPOSED, *(f"{names.csrf_prefix}-{part}" for part in ("Header-Name", "Query-Name", "Token")))
 
 

@@ -15,9 +15,9 @@ from muniment.repository.refusals import NotPermitted
 from muniment.web.refusals import Malformed
 
 HEADER = "Muniment-Position"
-"""In an answer, this header holds the position of a write's change, or the position as of which hits were found.
+"""In an answer, this header holds the position of a write's change, or the position that the index had reached.
 
-In a request, it says in which form the caller wants the position: ``plain``.
+In a request, its value ``plain`` asks for a plain position.
 """
 
 _PURPOSE = "position"

@@ -57,7 +57,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class ObjectBody(msgspec.Struct, frozen=True):
-    """An object, with what its representation shows that is not in the object's row."""
+    """An object, with what its representation needs besides the object's row."""
 
     stored: StoredObject
     catalogue: Catalogue

@@ -28,7 +28,7 @@ ATOM = "application/atom+xml"
 HAL = "application/hal+json"
 
 PRIVATE: Mapping[str, str] = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-"""The headers of an answer that is for its caller alone, in the media type that they like best (RFC 9111 5.2.2)."""
+"""The headers of an answer that is for its caller alone, and whose media type follows Accept (RFC 9111 5.2.2)."""
 
 ITEMS: Mapping[str, str] = {
     "links": "link",
@@ -40,13 +40,13 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""By a list's name, the XML name of its members that have members. In other lists, such members are called ``item``."""
+"""The XML name of a list's members, if they are not texts, by the list's name. Other lists call them ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
     "non-batchable-resources": "non-batchable-resource",
 }
-"""By a list's name, the XML name of its members that are texts. In other lists, such members are called ``item``."""
+"""The XML name of a list's members, if they are texts, by the list's name. Other lists call them ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
 """Lists whose members stand in XML without an element around them, with the name of each member."""
@@ -150,8 +150,8 @@ def home_types(names: RepositoryNames) -> tuple[str, ...]:
 def check_body(request: Request, readable: Collection[str]) -> None:
     """Check that a request's body has one of the ``readable`` media types; ``*/*`` stands for all.
 
-    If ``readable`` is empty, the address reads no body, and nothing is checked. Old clients say text/xml for
-    application/xml. Raises UnsupportedMediaType.
+    If ``readable`` is empty, the address reads no body, and nothing is checked. text/xml counts as application/xml,
+    because old clients send it. Raises UnsupportedMediaType.
     """
     media_type = bodies.media_type(request).replace("text/xml", "application/xml")
     if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:

@@ -73,7 +73,7 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
     Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded. If it raises anything, for example because the body
-    ends early, no row names the bytes, and they are removed. The sweep later removes those that remain.
+    ends early, it discards the bytes. If that fails, the sweep removes them later.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)

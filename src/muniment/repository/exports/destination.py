@@ -39,8 +39,8 @@ class ContentArrivals:
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
         """Put the contents of some lines into the store, except those that rows are known to name. Return the new ones.
 
-        Raises BadExport if a content's bytes are not those that its line names, and NotStored. Before it raises, it
-        removes new contents again. The sweep later removes those that remain.
+        Raises NotStored, and BadExport if a content's bytes are not those that its line names. Before it raises, it
+        removes the new contents again. The sweep later removes any that it misses.
         """
         new = {
             content.sha256: content
@@ -82,7 +82,7 @@ class ContentArrivals:
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
-        """Remove uploaded contents that no row names. The sweep later removes those that remain."""
+        """Remove uploaded contents that no row names. The sweep later removes those that cannot be removed now."""
         for content in uploaded:
             self.store.remove(content.key)
 

@@ -42,7 +42,7 @@ def write(folder: Path, manifest: ExportManifest) -> None:
 
 
 def read(folder: Path) -> tuple[ExportManifest, str]:
-    """Read a manifest, and return it with its own digest, which differs from that of any other export.
+    """Read a manifest. Return it with the digest of its file; no other export's manifest has the same digest.
 
     Raises BadExport.
     """

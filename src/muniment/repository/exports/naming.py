@@ -1,8 +1,9 @@
 """Which users and groups does an export name, and which keys do they have in this installation?
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
-is meant, and gives the bearers' identities. If an identity is known here, the import takes its key. If not, the
-last bearer of a name gets the key of the name's present bearer here, and a former bearer gets a new key.
+is meant, and gives the bearers' identities. If a bearer's identity is known here, the import uses the key of that
+identity. If not, the import takes the last bearer of a name for the user or group that has the name here now, and gives
+a former bearer a new key.
 """
 
 import re

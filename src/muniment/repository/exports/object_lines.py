@@ -33,7 +33,7 @@ _NOBODY = Principals("", administrator=True)
 def objects_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the objects of these lines. Until all folders of an object are there, it is in none (see ``folders_of``)."""
+    """Make the objects of these lines. An object is in no folder until all its folders are there (``folders_of``)."""
     object_lines = [line for line in some if isinstance(line, ObjectLine)]
     view = RepositoryView.read(cx, to.repository, _NOBODY)
     ids = [line.id for line in object_lines]
@@ -64,10 +64,10 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put objects into their folders if one of the folders came after them, and check the objects' versions.
+    """Put each object that came before one of its folders into all its folders, and check the objects' versions.
 
-    A version's antecedent must be there, and its tree may not belong to another repository. No object needs to have
-    the chronicle id, because a tree keeps this id when its first version is removed.
+    A version's antecedent must be there, and its tree may not belong to another repository. The first version, whose id
+    is the chronicle id of the tree, may be missing.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)

@@ -95,9 +95,11 @@ def _look_for_contents(folder: Path, number: int, line: ObjectLine) -> None:
 def begin(cx: Connection, repository: Repository, export: CheckedExport, resource_id: str) -> None:
     """Close an empty repository for an import, or go on with the import that was begun.
 
-    At the end of the import ``resource_id`` guards the repository. An empty ``resource_id`` changes nothing for an
-    import that was begun. Raises InUse if the repository holds anything, if the import of another export was begun, or
-    if the exported objects are still in this installation.
+    ``resource_id`` names the resource that is to guard the repository after the import. If it is empty, an import that
+    was begun keeps the resource that it has.
+
+    Raises InUse if the repository holds anything, if the import of another export was begun, or if the exported objects
+    are still in this installation.
     """
     repositories.lock(cx, repository)
     present = progress.of(cx, repository)
@@ -122,7 +124,10 @@ def is_begun(cx: Connection, repository: Repository) -> bool:
 
 
 def _check_absent(cx: Connection, export: CheckedExport) -> None:
-    """Raise InUse if one of the export's first objects is here. Every object is checked again when it is stored."""
+    """Raise InUse if this installation has one of the objects in the first lines of the export.
+
+    Every object is checked again when it is stored.
+    """
     first = next(lines.portions(export.folder / OBJECTS, LinePlace()), ([], LinePlace()))[0]
     taken = arrivals.taken(cx, [line.id for line in first if isinstance(line, ObjectLine)])
     if taken:

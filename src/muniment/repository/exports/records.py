@@ -1,4 +1,4 @@
-"""What do the lines of an export say? There is a class for each file. No setting changes the names of its fields.
+"""What do the lines of an export say? There is a class for each file. No setting changes the names of fields.
 
 A moment is a whole number of microseconds since 1970 UTC. A field that has its default is left out. docs/export.md
 describes the files to strangers.

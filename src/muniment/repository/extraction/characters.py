@@ -66,10 +66,10 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
 
 
 def _wide(content: bytes, charset_name: str) -> str:
-    """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
+    """Return the encoding of bytes in UTF-16 or UTF-32 without a byte order mark, and an empty text for other bytes.
 
-    ``charset_name`` may declare it. Otherwise it is UTF-16 if, at the beginning of the content, most bytes at even
-    positions are zero and hardly any at odd positions, or the other way round.
+    If ``charset_name`` declares such an encoding, it is believed. Otherwise the bytes are UTF-16 if, at the beginning,
+    most bytes at even positions are zero and hardly any at odd positions, or the other way round.
     """
     charset = _charset(charset_name)
     if charset.startswith(("utf-16", "utf-32")):

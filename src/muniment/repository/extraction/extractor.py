@@ -46,7 +46,7 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read the files in the queue until ``stop`` is set. Files that are being read then return to the queue.
+    """Read the files in the queue until ``stop`` is set. Unfinished files then go back to the queue.
 
     A file that fails never stops the others.
     """

@@ -116,7 +116,7 @@ class _Package:
         self._note = ""
 
     def add(self, part: str, dialect: _Dialect) -> None:
-        """Add the text of an XML part, unless there is no such part or the text is long enough already.
+        """Add the text of an XML part. Add nothing if there is no such part or the text is long enough already.
 
         Raises Unreadable if the part has a document type, or holds no text before the place where its XML is damaged.
         """
@@ -137,7 +137,7 @@ class _Package:
         self.add_text("".join(words.pieces))
 
     def add_page(self, part: str) -> None:
-        """Add the text of an XHTML part, unless there is no such part or the text is long enough already."""
+        """Add the text of an XHTML part. Add nothing if there is no such part or the text is long enough already."""
         if part in self._names and self._characters_left >= 0:
             self.add_text(markup.html_text(self._archive.read(part)).text)
 

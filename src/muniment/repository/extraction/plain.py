@@ -24,9 +24,9 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text, and cut it to ``characters``. If the result is shorter than that, it has ``note``.
+    """Tidy a text, and cut it to ``characters``. If the result is shorter than ``characters``, it has ``note``.
 
-    A result of exactly that length counts as cut, and its note says only this.
+    A result of exactly ``characters`` counts as cut, and its note says only that it was cut.
     """
     text = tidy(text, characters)
     if len(text) == characters:

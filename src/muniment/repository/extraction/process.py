@@ -129,7 +129,7 @@ class Reader:
         return own_end
 
     def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
-        """Return the answer, which ends when the pipe closes, and how the child ended. Raises Poisoned, Stopped."""
+        """Return all bytes of the pipe ``source``, and how the worker's child ended. Raises Poisoned, Stopped."""
         deadline = time.monotonic() + self._limits.seconds + _GRACE
         limit = _HEADER + 4 * self._limits.characters
         answer = bytearray()

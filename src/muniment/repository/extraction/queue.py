@@ -60,7 +60,10 @@ _MOST_REMOVALS = 100
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
-    """The state of an object's text, a note or why there is none, and how often the file made a reader fail."""
+    """The state of an object's text, and how often the file made a reader fail.
+
+    ``reason`` says what was left out of the text, or why there is no text; it may be empty.
+    """
 
     state: State
     reason: str
@@ -339,7 +342,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The query for an owner's waiting file that is due first, even if it is being read or is not due yet."""
+"""The query for an owner's next file. An extractor may be reading it now, or it may not be due yet."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

@@ -68,9 +68,9 @@ def leave(cx: Connection, turn: Turn) -> None:
 
 
 def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
-    """Make a query that finds an owner in the line whose first file is due, or who has no waiting file.
+    """Make a query for one owner in the line: an owner whose first file is due, or who has no waiting file.
 
-    ``first_due`` is a subquery for the instant at which the first file of ``OWNER_KEY`` is due.
+    ``first_due`` is a subquery. For the owner in the column ``OWNER_KEY``, it finds when their first file is due.
     """
     return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
 

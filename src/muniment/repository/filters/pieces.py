@@ -1,4 +1,4 @@
-"""Cut a text that callers write into its pieces, and read these one after the other.
+"""Cut a caller's text into pieces, and read the pieces one after the other.
 
 The pieces are texts in quotes, numbers, names, operators and marks.
 """

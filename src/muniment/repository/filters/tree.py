@@ -88,9 +88,10 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which members of a list are wanted (without a filter, all), in which order (without a sort, the list's own).
+    """Which members of a list are wanted, and in which order.
 
-    ``text`` is the selection as its caller wrote it: cursors are bound to it.
+    Without a filter, all members are wanted. Without a sort, they come in the list's own order. ``text`` is the
+    selection as its caller wrote it: cursors are bound to it.
     """
 
     filter: Filter | None = None

@@ -98,8 +98,8 @@ def _match_folders(
 ) -> None:
     """Find the folders that moved.
 
-    A new folder counts as moved if a file that moved into it came from a folder that is gone. The first such file
-    decides which folder it was. The folders above the two are compared in the same way.
+    A new folder is taken for a folder that is gone if a file moved from that folder into the new one. If files came
+    from several such folders, the first file decides. Then the folders above both are compared in the same way.
     """
     folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in records}

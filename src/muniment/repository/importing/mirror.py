@@ -4,10 +4,10 @@ Small new files are imported in batches. Their bytes are stored before the one t
 and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces another, is
 imported alone.
 
-If an import names another ACL than the cabinet has, the cabinet and all imported objects with the same ACL get the new
-one. Another cabinet name renames the cabinet. An import that names another type than earlier ones is refused. A
-mirroring import also follows the files that moved, so that their objects live on, and deletes the objects of files that
-are gone.
+If an import names another ACL than the cabinet has, this ACL replaces the cabinet's ACL, also on all imported objects
+that have the cabinet's ACL. Another cabinet name renames the cabinet. An import that names another type than earlier
+ones is refused. A mirroring import also follows the files that moved, so that their objects live on, and deletes the
+objects of files that are gone.
 """
 
 import os
@@ -52,13 +52,16 @@ from muniment.web.refusals import Refusal
 _BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD, _MOST_AHEAD = 400, 4000
-"""The import waits if the index lacks more changes than the second number. If the index lacks more than the first, the
-import waits if the oldest of them is older than ``_LONGEST_WAIT``. So searches soon find what others change."""
+"""The import waits while the index lacks too many changes, so that searches soon find what others change.
+
+More than ``_AHEAD`` changes are too many if the oldest of them is older than ``_LONGEST_WAIT``. More than
+``_MOST_AHEAD`` changes are always too many.
+"""
 
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
-"""The most seconds for which the import waits for a batch before it renews its lease, if that is due."""
+"""The import waits for a batch at most this many seconds at a time, because its lease may have to be renewed."""
 _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
@@ -76,7 +79,7 @@ class Import:
 
     ``cabinet``, ``acl`` and ``type_name`` may be empty: then they stay as earlier imports had them. With ``mirrors``,
     objects of files that are gone are deleted. If more than half of the files are gone, this needs ``deletes_most``.
-    With ``quiet_seconds``, a file that was written within that time is left for a later import. The import keeps pace
+    A file that was written less than ``quiet_seconds`` ago is left for a later import. The import keeps pace
     with ``index``, and closes it at the end of its run. The import's lock file is in the folder ``locks``.
     """
 
@@ -162,7 +165,7 @@ class Import:
         return self.report
 
     def _read(self) -> None:
-        """Read what earlier imports made. The caller has made sure that no other import adds to it now."""
+        """Read what earlier imports made. The caller keeps out other imports of the folder."""
         with self._database.read() as cx:
             unique = self._options.unique_names
             self._view = RepositoryView.read(cx, self._repository, self._principals, unique_names=unique)
@@ -205,7 +208,7 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Give this import's ACL to imported objects with the cabinet's ACL, the cabinet last. Then rename it."""
+        """Give imported objects with the cabinet's ACL this import's ACL, the cabinet last. Then rename the cabinet."""
         former = self._former("")
         if former is None:
             return
@@ -243,7 +246,7 @@ class Import:
         return differences
 
     def _delete(self, differences: Differences) -> None:
-        """Delete the objects of what is gone. One with content, versions or members that no import made stays."""
+        """Delete the objects of what is gone, but keep those with content, versions or members that no import made."""
         is_later = False
         for former in (*differences.files, *differences.folders):
             self._keep_pace()

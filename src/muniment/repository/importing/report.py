@@ -13,7 +13,7 @@ class ImportReport(msgspec.Struct):
     deleted: int = 0
     """How many objects of files were deleted because their files are gone; folders are not counted."""
     withheld: int = 0
-    """How many objects were not deleted because they are more than half of what was imported."""
+    """How many objects of files that are gone were kept, because more than half of the imported files are gone."""
     reassigned: int = 0
     """How many objects got another ACL because the import names another one than before."""
     links: int = 0
@@ -29,8 +29,9 @@ class ImportReport(msgspec.Struct):
         return self.created + self.replaced + self.moved + self.unchanged
 
     def add(self, path: str, outcome: str, object_id: str) -> None:
-        """Count a file: ``outcome`` is made, replaced, moved or unchanged, or else it says why the file failed.
+        """Count a file.
 
+        ``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or else the reason why the file failed.
         ``object_id`` is empty if the file has no object.
         """
         if object_id:

@@ -55,8 +55,8 @@ def hold(
 ) -> Iterator[ImportTenure]:
     """Hold the right to import the folder ``source`` for the block. Raises InUse, which names the holder.
 
-    A lock file in ``folder`` makes sure that only one process of this machine has the right. The lock ends with its
-    process, so nobody waits for an import that was killed. A lease in the database keeps out other machines.
+    A lock file in ``folder``, a folder for locks, gives the right to only one process of this machine. The lock ends
+    with its process, so nobody waits for an import that was killed. A lease in the database keeps out other machines.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lease = Lease("import", record.key(f"{repository_id} {source}"))

@@ -19,9 +19,9 @@ def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) 
     """Yield whenever the folder is to be imported: soon after the watch begins, and after each burst of changes.
 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without a change,
-    ``is_due`` decides whether to yield. If another folder takes its place, as after a mount, the new folder is
-    watched. If the system cannot watch all folders below it, ``polls`` is called, and from then on they are polled.
-    Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    ``is_due`` decides whether to yield. If another folder takes the place of ``folder``, as after a mount, the new
+    folder is watched. If the system cannot watch the folder with all folders in it, ``polls`` is called, and from then
+    on the folder is polled. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
     """
     polling = None
     while True:

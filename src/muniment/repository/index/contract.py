@@ -48,7 +48,7 @@ class IndexedObject(Protocol):
 
     @property
     def acl(self) -> int:
-        """The id of its ACL."""
+        """The id of the object's ACL."""
 
     @property
     def owner(self) -> str:
@@ -163,7 +163,7 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    ``embedding`` is the id of the object's embedding. It is 0 if the object has none, or if the hit is not bare.
+    ``embedding`` is the id of the object's embedding, or 0 if it has none. Only bare hits have it; in others it is 0.
     ``marks`` are the matches in the excerpt, each with the index of its first character and the index after its last.
     They are None unless the search asks for them.
     """
@@ -177,10 +177,10 @@ class IndexHit(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a search. ``total`` is exact; it may be None unless the search asks for it.
+    """The answer to a search.
 
-    ``facet_hits`` is the number of hits that the facets count, or None if they count all. ``more`` says whether further
-    hits follow.
+    ``total`` is exact. If the search does not ask for the total, it may be None. ``facet_hits`` is the number of hits
+    that the facets count, or None if they count all. ``more`` says whether further hits follow.
     """
 
     hits: tuple[IndexHit, ...]
@@ -295,8 +295,8 @@ class Snapshot(Protocol):
         """List the words with this beginning in the hits of a search, the most common first.
 
         Equally common words are in alphabetical order. In an object that the caller may only browse, only the words of
-        the metadata count. The list is empty if the beginning is not one word of 2 to 60 letters, and while an index
-        of an earlier release is being rebuilt. Stop words are left out. Raises what ``search`` raises.
+        the metadata count. Stop words are left out. The list is empty if the beginning is not one word of 2 to 60
+        letters. It is also empty while an index of an earlier release is being rebuilt. Raises what ``search`` raises.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:

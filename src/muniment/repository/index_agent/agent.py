@@ -241,8 +241,8 @@ class _Feeder:
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether to go on at once. Raises Busy and DBAPIError.
 
-        After another error, a later call tries again. If the engine failed, changes are then indexed one by one. If
-        the same change fails again and again, it is passed over.
+        After any other error, a later call tries again. If the engine failed, that call indexes only one
+        change. If the same change fails again and again, it is passed over.
         """
         if time.monotonic() < self._not_before:
             return False
@@ -428,7 +428,7 @@ def _follow_log(
 
 
 def _is_behind(current: Index, position: Position) -> bool:
-    """Return whether the current generation's position is at most this one. If it cannot be read, return False."""
+    """Return whether ``current`` is at ``position`` or before it. If ``current`` cannot be read, return False."""
     try:
         return current.snapshot().position <= position
     except IndexUnavailable:

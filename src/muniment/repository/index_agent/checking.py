@@ -45,10 +45,10 @@ COUNTS = (
 """What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The part that a difference names if searches do not find a document by exactly the values that it states.
+"""The part that a difference names if searches do not find a document by exactly the values that the document states.
 
-These are its type, ACL and owner, and whether it is a former version. A difference also names this part if the document
-cannot be read.
+The values are its type, ACL and owner, and whether it is a former version. A difference also names this part
+if the document cannot be read.
 """
 
 _MOST_DOCUMENTS = 5000
@@ -335,7 +335,7 @@ def _difference(
 ) -> Difference | None:
     """Compare what a snapshot holds of one object with the expected document.
 
-    With ``lacks``, it is no difference if the snapshot holds nothing of the object.
+    With ``lacks``, the snapshot need not hold the object.
     """
     digests = list(actual.get(object_id, ()))
     if expected is None:

@@ -60,7 +60,7 @@ def began(report: KeptReport) -> Instant:
 
 
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
-    """Write down that a check is wanted now. This replaces the check of the repository that was wanted before."""
+    """Write down that a check of the repository is wanted now, in place of any that was wanted before."""
     cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
 
 

@@ -69,7 +69,7 @@ def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embeddi
 def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
     """Return how many vectors these rows have together; rows that are gone have none.
 
-    If there are more than ``most``, the result is too small, but still more than ``most``: the rest is not counted.
+    Once the count is above ``most``, the remaining rows are not counted.
     """
     count = 0
     for portion in _portions(ids):

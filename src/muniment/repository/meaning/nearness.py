@@ -1,4 +1,4 @@
-"""Which objects are near in meaning to a question? Only objects that the caller may read count.
+"""Which objects are near in meaning to a question? Objects that the caller may not read are left out.
 
 The question's vector is moved towards the vectors of the objects that answer the question best, by words and meaning
 together (pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in

@@ -26,7 +26,7 @@ class Vectors:
         self._matrix = matrix
 
     def compare(self, question: Vector) -> tuple[Vector, NDArray[np.int64]]:
-        """Return how near each object is to a question, and the row of its nearest vector. 1 is the nearest."""
+        """Return how near each object is to a question (at most 1), and the row of the object's nearest vector."""
         cosines = np.empty(len(self._matrix), np.float32)
         for start in range(0, len(self._matrix), _AT_A_TIME):
             rows = self._matrix[start : start + _AT_A_TIME].astype(np.float32)

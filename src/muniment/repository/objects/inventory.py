@@ -83,8 +83,8 @@ def values(
 ) -> dict[str, list[Value]]:
     """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
 
-    ``acl_name`` is the value of the property of that name; if it is empty, the property has no value. Dates are cut to
-    milliseconds. A property without a value is left out, and so are those of ``object_types.SHOWN_ONLY``.
+    The property ``acl_name`` gets the value ``acl_name``, or no value if that text is empty. Dates are cut to
+    milliseconds. Properties without a value are left out, and so are those of ``object_types.SHOWN_ONLY``.
     """
     every_value: dict[str, list[Value]] = {
         **stored.properties,
@@ -108,9 +108,9 @@ def values(
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count the objects of each owner and their bytes, by owner's key. Objects in the wastebasket are counted, too.
+    """Count each owner's objects and their bytes, by the owner's key. Objects in the wastebasket are counted, too.
 
-    It reads all objects. The counts in ``usage`` must equal these.
+    The function reads all objects. The counts in ``usage`` must equal these.
     """
     query = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
     rows = cx.execute(query.group_by(objects.c.owner_key).order_by(objects.c.owner_key))

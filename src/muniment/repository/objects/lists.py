@@ -273,7 +273,7 @@ def _members(folder: Folder) -> sa.Select[Any]:
 
 
 def _link_branch(folder: Folder) -> Branch | None:
-    """Make the query branch for objects that have this folder as a further one. None if ``folder_id`` is None."""
+    """Make the query branch for objects with a further link to this folder. None if ``folder_id`` is None."""
     if folder.folder_id is None:
         return None
     joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)

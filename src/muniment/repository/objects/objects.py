@@ -225,7 +225,7 @@ def change(
 
 
 def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Value]], now: Instant) -> dict[str, object]:
-    """Return the new values of the columns, for those of the ``new`` properties that have columns of their own.
+    """Return, by column, the values of those ``new`` properties that have columns of their own.
 
     Raises WrongValue (an empty name, or one that is too long), UnknownAcl.
     """

@@ -50,10 +50,10 @@ class StorageQuota(msgspec.Struct, frozen=True):
 
 
 def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
-    """Add these amounts to the counts of their owners' keys, with one statement for each; amounts may be negative.
+    """Add these amounts, by owner's key, to the stored counts. An amount may be negative.
 
-    Until the commit, no other transaction can count for these owners. Raises QuotaExceeded if an owner's amount grows
-    beyond the quota; None means no quota.
+    One statement is sent for each key. Until the commit, no other transaction can count for these owners. Raises
+    QuotaExceeded if an owner's amount grows beyond the quota; None means no quota.
     """
     for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
@@ -64,7 +64,7 @@ def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | N
 
 
 def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
-    """Subtract these amounts from the counts of their owners' keys."""
+    """Subtract these amounts, by owner's key, from the stored counts."""
     count(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
 
 

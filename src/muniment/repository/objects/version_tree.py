@@ -1,7 +1,9 @@
-"""Which versions does a tree have, and how is it mended when some are removed? One version of a tree is current. If the
-antecedent of a version is removed, the version gets the nearest remaining version before the removed one as antecedent.
-If the current version is removed, the nearest remaining version before it becomes current. If none remains before it,
-the newest version of the tree becomes current. Source: docs/interface.md, ours 17."""
+"""Which versions does a tree have, and how is the tree mended when some are removed? One version is current.
+
+If the antecedent of a version is removed, the nearest remaining version before the antecedent takes its place. If the
+current version is removed, the nearest remaining version before it becomes current. If none remains before it, the
+newest version of the tree becomes current. Source: docs/interface.md, ours 17.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
@@ -63,7 +65,7 @@ def current_id(cx: Connection, stored: StoredObject) -> str:
 def put(
     cx: Connection, stored: StoredObject, new: Version, now: Instant, kind: Kind = "version", **columns: object
 ) -> StoredObject:
-    """Give an object whose row is locked the version ``new``, note the change, and return the object.
+    """Set an object's version to ``new``, note the change, and return the object. The object's row must be locked.
 
     ``columns`` are other columns to change. The modification date and the modifier stay.
     """
@@ -78,7 +80,7 @@ def put(
 def take_labels(
     cx: Connection, tree: Collection[Member], labels: Collection[str], apart_from: Collection[str], now: Instant
 ) -> None:
-    """Take labels from the versions of a tree that have them, except from those with the ids ``apart_from``.
+    """Take these labels from all versions of a tree, except from the versions with the ids ``apart_from``.
 
     A version that loses the label ``CURRENT`` becomes a former version.
     """
@@ -88,7 +90,7 @@ def take_labels(
 
 
 def without(of: Version, labels: Collection[str]) -> Version:
-    """Return a version without these labels. If ``CURRENT`` is not among the labels left, it is a former version."""
+    """Return a version without these labels. A version that loses ``CURRENT`` becomes a former version."""
     left = (of.number, *(label for label in of.labels[1:] if label not in labels))
     return msgspec.structs.replace(of, labels=left, former=CURRENT not in left)
 
@@ -116,7 +118,7 @@ def _mend(
     lost_current: Sequence[str],
     now: Instant,
 ) -> None:
-    """Link the versions of a tree that are left. If the current version was removed, make another one current.
+    """Link the remaining versions of a tree. If the current version was removed, make another one current.
 
     ``antecedents`` maps the id of each removed version to the id of its antecedent. ``lost_current`` holds the id of
     the removed current version, if any.

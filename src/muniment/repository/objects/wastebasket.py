@@ -113,9 +113,8 @@ def page(
 ) -> list[ListedDiscard]:
     """List deleted objects that the caller owns, and those that they deleted and may browse, the last deletion first.
 
-    An object that was deleted with another one is listed only for its owner, and only if somebody else deleted it.
-    An administrator sees the root of every deletion, and no object that was deleted with it. Raises
-    UnknownProperty, WrongValue, BadSort.
+    An administrator sees only the root of each deletion, and so does the user who deleted the objects. Any other owner
+    sees each of their own objects. Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]
@@ -252,7 +251,7 @@ def _members(repository: Repository, principals: Principals, now: Instant) -> sa
 
 
 def _read(row: sa.Row[tuple[object]]) -> Discard:
-    """Read a row. Owner and content are read from their columns: since the deletion, only these are kept up to date."""
+    """Read a row. Its column ``object`` may hold a former owner or content: other columns hold the present ones."""
     content = None
     if row.content_key is not None:
         content = StoredContent(row.content_key, row.content_size, bytes(row.content_sha256))

@@ -35,8 +35,8 @@ def page(
 ) -> list[ListedAcl]:
     """List the ACLs that the caller may see and the selection wants.
 
-    They come in the order of the selection, or by name and id if it has none. It reads at most as many rows as the
-    stretch wants, and counts the entries of these ACLs only. Raises UnknownProperty, WrongValue, BadSort.
+    They come in the order of the selection, or by name and id if it has none. Raises UnknownProperty, WrongValue,
+    BadSort.
     """
     rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}

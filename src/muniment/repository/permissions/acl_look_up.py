@@ -52,10 +52,11 @@ _R = TypeVar("_R", Row, _Namesake)
 
 
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
-    """Return a text that names an object's ACL for the caller. If they may see it, the text means it when sent back.
+    """Return a text that names an object's ACL for the caller.
 
-    It is the first of these texts that means this ACL to the caller: the bare name, the owner with the name, the id. If
-    the caller may not see the ACL, it is the id. For an unnamed ACL, it is empty.
+    For an unnamed ACL the text is empty. For another ACL that the caller may not see, it is the id. For an ACL that the
+    caller may see, it is the first of these texts that means this ACL when the caller sends it back: the bare name, the
+    owner with the name, the id.
     """
     return shown_names(cx, [acl_id], principals)[acl_id]
 
@@ -123,7 +124,7 @@ def rows_named(cx: Connection, repository_id: int, texts: Collection[str], princ
 
 
 def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
-    """Choose the ACL that the name means for the caller with this key, among those that they may see."""
+    """Choose the ACL that a name means for a caller, among ``rows`` of ACLs that this caller may see."""
     if name.shown_id:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
     same_name = [row for row in rows if row.name == name.name]

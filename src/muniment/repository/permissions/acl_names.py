@@ -35,7 +35,7 @@ class AclQuota(msgspec.Struct, frozen=True):
 
 
 def read(text: str) -> AclName | None:
-    """Read a text that names an ACL. Return None if it can name none. An owner may contain a slash, a name may not."""
+    """Read a text that names an ACL. Return None for any other text. An owner may contain a slash, a name may not."""
     if is_id(text):
         return AclName(shown_id=text.lower())
     owner, slash, name = text.rpartition("/")

@@ -2,8 +2,8 @@
 
 A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
 first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Every other bearer has a
-key without ``@``, which cannot be a name. If an import brings former bearers of a new name, the key that is the name
-waits for the present bearer.
+key without ``@``, which cannot be a name. If an import brings former bearers of a name that is new here, all of these
+get such keys, and the folded name is kept as the key of the present bearer.
 
 If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
 waits for its first bearer. A row of the table without an identity comes from an earlier release, or from an import that
@@ -108,8 +108,8 @@ def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
     ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity gets the folded name as key, if that key has no identity yet or is that of the name's only bearer.
-    Otherwise it gets a key that nobody has.
+    an identity is its own key if that key has no identity yet, or if the name has had only one bearer, who has that
+    key. Otherwise it gets a key that nobody has.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
@@ -148,9 +148,9 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the keys of folded names that are to be in a list. ``present`` holds the keys of the names in it now.
+    """Return the keys of folded names that are to be in a list. ``present`` holds the keys that the list holds now.
 
-    A name in the present list keeps its key, and so its bearer. The other names get the keys that ``of_names`` returns.
+    A name that is in the list now keeps its key, and so its bearer. The other names get the keys of ``of_names``.
     """
     by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
     new = of_names(cx, [name for name in names if name not in by_name], identify, now)

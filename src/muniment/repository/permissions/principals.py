@@ -62,7 +62,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key under which something new is stored for the user whom the caller names ``owner``."""
+        """Return the key under which something new is stored for the user whose name is ``owner``."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key

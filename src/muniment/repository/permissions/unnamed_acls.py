@@ -3,8 +3,8 @@
 Objects with equal sets carry the same ACL. An object whose entries are changed gets another ACL. The entries of an
 unnamed ACL change only when a user or group leaves the directory; then no further object gets the ACL.
 
-Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. It has no owner and
-counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
+Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. An unnamed ACL has no
+owner and counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
 """
 
 import hashlib

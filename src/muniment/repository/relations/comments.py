@@ -55,7 +55,7 @@ LONGEST_TEXT = 10_000
 """The most characters of a comment."""
 
 DEEPEST = 20
-"""The most comments above a reply. A database removes replies level by level."""
+"""The most comments above a reply. There is a limit because a database removes replies level by level."""
 
 _DIGITS = "43"
 
@@ -187,7 +187,10 @@ def count_by_author(cx: Connection, author_key: str) -> int:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
-    """Return the comments of a repository after a counter, each with its own counter. No rights are checked."""
+    """Return a repository's comments with counters above ``after_seq``, each with its counter.
+
+    No rights are checked.
+    """
     query = sa.select(comments.c.seq, *_COLUMNS)
     rows = query.where(comments.c.repository_id == repository_id, comments.c.seq > after_seq)
     return [(row.seq, _read(row)) for row in cx.execute(rows.order_by(comments.c.seq).limit(limit))]

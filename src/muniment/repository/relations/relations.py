@@ -188,7 +188,7 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
-    """Return the relations of a repository after a counter, each with its own counter and its maker's key.
+    """Return a repository's relations with counters above ``after_seq``, each with its counter and its maker's key.
 
     No rights are checked.
     """

@@ -93,7 +93,7 @@ class SavedSearch(SearchSummary, frozen=True):
 class SavedSearchQuota(msgspec.Struct, frozen=True):
     """How many saved searches and templates one caller may own, over all repositories.
 
-    ``bytes`` limits them and the results that the caller has stored, together.
+    ``bytes`` limits their size together with the size of the results that the caller has stored.
     """
 
     searches: int

@@ -1,7 +1,8 @@
 """Which parts of a condition does one object meet? The answer is the tree of the query, with an outcome at each part.
 
-The index says which words and phrases match; this module decides comparisons of properties. The outcome of a comparison
-is unknown if it would take too long, that of a word or phrase if the index does not hold the object as it is now.
+The index says which words and phrases match; this module decides comparisons of properties. If a comparison would take
+too long, its outcome is unknown. If the index does not hold the object as it is now, the outcome of every word and
+phrase is unknown.
 """
 
 from collections.abc import Mapping, Sequence

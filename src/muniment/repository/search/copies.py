@@ -32,9 +32,9 @@ _COPY = 1
 
 
 class CollapsedSearch(msgspec.Struct, frozen=True):
-    """A question for hits without their copies, who asks it, and the read of the database that answers it.
+    """A question for hits without their copies, who asks it, and the two snapshots that answer it.
 
-    ``cx`` must be a read that began after the snapshot was taken. Relative dates count from ``now``.
+    The transaction of ``cx`` must have begun after ``snapshot`` was taken. Relative dates count from ``now``.
     """
 
     cx: Connection
@@ -179,7 +179,7 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
 
 
 def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
-    """Return the counters of those objects that are hits of the search. ``digests`` are their contents' digests."""
+    """Return the counters of the objects in ``digests`` that are still hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
     return set(asked.snapshot.counters(among, "made")) if ids else set()

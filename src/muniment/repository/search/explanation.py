@@ -43,9 +43,9 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""A larger rest of a score is shown as the match of all words ``together``; a smaller one comes from rounding.
+"""A rest of the score above this bound is shown as one more match (``TermMatch.together``).
 
-The rest is what remains of the score without the weights of the words and of nearness in meaning.
+The rest is the score without the weights of the words and of nearness in meaning. A smaller rest comes from rounding.
 """
 
 _UNITS = 10_000
@@ -249,7 +249,7 @@ class _Explainer:
         return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
-        """Return the object's values from the database: those that the index holds when it has followed all changes."""
+        """Return the object's values from the database, as the index holds them once it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
         return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)

@@ -1,9 +1,9 @@
 """The facets of several repositories: which values each repository has to return, and how these are added up.
 
-If values are ordered by value, the first values of all repositories are among the first values of each. So each returns
-as many values as are shown. If values are ordered by frequency, a value that is rare in each repository may be frequent
-in all of them together. So each returns as many values as there is room for. Source: docs/aql.md, "Several
-repositories"; docs/decisions/0063.
+If a facet is ordered by value, a value that is shown is among the first ones of every repository that has it. So each
+repository returns as many values as are shown. If a facet is ordered by frequency, a value that is rare in each
+repository may be frequent in all of them together. So each repository returns as many values as there is room for.
+Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
 
 import bisect
@@ -75,8 +75,8 @@ def add_up(
 ) -> tuple[FacetCounts, ...]:
     """Add up the results of these facets from all repositories.
 
-    A facet is also ``partial`` if its counts may be too low because a repository had no room for all its values. Raises
-    BadQuery if there are too many periods and those without a hit are to be shown, too.
+    If a repository had no room for all values of a facet, the sums may be too low, and the facet is ``partial``. Raises
+    BadQuery if periods without a hit are to be shown and there are too many periods.
     """
     return tuple(
         _sum(facet, width, told, lacking=False)
@@ -87,8 +87,8 @@ def add_up(
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
     """Return the width of each facet: how many values a repository returns at a level that is ordered by frequency.
 
-    A level that shows more values returns as many as it shows. Every level returns one value more, which tells that
-    there are more. The width is 0 if there is no room beyond the values that are shown.
+    If a level shows more values than the width, a repository returns as many as are shown. At every level it returns
+    one additional value, which tells that there are more. The width is 0 if there is no room for additional values.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [

@@ -83,9 +83,9 @@ def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral
 
 
 def fed(pages: Sequence[HitPage]) -> int | None:
-    """Return how many hits the facets of these pages count together; None if the facets of every page count all hits.
+    """Return the number of hits that the facets of all pages count; None if they count all hits of every page.
 
-    If the facets of only some pages count all hits, each of these pages must have a ``total``, which is added.
+    If the facets of only some pages count all hits, those pages must have a ``total``.
     """
     if all(page.facet_hits is None for page in pages):
         return None

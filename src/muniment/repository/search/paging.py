@@ -20,8 +20,8 @@ from muniment.repository.search.walks import Binding, Cursor, Slice, Walk
 class TurnedPage(NamedTuple):
     """A page, and the cursor ``following`` that leads to the next page.
 
-    If there is no cursor, the next page can only be asked for by its number. ``unkept`` is the walk that the cursor
-    needs, if it is not stored yet. It must then be kept until ``expires`` (``kept_searches.keep_walk``). Otherwise the
+    If there is no cursor, the next page can only be asked for by its number. If the cursor needs a walk that is not
+    stored yet, ``unkept`` is this walk. It must then be kept until ``expires`` (``kept_searches.keep_walk``), or the
     cursor leads nowhere.
     """
 
@@ -125,7 +125,7 @@ def follow(
 
 
 def _follow_collapsed(asked: CollapsedSearch, cursor: Cursor, selection: str, now: Instant) -> TurnedPage:
-    """Return the page that a cursor leads to in a walk of ``copies``."""
+    """Return the page that a cursor leads to in a search whose copies are collapsed (``copies``)."""
     cx, key, repository_id = asked.cx, asked.principals.key, asked.repository.id
     whole = walks.fetch(cx, cursor.name, repository_id, key, 0, walks.WHOLE, now)
     _check_edition(cursor, whole)

@@ -46,8 +46,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     ``narrowings`` are the values of the query's facets that hits must have. With ``bare``, hits have neither excerpts
     nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
     hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether objects near in
-    meaning are found, too. If it is None, they are found if any of the words is enough. ``locale`` names the language
-    of the keywords, if it is known.
+    meaning are found, too. With None, such objects are found only if ``words`` is ``any``. ``locale`` names the
+    language of the keywords, if it is known.
     """
 
     query: Query
@@ -68,7 +68,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now.
 
-    ``marks`` are the places of the summary that match: the first character of each match, and the character after it.
+    ``marks`` are the matches in the summary, each with the index of its first character and the index after its last.
     They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out;
     None unless the caller asks for it.
     """
@@ -119,10 +119,10 @@ def search(
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
-    Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how
-    many changes that hide or show objects the snapshot may have missed. ``memory`` is that of the process.
-    ``max_sorted`` and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``. Raises BadQuery,
-    BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
+    Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. If the snapshot
+    has missed more than ``max_pending`` changes that a search must not overlook, the search is refused. ``memory`` is
+    that of the process. ``max_sorted`` and ``type_prefix`` are ``most`` and ``type_prefix`` of ``sorting.counters``.
+    Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
@@ -179,7 +179,7 @@ def search(
 def relaxed_if_few(
     answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion, memory: SearchMemory
 ) -> HitPage:
-    """Answer with the hits that have all words, or with the hits for any word if those do not fill a page.
+    """Answer with the hits that have all words. If these hits do not fill a page, answer with the hits for any word.
 
     The question's ``words`` are ``auto``; ``answer`` gets a question with ``all``, and then with ``any``.
     """

@@ -1,8 +1,8 @@
 """Search templates: queries with variables. Which values are variable, and what is the query with other values?
 
 An expression with ``template="true"`` is a variable. Values are put into the elements of the document, never into its
-text, and are not read as a language: the words of a full-text variable are words, and ``*`` in a property's value is a
-character. So a value can neither add an expression nor change one. Source: docs/interface.md, ours 13.
+text. Nothing in a value is an operator or a wildcard. So a value can neither add an expression nor change one. Source:
+docs/interface.md, ours 13.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

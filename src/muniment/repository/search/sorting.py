@@ -117,8 +117,8 @@ def places(
 ) -> dict[str, Place]:
     """Return the places of some objects in the order of these sorts, by object id.
 
-    A place holds the object's value for each sort, and then the object's counter. There must be at most as many objects
-    as a page has. Raises UnknownProperty, BadSort.
+    A place holds the object's value for each sort, and then the object's counter. ``object_ids`` are at
+    most one page of ids. Raises UnknownProperty, BadSort.
     """
     return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
 

@@ -44,7 +44,7 @@ class Suggestions(msgspec.Struct, frozen=True):
 class Typist(msgspec.Struct, frozen=True):
     """Who types, and in which repository: what every search of one request needs.
 
-    ``cx`` must be a read that began after the snapshot was taken.
+    The transaction of ``cx`` must have begun after ``snapshot`` was taken.
     """
 
     cx: Connection

@@ -114,7 +114,7 @@ def set_session_cookie(response: Response, request: Request, value: str, *, gone
 def form_cookies(request: Request) -> list[str]:
     """Read the cookies to which forms are bound before anybody is signed in.
 
-    There may be several: if a browser opens two pages at one time, it has no cookie yet, and gets one with each page.
+    There may be several: a browser that opens two pages before it has such a cookie gets one with each page.
     """
     return [request.cookies[name] for name in _form_cookie_names(request)]
 

@@ -109,7 +109,10 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
-    """Read the parameters of an address. Those that are not known are ignored, unless repeated. Raises Malformed."""
+    """Read the parameters of an address. A parameter of an unknown name is ignored.
+
+    Raises Malformed. Only the parameters of choices may be repeated.
+    """
     single: dict[str, str] = {}
     chosen: dict[str, dict[str, None]] = {}
     for name, value in pairs:

@@ -429,7 +429,7 @@ def _choice(choice: Choice, counts: FacetCounts | None, asked: PageQuestion, nam
 
 
 def _tried(asked: PageQuestion, found: Results) -> Sequence[tuple[str, str, str]]:
-    """List what narrows a search: what it is, its value as a person reads it, and the address without it."""
+    """List what narrows a search: for each value its heading, its label, and the address of the search without it."""
     tried: list[tuple[str, str, str]] = []
     if found.saved is not None:
         tried.append(("Saved search", found.saved.name, msgspec.structs.replace(asked, saved="").address()))

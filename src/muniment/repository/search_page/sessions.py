@@ -124,7 +124,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
 
 
 async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
-    """End the grants of a sign-in's tokens, and say whether the directory could be reached for each of them."""
+    """End the grants of a sign-in's tokens. Return False if the directory could not be reached for one of them."""
     page, done = _page_of(context), True
     for token in tokens.values():
         try:

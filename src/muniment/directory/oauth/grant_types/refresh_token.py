@@ -100,7 +100,10 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
-    """Return the refusal of a request's client, or None. It takes precedence over a refusal of the token."""
+    """Return InvalidClient if a request's client is refused, else None.
+
+    A refusal of the client takes precedence over a refusal of the token.
+    """
     try:
         _client(cx, memory, joint_request, marks.read_generation(cx))
     except InvalidClient as refusal:

@@ -1,7 +1,7 @@
 """Which objects lie below a prefix of a bucket? Every request to an S3 store is made here, with a time limit.
 
-If the store was silent, nobody asks it for some seconds. Callers are refused at once during that time, so that a dead
-store does not keep all threads of a server waiting.
+After the store was silent, every caller is refused at once for some seconds, so that a dead store does not keep all
+threads of a server waiting.
 """
 
 import http.client

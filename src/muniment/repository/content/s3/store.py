@@ -1,8 +1,8 @@
 """A content store in the network that speaks S3. Each content is one object, named by the content's key.
 
 The store has an object whole, or not at all. Each request is signed with the digest of its body, so the store refuses
-bytes that were altered on their way. The store answers a write when it has the object. That the object survives a
-power cut is the store's promise. The sweep recognises the remains of a crash by their age.
+bytes that were altered on their way. The store answers a write when it has the object. We rely on the store to keep the
+object through a power cut. The sweep recognises the remains of a crash by their age.
 """
 
 import hashlib
@@ -202,7 +202,7 @@ class S3Store:
     def remove(self, key: str) -> bool:
         """Remove content, and return True if it is gone or there was none. A ``keeping`` block forbids it.
 
-        Content that the store does not remove now stays, and a later ``older_than`` yields it.
+        Content that is not removed stays stored, and a later ``older_than`` yields it.
         """
         if not _KEY.fullmatch(key):
             return False

@@ -25,7 +25,7 @@ BATCHABLE = (
     *("acls", "cabinets", "comments", "currentuser", "documents", "folders", "formats", "groups", "objects"),
     *("relation-types", "relations", "types", "users"),
 )
-"""An address in a batch must begin with one of these parts, after the address of the repository."""
+"""In each address in a batch, the first part after the repository's address must be one of these."""
 
 NOT_BATCHABLE = (
     *("archived-contents", "batch-capabilities", "batches", "content-media", "index-report", "saved-searches"),

@@ -1,7 +1,7 @@
 """Answer several requests that a caller sends as one.
 
-The same application answers each of them for the same caller, with the checks that it would have if it came alone. In a
-transactional batch, all requests share one database transaction: if one fails, no change is stored. Source:
+The same application answers each request, for the same caller, and with the same checks as if the request came alone.
+In a transactional batch, all requests share one database transaction: if one fails, no change is stored. Source:
 docs/interface.md, ours 21.
 """
 

@@ -131,7 +131,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the file name of a content: the object's name, for a rendition with the extension of its format."""
+    """Return the object's name as the file name of a content. A rendition gets the extension of its own format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

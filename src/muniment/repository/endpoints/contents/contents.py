@@ -262,7 +262,7 @@ def _headers(stored: StoredObject, of_object: ObjectContent) -> dict[str, str]:
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
     """Read the header Range: return where the range begins, and its length.
 
-    Without a header that is understood, return 0 and None for the whole content (RFC 9110 14.2). Raises
+    For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2). Raises
     RangeNotSatisfiable.
     """
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))

@@ -298,5 +298,5 @@ def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> 
 
 
 def complete(cx: Connection, stored: StoredObject, view: RepositoryView) -> ObjectBody:
-    """Return an object, with what its representation shows that is not in the object's row."""
+    """Return an object with all that its representation shows, also what the object's row does not hold."""
     return collections.object_bodies(cx, view, [stored])[0]

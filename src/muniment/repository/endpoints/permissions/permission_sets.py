@@ -225,8 +225,8 @@ def _assign(
 ) -> _Permissions:
     """Assign an ACL, or entries.
 
-    If a request has both, the entries are used when the name is that of the present ACL. Otherwise the object gets the
-    named ACL.
+    A request may have both. If it names the ACL that the object has already, the object gets the entries. If it names
+    another ACL, the object gets that ACL.
     """
     stored, _ = objects.read(cx, repository, object_id, principals)
     if entries is not None and acl_name in ("", object_acls.shown_name(cx, stored, principals)):

@@ -54,7 +54,7 @@ _DEFAULT_RESULTS = 1000
 def listing(kind: Kind) -> Answering:
     """Return the endpoint for the GET that lists saved searches or templates.
 
-    Unless the request sorts the list, the caller's own come first, then those of others, the newest first in both.
+    Without a sort in the request, what the caller owns comes first, then what others own, each with the newest first.
     """
 
     async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -207,7 +207,7 @@ def identifier(request: Request, kind: Kind) -> str:
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
     """Check a document before it is stored.
 
-    It is checked in a read transaction before the write, because the check of a large document takes long.
+    The check of a large document takes long. So it runs in a read transaction, before the write begins.
     """
     if document is None:
         return

@@ -47,7 +47,7 @@ _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
 
 class SearchRepresentation(msgspec.Struct, frozen=True):
-    """A saved search or template, with what its representation shows that is not in its row."""
+    """A saved search or template, with what its representation needs but its row lacks."""
 
     kind: Kind
     saved: SavedSearch
@@ -64,7 +64,7 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Read what the representations of these searches show that is not in the searches' rows, for all at once."""
+    """Read, for all these searches at once, what their representations need but their rows lack."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)

@@ -40,7 +40,7 @@ Row = dict[str, Written]
 
 
 class _Question(NamedTuple):
-    """A statement with its text. ``kind`` is user or group if it selects from one of these types, else None."""
+    """A statement with its text. ``kind`` is user or group if the statement selects users or groups, else None."""
 
     statement: Statement
     text: str

@@ -43,8 +43,8 @@ _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 class AskedFacets(msgspec.Struct, frozen=True):
     """What the address of a search says about facets.
 
-    ``wire_name`` is the property that ``facet`` names, in the spelling of the address. The search is narrowed to
-    ``values`` of this facet. Each of ``pairs`` names any facet of the search, and values to which it is narrowed.
+    ``wire_name`` is the property that the parameter ``facet`` names, spelled as in the address. ``values`` narrow the
+    search to values of this facet. Each of ``pairs`` narrows the search to values of the facet that it names.
     """
 
     wire_name: str = ""
@@ -65,9 +65,9 @@ class AskedFacets(msgspec.Struct, frozen=True):
         return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
 
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
-        """Return the values to which the address narrows the facets of a query. Among them, names of types are neutral.
+        """Return the values to which the address narrows the facets of a query.
 
-        Raises BadQuery.
+        Values that are types have their neutral names. Raises BadQuery.
         """
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
         type_facets = _facets_of_types(query.facets)

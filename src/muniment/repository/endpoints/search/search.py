@@ -107,7 +107,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
     """Execute a query that was saved, and answer with a page of its hits as a search does.
 
-    If a GET executes the query, the feed has an ETag of its content. A caller who has this feed already gets 304.
+    If a GET executes the query, the feed has an ETag of its content. A caller who already has this feed gets 304.
     """
     asked = search_requests.read_parameters(request, context.options, ())
     asked = msgspec.structs.replace(asked, kept=source, posted=not source.path)
@@ -255,10 +255,10 @@ def question_of(
     asked: AskedSearch,
     source_query: Query | None = None,
 ) -> SearchQuestion:
-    """Return what a caller asks of a repository. The query is ``source_query`` or, without it, the query of the
-    request, or the posted query behind the request's link.
+    """Return what a caller asks of a repository.
 
-    Raises UnknownLink, UnknownProperty, BadQuery.
+    The query is ``source_query``. If that is None, it is the request's own query, or else the posted query that the
+    request's ``link`` names. Raises UnknownLink, UnknownProperty, BadQuery.
     """
     options = context.options
     query = source_query or asked.query or _follow_link(cx, context, repository, principals, asked.repeated["link"])
@@ -423,7 +423,7 @@ def all_words_link(
 
 
 def words_header(*, relaxed: bool) -> dict[str, str]:
-    """Return the header that says that a search was relaxed, or none."""
+    """Return the header that says that a search was relaxed; no header if it was not."""
     return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
 
 

@@ -1,4 +1,4 @@
-"""Documents like an object, as a feed of one page (docs/interface.md, ours 6)."""
+"""List the documents that are like an object, as a feed of one page (docs/interface.md, ours 6)."""
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request

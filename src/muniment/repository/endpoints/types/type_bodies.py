@@ -22,7 +22,7 @@ from muniment.web.xml import Element
 
 
 class AllowedValueBody(msgspec.Struct):
-    """A value that a property may have. ``when`` lists the values of another property with which it is allowed."""
+    """A value that a property may have. With ``when``, it is allowed only with these values of another property."""
 
     value: Value
     label: str = ""

@@ -54,7 +54,7 @@ class OfferedValueDocument(msgspec.Struct):
 
 
 class OfferDocument(msgspec.Struct, rename="kebab"):
-    """The values that a form offers for one property. With ``allow-user-values``, it may also have others."""
+    """The values that a form offers for one property. With ``allow-user-values``, the property may have others, too."""
 
     allow_user_values: bool
     values: list[OfferedValueDocument]

@@ -48,15 +48,18 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""Two words near each other add this fraction of their score as a phrase. ``_SLOP`` says how near they must be."""
+"""If a hit holds two words near each other, its score rises by this fraction of their score as a phrase.
+
+``_SLOP`` says how near the two words must be.
+"""
 
 _AS_WRITTEN = 0.3
-"""A word adds this fraction of its score as an exact word if the object holds it exactly as the query does."""
+"""If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score."""
 
 _MOST_RANKED = 8
-"""At most so many patterns of one query score a hit by the words that it holds.
+"""For at most so many patterns of one query, a hit's score depends on its words that match the pattern.
 
-A further pattern gives the same score to every hit that it matches.
+A further pattern gives the same score to every hit that matches it.
 """
 
 MATCHES = 24
@@ -96,8 +99,8 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Such a query
-    depends on no part of the index but its schema. ``has_former`` says whether the index holds former versions.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Of the
+    index, such a query depends only on the schema. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(
@@ -289,7 +292,7 @@ class Compiler:
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
         """Apply ``decided`` and ``hidden`` to the query for what ACLs permit, and leave out former versions.
 
-        The query does not find the document that holds the position, because that document has neither ACL nor owner.
+        The document that holds the index's position has neither ACL nor owner, so the query does not find it.
         """
         if visible.decided:
             clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
@@ -347,7 +350,7 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of some words. Objects that meet ``sought.first`` match, and score ``LEAD`` more."""
+        """Make the query for any of some words, or for ``sought.first``, which adds ``LEAD`` to an object's score."""
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
         return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
@@ -419,9 +422,9 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Make the query for the objects that hold a word that differs in one letter from the only one of ``words``.
+        """Make the query for objects with a word that differs in at most one letter from the word sought.
 
-        The list is empty if there are several words, or if the word is too short or too long.
+        The list is empty if ``words`` is not a single word, or if that word is too short or too long.
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []

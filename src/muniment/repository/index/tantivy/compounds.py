@@ -5,7 +5,7 @@ thousands of words, and most of its nouns are compounds themselves. So the nouns
 which words end them. A compound is cut where its beginning and its end are common parts of the dictionary's compounds.
 
 The cut depends on the word alone, never on the words of an index. So a cut tells nothing of other people's documents.
-The parts are stored with the index, so that searches cut the words of a query as the index cut those of its texts.
+The parts are stored with the index, so that the words of queries are cut in the same way as the words of the index.
 Source: docs/decisions/0071.
 """
 
@@ -169,9 +169,9 @@ class Compounds:
 
 
 def rules(languages: Collection[str]) -> int:
-    """Return the number of the rules for texts in these languages; 0 if no compounds can be taken apart.
+    """Return the number of the rules for texts in these languages.
 
-    That is so if none of the languages has rules, or if the dictionary, which is an extra, is not installed.
+    Returns 0 if none of the languages has rules, or if the dictionary, which is an extra, is not installed.
     """
     return RULES if not CODES.keys().isdisjoint(languages) and find_spec("simplemma") is not None else 0
 
@@ -230,8 +230,8 @@ def _may_be_part(part: str) -> bool:
 def _may_begin(nouns: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
     """List the words that may begin a compound.
 
-    They are nouns in any form, also with an s or without an e at the end, all other words in their basic form, and
-    stems of verbs.
+    A noun may begin a compound in any form. In its basic form, it may also do so with an s added or without its final
+    e. Any other word may begin a compound in its basic form, also without a final ``en`` or ``n`` (a verb's stem).
     """
     parts = set(nouns)
     for noun, lemma in nouns.items():

@@ -54,7 +54,7 @@ class Finder:
         """Cut out the part of a text where most of these leaves match, or return None if no match is found.
 
         If several parts match equally well, the first is taken. A long text is searched only from its beginning to a
-        piece with matches (see ``_places``). Unless ``thorough``, the search ends after two pieces. ``leaves`` are
+        piece with matches (see ``_places``). Without ``thorough``, the search ends after two pieces. ``leaves`` are
         indexes of the finder's leaves; None means all. ``language`` is the language of the text, or empty for the
         analyser's own.
         """
@@ -309,7 +309,7 @@ class _Pattern:
 
 
 class _Spans:
-    """Gives each pattern the words of a text that it is compared with: exact words, or stems of a language.
+    """Gives each pattern the words of a text in the form that the pattern needs: exact, or as stems of a language.
 
     The text is split only once for all patterns that need the same words.
     """

@@ -22,9 +22,9 @@ log = structlog.get_logger("muniment.repository.index")
 
 @contextmanager
 def as_refusals(what: str) -> Iterator[None]:
-    """Turn failures of the engine into IndexUnavailable, including its panics, which are not Exceptions.
+    """Turn failures and panics of the engine into IndexUnavailable, or into BadQuery if the query causes the failure.
 
-    Raises BadQuery for the failures that the query causes. ``what`` says what the engine could not do.
+    A panic is no Exception, only a BaseException. ``what`` says what the engine could not do.
     """
     try:
         yield

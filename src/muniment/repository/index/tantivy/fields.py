@@ -75,8 +75,8 @@ HEADINGS = ("title", "object_name")
 HEADING_WEIGHT = 3
 """How often a heading is written into the index.
 
-So an object with one match in a heading outranks an object with one match in its text, unless the latter is much
-shorter: it has fewer than about a third of the words of the former.
+So an object with one match in a heading outranks an object with one match in its text, unless the second object has
+fewer than about a third of the words that the first one has.
 """
 
 POSITION = "\0position"
@@ -84,7 +84,10 @@ NOTHING = "\0nothing"
 MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
-"""Sub-objects of PROPERTIES that together hold every property with a value. ``v`` would add none to those of ``s``."""
+"""The sub-objects of PROPERTIES except ``v``. Every property with a value is in one of these.
+
+What is in ``v`` is in ``s``, too.
+"""
 
 
 class WordFields(NamedTuple):
@@ -261,7 +264,7 @@ def source(document: Document, language: str = "") -> bytes:
 
 
 def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
-    """Turn a position into a document of the engine that no search finds."""
+    """Turn a position into a document of the engine. No search finds this document."""
     return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, of)
 
 

@@ -27,9 +27,9 @@ POINTER = "current"
 class FolderEngine:
     """The folder of all indexes (an Engine). It holds one folder for each repository.
 
-    ``open_writer`` opens the index in a folder for writing in a language, and makes an empty index if there is none; it
-    may raise OtherFormat. ``open_index`` opens the index for reading. ``language`` is the language of repositories that
-    have none of their own.
+    ``open_writer`` gets a folder and a language. It opens the index in the folder for writing, and makes an empty index
+    if there is none. It may raise OtherFormat. ``open_index`` opens the index for reading. ``language`` is the language
+    of repositories that have none of their own.
     """
 
     def __init__(

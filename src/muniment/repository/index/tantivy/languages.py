@@ -69,7 +69,7 @@ def by_name(text: str) -> str:
 
 
 def of_property(values: Mapping[str, Sequence[Value]]) -> str:
-    """Return the language that the properties of an object name; empty if they name none."""
+    """Return the language that an object's property ``language_code`` names; empty if it names none."""
     return next((by_name(value) for value in values.get(PROPERTY, ()) if isinstance(value, str)), "")
 
 

@@ -40,7 +40,7 @@ _LOOKED_THROUGH = 10_000
 _OTHERS = 0.01
 """The fraction of a pattern's weight that each hit scores if not all words of the pattern are scored.
 
-What the best of its scored words gives is added.
+The score of the best scored word in the hit is added.
 """
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
@@ -62,10 +62,9 @@ class SeenCounts:
     """How many objects one caller finds by each word.
 
     A key of ``counts`` is a pair: whether the word is exact, and the word or pattern. ``forms`` holds the words of
-    patterns. In its size, each word counts as 1. ``compiled`` holds queries of the engine that are weighted by these
-    counts; a key is the search's query as JSON. ``completions`` holds the words that complete the last word of a
-    question. A key is the query of the earlier words as JSON, the letters of the last word, and how many completions
-    are wanted.
+    patterns. ``compiled`` holds queries of the engine that are weighted by these counts; a key is the search's query as
+    JSON. ``completions`` holds the words that complete the last word of a question. A key is the query of the earlier
+    words as JSON, the letters of the last word, and how many completions are wanted.
     """
 
     def __init__(self) -> None:
@@ -183,7 +182,7 @@ def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
 
 
 def caller_key(visible: Visible) -> CallerKey:
-    """Return the facts that decide what a caller may see, without the changes that the snapshot has missed."""
+    """Return the facts that decide what a caller may see. Changes that the snapshot has missed are not among them."""
     return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 

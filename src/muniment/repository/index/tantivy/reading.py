@@ -107,10 +107,9 @@ class Reading:
         stating: dict[tuple[str, str], set[tuple[int, int]]],
         places: set[tuple[int, int]],
     ) -> set[tuple[int, int]]:
-        """Return the documents that searches by type, ACL or owner find wrongly, or do not find.
+        """Return the documents that searches by type, ACL, owner or former version find wrongly, or miss.
 
-        Each of them is found by a value that it does not state, or not found by one that it states. Searches for former
-        versions are checked in the same way.
+        ``stating`` has, by field and value, the documents that a search for this value should find.
         """
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():

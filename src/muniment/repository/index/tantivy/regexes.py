@@ -27,7 +27,10 @@ class Allowance:
         self._spent = 0
 
     def spend(self, expression: str) -> str:
-        """Return a regular expression after its cost is counted. Raises BadQuery if all costs exceed ``MOST_COST``."""
+        """Count the cost of a regular expression, and return the expression.
+
+        Raises BadQuery if all costs together exceed ``MOST_COST``.
+        """
         self._spent += cost(expression)
         if self._spent > MOST_COST:
             raise BadQuery(

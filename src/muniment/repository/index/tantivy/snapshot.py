@@ -296,7 +296,7 @@ class TantivySnapshot:
     def _weighing(
         self, compiler: Compiler, search: Search, seen_counts: SeenCounts, ranked: Collection[Pattern]
     ) -> Compiler:
-        """Return a compiler that weighs words for the caller of the search, and the words that these patterns cover."""
+        """Return a compiler that weighs words and these patterns by the objects that the search's caller may see."""
         return self._compiler(self._rarity(compiler, search.visible, seen_counts, ranked), search.query.locale)
 
     def _rarity(

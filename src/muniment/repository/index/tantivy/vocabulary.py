@@ -1,7 +1,8 @@
 """Which words are in the objects that a caller may see? Completions and corrections are taken from these words alone.
 
-A word of the engine's dictionary counts only with the objects in which the caller finds it. A correction is taken from
-the texts and metadata of such objects. So completions and corrections never show a word that is only in hidden objects.
+A word of the engine's dictionary is a completion only if the caller finds an object by it. A correction is taken from
+the texts and metadata of objects that the caller finds by a similar word. So completions and corrections never show a
+word that is only in hidden objects.
 """
 
 import difflib

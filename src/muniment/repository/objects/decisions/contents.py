@@ -179,9 +179,9 @@ def add_to_new(
 ) -> list[StoredContent]:
     """Give a new object its further contents, each with its place and media type.
 
-    Returns the stored contents that its rows name now, in the same order. With ``shared``, the contents belong to
-    another object, whose row the caller has locked. Raises WrongValue (a folder, too many contents, two at one place),
-    VersionConflict, QuotaExceeded.
+    Returns the stored contents that the object's rows name now, in the same order. With ``shared``, another object has
+    these contents already, and the caller has locked that object's row. Raises WrongValue (a folder, too many contents,
+    two at one place), VersionConflict, QuotaExceeded.
     """
     objects.check_holds_content(stored.id)
     _check_number(len(some))

@@ -62,8 +62,8 @@ def copy(
 ) -> StoredObject:
     """Copy the objects that ``lock_originals`` returned, with the same contents. The caller owns the copies.
 
-    Returns the copy of the first object, which lies in the folder ``folder_id``. Every other object lies in
-    one or more folders among ``sources``, and its copy lies in the copies of these folders. Raises what
+    The copy of the first object is put into the folder ``folder_id``, and is returned. Every other object lies in one
+    or more folders among ``sources``, and its copy is put into the copies of these folders. Raises what
     ``creation.create`` raises.
     """
     root = sources[0]

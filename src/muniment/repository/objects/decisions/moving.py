@@ -29,8 +29,8 @@ def link(
     """Put an object into a folder in addition to those in which it lies; its ACL stays.
 
     The caller needs the permission Write on the object and on the folder. Raises UnknownObject, NotPermitted,
-    CheckedOut, NameTaken, VersionConflict, WrongValue (a cabinet, a folder into itself, a folder in which the object
-    lies, more than ``filing.MOST_FOLDERS``).
+    CheckedOut, NameTaken, VersionConflict. Raises WrongValue if the object is a cabinet, lies in the folder already,
+    would lie in itself, or would lie in more than ``filing.MOST_FOLDERS`` folders.
     """
     _lock_folders(cx, view.repository, object_id)
     stored = objects.lock_to_change(cx, view.repository, view.principals, object_id)

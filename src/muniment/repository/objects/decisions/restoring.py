@@ -1,6 +1,6 @@
 """Restore a deleted object to its former folders or to another folder, or remove it for good.
 
-The rights that the caller has now count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
+The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
 """
 
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return the ``version`` that each restored object gets, by id. An object that is left out begins a new tree.
+    """Return the ``version`` that restored objects get, by id. A restored object without one begins a new tree.
 
     A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
     was deleted without its current version, the newest restored one becomes current. If the repository still has

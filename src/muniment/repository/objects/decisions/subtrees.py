@@ -1,7 +1,7 @@
 """Delete a folder with everything in it, or refuse and delete nothing.
 
-An object in the folder that also lies in a folder outside stays, unless the caller asks to delete all links. If it
-stays, it loses only its links to the deleted folders.
+If an object in the folder also lies in a folder outside, only its links to the deleted folders are removed. If the
+caller asks to delete all links, such an object is deleted, too.
 Source: docs/interface.md, ours 2 (`del-non-empty`, `del-all-links`).
 """
 
@@ -34,13 +34,13 @@ def delete(
 ) -> list[StoredObject]:
     """Delete an object and, if it is a folder, everything in it. Returns the removed objects, the folder last.
 
-    An object that also lies in a folder outside stays there, unless ``all_links`` is given. The caller must have the
-    permission Delete on each object that is deleted, and Write on each that loses a link, even on objects that they
-    cannot see. If they lack one of these on an object in the folder, or if there are more than ``most`` objects in it,
-    the refusal says only that the folder is not empty, so it tells nothing of hidden objects. After the commit, the
-    calling code removes the ``freed`` contents of the returned objects. With ``keep_days``, all objects stay in the
-    wastebasket for so many days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut,
-    InUse.
+    An object that also lies in a folder outside is not deleted, but only loses its links to the deleted folders. With
+    ``all_links`` it is deleted, too. The caller must have the permission Delete on each object that is deleted, and
+    Write on each that only loses links, even if the caller cannot see the object. If the caller lacks a permission on
+    an object in the folder, or if there are more than ``most`` objects in the folder, the refusal (InUse) says only
+    that the folder is not empty. So it tells nothing of hidden objects. After the commit, the calling code removes the
+    ``freed`` contents of the returned objects. With ``keep_days``, the deleted objects stay in the wastebasket for so
+    many days, and nothing is freed. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, InUse.
     """
     root = objects.lock_to_delete(cx, repository, principals, object_id, kind, expected)
     going, staying = _members(cx, root, most, all_links=all_links)
@@ -60,9 +60,9 @@ def delete(
 def _members(
     cx: Connection, root: StoredObject, most: int, *, all_links: bool
 ) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
-    """Return the objects to delete with a folder, itself included, and those that only lose links, by id.
+    """Return the objects to delete, with the folder, and the objects that only lose links: each by id.
 
-    The rows of all these objects are locked. Raises InUse if there are more than ``most`` besides the folder.
+    The rows of all these objects are locked. Raises InUse if more than ``most`` objects are in the folder.
     """
     going, staying, edge = {root.id: root}, dict[str, StoredObject](), [root]
     while folders := [each.id for each in edge if object_ids.holds_objects(each.id)]:

@@ -87,13 +87,13 @@ def put_back(cx: Connection, stored_objects: Collection[StoredObject]) -> None:
 
 
 def rename(cx: Connection, stored: StoredObject, name: str) -> None:
-    """Let the further folders of an object list it by its new name."""
+    """Write an object's new name into its rows of ``folder_links``."""
     if stored.further_folders:
         cx.execute(folder_links.update().where(folder_links.c.object_id == stored.id).values(name=name))
 
 
 def mark(cx: Connection, stored: StoredObject, *, former: bool) -> None:
-    """Let the further folders of an object list it as a former version, or as a current one."""
+    """Write into an object's rows of ``folder_links`` whether it is a former version."""
     if stored.further_folders and stored.former != former:
         cx.execute(folder_links.update().where(folder_links.c.object_id == stored.id).values(former=int(former)))
 

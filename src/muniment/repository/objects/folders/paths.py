@@ -38,7 +38,7 @@ MOST_STEPS = 500
 """The most names in a path that is looked up."""
 
 MOST_FOLDERS = 10_000
-"""The most folders to which the names of a path may lead, counted after each name but the last."""
+"""The most folders to which each name of a path may lead. The last name has no such limit."""
 
 _MOST_READ = 10_000
 _AT_A_TIME = 500
@@ -107,8 +107,8 @@ def values(place: Ancestry) -> dict[str, list[Value]]:
 def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most: int) -> set[str]:
     """Return the ids of the folders to which these names lead. The first name is that of a cabinet.
 
-    There may be several folders, because names need not be unique. If one of the names leads to more than ``most``
-    folders, the search ends there and returns more than ``most`` of these.
+    There may be several folders, because names need not be unique. If a name leads to more than ``most`` folders,
+    more than ``most`` of their ids are returned, and the names that follow it are ignored.
     """
     folder_ids = folders.find(cx, view, name=names[0], most=most + 1)
     for name in names[1:]:

@@ -38,19 +38,21 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
             _names(table, key, besides).where(table.c.folder_id == folder_id)
             for table, key in ((objects, objects.c.id), (folder_links, folder_links.c.object_id))
         ]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
+    place = "In that folder" if folder_id is not None else "Among the cabinets"
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise NameTaken(f"{place}, two objects would have the name {name[:100]!r}, and names are unique there.")
+    repeated = list[str]()
     for begin in range(0, len(names), _AT_A_TIME):
         for query in queries:
             if not repeated:
                 repeated = [row[0] for row in cx.execute(query, {"names": names[begin : begin + _AT_A_TIME]})]
     if repeated:
-        raise NameTaken(
-            f"In that folder, an object has the name {repeated[0][:100]!r} already, and names are unique there."
-        )
+        raise NameTaken(f"{place}, an object has the name {repeated[0][:100]!r} already, and names are unique there.")
 
 
 def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:
-    """Make a query for one of the names in its parameter ``names`` that an object other than ``besides`` has."""
+    """Make a query with the parameter ``names``: it finds one of them that an object other than ``besides`` has."""
     named = table.c.name.in_(sa.bindparam("names", expanding=True))
     current = table.c.former == sa.literal_column("0")
     return sa.select(table.c.name).where(named, current, key != besides).limit(1)

@@ -44,11 +44,11 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. A caller who may change an object may set those of its properties that are ``writable``.
+    """One property of a type. A caller who may change an object may set the object's ``writable`` properties.
 
-    ``length`` is the longest text, in characters. People read its ``label``, or its name if that is empty. A new object
-    gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property unless it is
-    ``awaiting_index``. While it is, the objects that have a value of the property are being indexed again.
+    ``length`` is the longest text, in characters. People read the ``label``, or the name if the label is empty. A new
+    object gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property, but not while
+    it is ``awaiting_index``: then the objects that have a value of the property are being indexed again.
     """
 
     name: str

@@ -24,8 +24,10 @@ MAX_NAME = 255
 
 
 class ObjectType(msgspec.Struct, frozen=True):
-    """One type: its parent (none for the root) and the properties it adds. People read its ``label``, or its name if
-    that is empty."""
+    """One type: its parent (none for the root) and the properties it adds.
+
+    People read the type's ``label``, or its name if the label is empty.
+    """
 
     name: str
     parent: str | None
@@ -96,7 +98,8 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 STANDARD = 1
 """The number of the category to which every type here belongs.
 
-For clients of the field (docs/interface.md, ours 11), 2 is the number of shareable types, and 4 of lightweight ones."""
+For clients of the field (docs/interface.md, ours 11), 2 means a shareable type, and 4 a lightweight type.
+"""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
@@ -292,7 +295,7 @@ def lock_all(cx: Connection, repository_id: int) -> Catalogue:
 
     Each transaction that changes types or properties calls this before it reads the types by which it decides, and
     before it locks a single type or writes. So two of them never wait for each other, and each sees what the earlier
-    ones wrote. A transaction that only writes objects does not call this, so it waits for no other type than its own.
+    ones wrote. A transaction that only writes objects does not call this, so it waits only for the types that it holds.
     (A batch may write objects first and change types later. If such a batch and a change of the objects' types wait for
     each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one writer at a time anyway.
     """
@@ -321,8 +324,7 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
     The transaction writes objects of these types. ``read`` is the catalogue by which the objects were checked.
     Built-in types need no lock and no statement. Raises UnknownType, and VersionConflict if one of the types has
-    changed since the catalogue was read. It does not matter if only labels of types or properties have changed, or
-    whether a property is searchable.
+    changed since the catalogue was read. A change of labels, or of which properties are searchable, does not count.
     """
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
@@ -336,7 +338,7 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
 
 def _checked_part(kind: ObjectType) -> ObjectType:
-    """Return a type without its label, the labels of its properties, and whether these are searchable."""
+    """Return a copy of a type without labels, all properties searchable: ``hold`` ignores differences in these."""
     plain = [msgspec.structs.replace(each, label="", searchable=True, awaiting_index=False) for each in kind.properties]
     return msgspec.structs.replace(kind, label="", properties=tuple(plain))
 

@@ -1,8 +1,10 @@
-"""Which objects must be indexed again because a property became searchable, or ceased to be? Only objects that have a
-value are noted, some at a time, in the order of their counters. The transaction that notes them also writes to
-``reindexings`` the counter of the last object that was looked at. So the work goes on after a kill, any number of
-processes may do it, and each process knows which properties the document of an object holds now. Until the work ends,
-queries that use the property are refused (docs/decisions/0076)."""
+"""Which objects must be indexed again because a property became searchable, or ceased to be?
+
+Only objects that have a value are noted, some at a time, in the order of their counters. The transaction that notes
+them also writes to ``reindexings`` the counter of the last object that was looked at. So the work goes on after a kill,
+any number of processes may do it, and each process knows which properties the document of an object holds now. Until
+the work ends, queries that use the property are refused (docs/decisions/0076).
+"""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -40,9 +42,11 @@ LOOKED_AT, NOTED = 2000, 400
 
 
 class Reindexing(NamedTuple):
-    """A property of one repository that became searchable, or ceased to be, while its objects are indexed again.
+    """A property of one repository whose objects are indexed again, because it became searchable or ceased to be.
+
     ``after`` is the counter of the last object that was looked at, None if all were. ``position`` is the position of
-    the last change that was noted."""
+    the last change that was noted.
+    """
 
     id: int
     repository_id: int
@@ -52,10 +56,10 @@ class Reindexing(NamedTuple):
 
 
 def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, searchable: bool) -> None:
-    """Make a property searchable, or not, in every type that has it. No query may use it until its objects are indexed
-    again.
+    """Make a property searchable, or not, in every type that has it.
 
-    The caller has called ``object_types.lock_all``, and has then seen that the property is not being reindexed.
+    No query may use the property until its objects are indexed again. The caller has called
+    ``object_types.lock_all``, and has then seen that the property is not being reindexed.
     """
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == repository_id)
     rows = sa.and_(type_properties.c.name == name, type_properties.c.type_id.in_(of_repository))
@@ -70,8 +74,10 @@ def under_way(cx: Connection) -> list[Reindexing]:
 
 
 def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | None:
-    """Note the next objects, and return how far the work has come, or None if another process has finished it. The row
-    of the reindexing is locked until the commit, so other processes wait and then go on after these objects."""
+    """Note the next objects, and return how far the work has come, or None if another process has finished it.
+
+    The row of the reindexing is locked until the commit, so other processes wait and then go on after these objects.
+    """
     row = cx.execute(sa.select(reindexings).where(reindexings.c.id == reindexing_id).with_for_update()).first()
     if row is None:
         return None
@@ -107,7 +113,7 @@ def finish(cx: Connection, done: Reindexing) -> None:
 
     The caller has seen that the index has reached ``done.position``. This calls ``object_types.lock_all``, so that a
     property of this name that is added at the same time does not wait for the index for ever. If another process has
-    ended this reindexing already, it changes nothing.
+    ended this reindexing already, this changes nothing.
     """
     object_types.lock_all(cx, done.repository_id)
     # SQLite may give the id to the next reindexing, perhaps of the same property.

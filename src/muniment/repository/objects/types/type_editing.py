@@ -169,9 +169,10 @@ def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> l
 
 
 def without_inherited(catalogue: Catalogue, name: str, forms: Sequence[PropertyForm]) -> list[PropertyForm]:
-    """Return the forms without those that repeat what a type inherits. Raises WrongValue if one would change it.
+    """Return the forms, without those that repeat an inherited property as it is.
 
-    A caller may send back a whole type that they have read.
+    So a caller may send back a whole type that they have read. Raises WrongValue if a form would change an inherited
+    property.
     """
     siblings, own = catalogue.properties_of(name), {each.name for each in catalogue.get(name).properties}
     further: list[PropertyForm] = []

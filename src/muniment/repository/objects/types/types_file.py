@@ -49,7 +49,7 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     ``[types.NAME]`` has ``parent``, ``label`` and a table ``properties``. A line of this table is ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true, ... }``. A ``parent`` that is left out is ``document``, and a
     ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
-    again changes nothing. It first calls ``object_types.lock_all``.
+    again changes nothing. The function first calls ``object_types.lock_all``.
 
     Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a type has another parent
     already, or a property another kind or another ``repeating``, or if the file would change an inherited property).
