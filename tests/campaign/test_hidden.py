@@ -16,6 +16,8 @@ pytestmark = pytest.mark.campaign
 
 TIMINGS = 500
 """Of each of the two kinds of object, taken in turn."""
+SAMPLES = 4
+"""How often they are taken at most: a difference is in every sample, a disturbance by other work is not."""
 
 
 @pytest.fixture
@@ -37,18 +39,25 @@ def test_time_does_not_tell_a_hidden_object_from_an_absent_one(site: Site, path:
     for _ in range(100):
         site.make(acl_name="public")
     hidden = site.make(acl_name="crowded")
-    took: dict[str, list[tuple[float, float]]] = {hidden: [], hidden[:-8] + "fffffff0": []}
+    absent = hidden[:-8] + "fffffff0"
+    assert any(_alike(site, path, hidden, absent) for _ in range(SAMPLES))
+
+
+def _alike(site: Site, path: str, hidden: str, absent: str) -> bool:
+    """Take a sample, print it, and say whether it tells nothing."""
+    took: dict[str, list[tuple[float, float]]] = {hidden: [], absent: []}
     asyncio.run(_ask_in_turn(site, path, took))
+    tells_nothing = True
     for what, place, bound in (("of processor time", 0, True), ("by the clock", 1, False)):
-        known, absent = ([one[place] for one in kind] for kind in took.values())
-        medians, apart = (statistics.median(known), statistics.median(absent)), distance(known, absent)
+        known, unknown = ([one[place] for one in took[object_id]] for object_id in (hidden, absent))
+        medians, apart = (statistics.median(known), statistics.median(unknown)), distance(known, unknown)
         print(
             f"{site.shelf.database.dialect}: GET objects/id{path}, {2 * TIMINGS} requests: median {medians[0]:.3f} ms "
             f"{what} hidden, {medians[1]:.3f} ms absent, distance {apart:.3f}"
         )
         if bound:
-            assert abs(medians[0] - medians[1]) < 0.05 * min(medians)
-            assert apart < 0.25
+            tells_nothing = abs(medians[0] - medians[1]) < 0.05 * min(medians) and apart < 0.25
+    return tells_nothing
 
 
 async def _ask_in_turn(site: Site, path: str, took: dict[str, list[tuple[float, float]]]) -> None:
