@@ -159,7 +159,7 @@ class BadTypesFile(Refusal):
 
 
 class BadExport(Refusal):
-    """The folder holds no whole export, or one that cannot be imported. The sentence says what is wrong with it."""
+    """The folder holds no export that can be imported, or none can be written into it. The sentence says why."""
 
 
 class RangeNotSatisfiable(Refusal):

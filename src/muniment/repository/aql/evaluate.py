@@ -1,4 +1,4 @@
-"""Does one object meet a query? This oracle answers slowly and simply; tests compare every index engine with it.
+"""Does one object meet a query? The answer is slow and simple; tests compare every index engine with it.
 
 Explanations use ``compares`` for the conditions that concern properties alone.
 """
@@ -51,7 +51,7 @@ class Way(Protocol):
 
 
 class Analyser(Protocol):
-    """Splits text into words. The oracle uses the analyser of the index, so that both agree on what a word is."""
+    """Splits text into words. This module gets the analyser of the index, so both agree on what a word is."""
 
     def exact(self, text: str) -> Words:
         """Split text into words without case and accents, not reduced to stems."""

@@ -1,4 +1,4 @@
-"""Which version of its tree is an object, and which number and labels does it have? Who has it checked out?
+"""Which version of its tree is this object, and which number and labels does it have? Who has it checked out?
 
 Each version is an object of its own. The versions of one tree share a chronicle id: the id of the first one. The first
 version has the number ``1.0``. The next one is ``1.1`` or ``2.0``. A branch of 1.1 begins with ``1.1.1.0``. Source:

@@ -173,7 +173,10 @@ def keys_of_name(cx: Connection, name: str) -> list[str]:
 
 
 def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
-    """Say who has each of these keys. A key without a known bearer is left out, unless it is a name itself."""
+    """Say who has each of these keys. A key that is a name is always in the answer.
+
+    Any other key is left out if it has no bearer.
+    """
     every = set(some_keys)
     names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
     rows_of: dict[str, list[tuple[str, str]]] = {}

@@ -82,7 +82,7 @@ def page(asked: CollapsedSearch) -> HitPage:
 
 
 def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
-    """Make the walk that follows the page with the hits ``after``.
+    """Make the walk that follows a page. ``after`` are the hits that the page showed.
 
     These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
     by its copies. So if an original is removed during the walk, a copy takes its place.

@@ -60,10 +60,10 @@ def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequ
 
 
 def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
-    """Merge the hits of several repositories into the order that they would have in one repository.
+    """Merge the hits of several repositories into one order. The hits of one repository keep their order.
 
-    That is the order of the query's sorts, with equal hits in the order in which they were made. Without sorts, it is
-    the order of scores, with equal hits from the newest to the oldest. The hits of one repository keep their order.
+    That is the order of the query's sorts, with equal hits in the order in which their objects were made. Without
+    sorts, it is the order of scores; of hits with equal scores, the one that was modified last comes first.
     """
     runs = list(hits_of_each)
 

@@ -81,7 +81,7 @@ class Walk(msgspec.Struct, frozen=True):
 
 
 class Slice(NamedTuple):
-    """Hits of a walk, with the walk's edition, its number of hits ``in_all``, and whether the walk was ``cut``."""
+    """Some hits of a walk. ``in_all`` is how many hits the walk has; ``edition`` and ``cut`` are as in ``Walk``."""
 
     counters: Sequence[int]
     edition: bytes
@@ -141,7 +141,10 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
-    """Return the cursor after a first page with these hits, and for a large page the walk that must be kept."""
+    """Return the cursor after a first page with these hits.
+
+    The hits of a large page do not fit into the cursor. They are also returned, as a walk that must be kept.
+    """
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
         return cursor, Walk.of(cursor.shown_name, counters)

@@ -87,7 +87,7 @@ class BatchBody(msgspec.Struct, rename="kebab"):
 
 
 class BatchOperation(msgspec.Struct, frozen=True):
-    """An operation that a batch may have. ``path`` is the decoded ``raw_path``."""
+    """One operation of a batch, after it was checked. ``path`` is the decoded ``raw_path``."""
 
     id: str
     description: str

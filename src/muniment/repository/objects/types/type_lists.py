@@ -26,7 +26,7 @@ def custom_properties(repository_id: int) -> sa.Select[Any]:
 
 
 class ListedType(NamedTuple):
-    """A type of a list, with its place in the order."""
+    """An object type in a list, with its place in the order."""
 
     name: str
     parent: str | None
