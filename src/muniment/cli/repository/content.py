@@ -258,7 +258,7 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
         good = is_whole(content)
         if not good:
             with database.read() as cx:
-                if object_id not in content_references.object_ids(cx, content.key):
+                if not content_references.has(cx, object_id, content.key):
                     continue
         yield object_id, good
 
@@ -279,5 +279,6 @@ _VERIFICATIONS = {
 }
 """The functions that verify the contents of a repository. The key of each is what helps if a content is damaged.
 
-The wastebasket comes last, so an object that is deleted during the check is found there.
+The wastebasket comes last, so an object that is deleted during the check is found there. An object that is restored
+during the check may be missed.
 """

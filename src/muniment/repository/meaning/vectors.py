@@ -54,6 +54,7 @@ class VectorMemory:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
+        self._too_many = np.empty(0, np.int64)
         self._forget()
 
     def take(self, cx: Connection, ids: Sequence[int]) -> Vectors | None:
@@ -89,9 +90,12 @@ class VectorMemory:
         missing = _numbers(np.setdiff1d(wanted, self._ids, assume_unique=True))
         if not missing:
             return True
+        if np.array_equal(wanted, self._too_many):
+            return False
         room = self._most - int(self._counts[np.isin(self._ids, wanted, assume_unique=True)].sum())
         count = embeddings.count_vectors(cx, missing, room)
         if count > room:
+            self._too_many = wanted
             return False
         if len(self._matrix) + count > self._most:
             self._forget()

@@ -23,11 +23,11 @@ class Link(msgspec.Struct, frozen=True):
 class FeedEntry(msgspec.Struct, frozen=True):
     """One entry of a feed. Only search feeds have ``score`` and ``terms``.
 
-    ``address`` is the address of what the entry shows. ``marks`` are the places of the summary that match, and ``copies`` is the
-    number of hits with the same content that were left out. Both are None unless the caller asks for them. ``inlined``
-    is the thing itself: a value for JSON, or the text of an element for XML. It is None if only the address is shown.
-    ``author_address`` is the author's address if the author is a user. ``links`` are the entry's links besides the one
-    to its ``address``.
+    ``address`` is the address of what the entry shows. ``marks`` are the places of the summary that match, and
+    ``copies`` is the number of hits with the same content that were left out. Both are None unless the caller asks
+    for them. ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML. It is None if
+    only the address is shown. ``author_address`` is the author's address if the author is a user. ``links`` are the
+    entry's links besides the one to its ``address``.
     """
 
     id: str

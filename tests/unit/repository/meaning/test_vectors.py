@@ -8,6 +8,7 @@ from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embeddings import DIMENSIONS, NewEmbedding
 from muniment.repository.meaning.encoder import as_bytes
 from muniment.repository.meaning.vectors import VectorMemory
+from tests.counting import cost
 from tests.shelf import Shelf
 
 RANDOM = np.random.default_rng(4)
@@ -87,6 +88,9 @@ def test_what_has_no_room_is_not_read_and_nothing_is_forgotten_for_it(shelf: She
     memory = VectorMemory(5)
     with shelf.database.read() as cx:
         assert memory.take(cx, rows) is None, "nothing was remembered before"
+        with cost(shelf.database) as counted:
+            assert memory.take(cx, rows) is None
+        assert counted.statements == [], "what is too much is not counted again"
         assert memory.take(cx, rows[:2]) is not None
         assert memory.take(cx, rows[1:]) is None, "one of these is remembered"
         assert memory.take(cx, rows[1:4]) is None, "they are one too many, together with the one that is remembered"

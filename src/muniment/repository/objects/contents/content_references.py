@@ -95,6 +95,16 @@ def object_ids(cx: Connection, key: str) -> list[str]:
     return sorted(ids)
 
 
+def has(cx: Connection, object_id: str, key: str) -> bool:
+    """Return whether an object has this content, also if the object is in the wastebasket."""
+    for table in TABLES:
+        its_id = table.c.get("object_id", table.c.id)
+        query = sa.select(its_id).where(table.c.content_key == key, its_id == object_id)
+        if cx.execute(query.limit(1)).first() is not None:
+            return True
+    return False
+
+
 def count(cx: Connection) -> dict[str, int]:
     """Return how many rows name each content, by its key. The counts in ``stored_contents`` must equal these."""
     counts: dict[str, int] = {}

@@ -64,6 +64,8 @@ def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, search
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == repository_id)
     rows = sa.and_(type_properties.c.name == name, type_properties.c.type_id.in_(of_repository))
     cx.execute(type_properties.update().where(rows).values(searchable=searchable, awaiting_index=True))
+    # A property of this name may have been removed while it was being reindexed.
+    cx.execute(reindexings.delete().where(_of(repository_id, name)))
     row = {"repository_id": repository_id, "property": name, "after": 0, "begun": now}
     cx.execute(reindexings.insert().values(**row, transaction=0, sequence=0))
 
@@ -116,14 +118,20 @@ def finish(cx: Connection, done: Reindexing) -> None:
     ended this reindexing already, this changes nothing.
     """
     object_types.lock_all(cx, done.repository_id)
-    # SQLite may give the id to the next reindexing, perhaps of the same property.
+    # SQLite may give the id to a later reindexing, perhaps of the same property.
+    same = (reindexings.c.id == done.id, _of(done.repository_id, done.property), reindexings.c.after.is_(None))
     at = (reindexings.c.transaction == done.position.transaction, reindexings.c.sequence == done.position.sequence)
-    unchanged = sa.and_(reindexings.c.id == done.id, reindexings.c.after.is_(None), *at)
+    unchanged = sa.and_(*same, *at)
     if not cx.execute(reindexings.delete().where(unchanged)).rowcount:
         return
     of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == done.repository_id)
     rows = sa.and_(type_properties.c.name == done.property, type_properties.c.type_id.in_(of_repository))
     cx.execute(type_properties.update().where(rows).values(awaiting_index=False))
+
+
+def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
+    """Make the condition that a row is the reindexing of a property in a repository."""
+    return sa.and_(reindexings.c.repository_id == repository_id, reindexings.c.property == name)
 
 
 class IndexedProperties:

@@ -267,6 +267,34 @@ def test_who_finishes_a_reindexing_late_does_not_end_the_next_one_of_the_propert
     assert sites.catalogue().awaiting_index == {"code"}
 
 
+def test_who_finishes_a_reindexing_late_does_not_end_that_of_another_property(sites: Shelf) -> None:
+    load(sites, b"[types.site.properties]\nother = 'string'")
+    change(sites, "site", PropertyForm("code", searchable=False))
+    with sites.database.begin() as cx:
+        (begun,) = reindexing.under_way(cx)
+        done = reindexing.advance(cx, begun.id, sites.now)
+        assert done is not None
+        assert done.after is None
+        reindexing.finish(cx, done)
+    change(sites, "site", PropertyForm("other", searchable=False))
+    with sites.database.begin() as cx:
+        (begun,) = reindexing.under_way(cx)
+        assert reindexing.advance(cx, begun.id, sites.now) is not None
+        reindexing.finish(cx, done._replace(id=begun.id))
+        assert [each.property for each in reindexing.under_way(cx)] == ["other"]
+    assert sites.catalogue().awaiting_index == {"other"}
+
+
+def test_a_property_that_was_removed_while_it_was_reindexed_can_be_made_and_changed_again(sites: Shelf) -> None:
+    change(sites, "site", PropertyForm("code", searchable=False))
+    with sites.database.begin() as cx:
+        type_editing.remove_property(cx, sites.repository.id, "site", "code")
+    load(sites, b"[types.site.properties]\ncode = 'string'")
+    change(sites, "site", PropertyForm("code", searchable=False))
+    with sites.database.begin() as cx:
+        assert [each.property for each in reindexing.under_way(cx)] == ["code"]
+
+
 def test_a_name_is_searchable_throughout_a_repository_or_not_at_all(sites: Shelf) -> None:
     with pytest.raises(WrongValue, match="not searchable in this repository already"):
         load(sites, b"[types.other.properties]\nsecret = 'string'")
