@@ -64,7 +64,10 @@ class RestoreResult(NamedTuple):
 
 
 def inspect(folder: Path) -> Backup:
-    """Check a backup's manifest, schemas and files, but not its content, and return it. Raises BackupRefused."""
+    """Check a backup's manifest and schemas, and the digest of each file that the manifest lists; return the backup.
+
+    The contents of objects are not checked. Raises BackupRefused.
+    """
     backup = Backup(folder.absolute(), manifest.read(folder))
     for half, copy in backup.manifest.databases.items():
         if not schema.knows(half, copy.revision):

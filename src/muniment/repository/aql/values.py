@@ -1,4 +1,4 @@
-"""How are the values of properties read and compared in queries, and which values do keywords look at?"""
+"""How are the values in queries read, and which values of an object do keywords look at?"""
 
 import math
 import re

@@ -294,7 +294,7 @@ class Bearer:
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask a directory elsewhere again, unless it has answered in this step of the loop.
+        """If the directory runs elsewhere, ask it again, unless it has answered in this step of the event loop.
 
         If the directory runs in this process, nothing happens, because ``principals`` asks it. Raises what ``ask``
         raises.

@@ -1,7 +1,7 @@
 """Make, show, list and remove saved searches and search templates.
 
-Saved searches can also be changed and executed, and their results can be stored. Source:
-docs/interface.md, ours 12 and 13.
+This module also changes and executes saved searches, and stores their results; ``search_templates`` executes
+templates. Source: docs/interface.md, ours 12 and 13.
 """
 
 from collections.abc import Mapping, Sequence

@@ -124,7 +124,7 @@ class Analyser:
         return self._asking[language]
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
-        """Return the language of an object with these values and this ``normal`` text.
+        """Return the language of an object with these values and this text, which ``normal`` has returned.
 
         The answer is empty unless the language is one of ``others``.
         """

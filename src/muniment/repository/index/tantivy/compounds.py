@@ -87,7 +87,7 @@ _WHOLE = frozenset(
 
 
 class PartCounts(msgspec.Struct, frozen=True):
-    """How many words of the dictionary begin with each part, and how many end with it."""
+    """How many words of a sample of the dictionary were cut behind each part, and how many before it."""
 
     begins: dict[str, int]
     ends: dict[str, int]

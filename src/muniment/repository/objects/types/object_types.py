@@ -295,9 +295,10 @@ def lock_all(cx: Connection, repository_id: int) -> Catalogue:
 
     Each transaction that changes types or properties calls this before it reads the types by which it decides, and
     before it locks a single type or writes. So two of them never wait for each other, and each sees what the earlier
-    ones wrote. A transaction that only writes objects does not call this, so it waits only for the types that it holds.
-    (A batch may write objects first and change types later. If such a batch and a change of the objects' types wait for
-    each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one writer at a time anyway.
+    ones wrote. A transaction that only writes objects does not call this. It waits only while a type of these objects
+    is changed. (A batch may write objects first and change types later. If such a batch and a transaction that changes
+    one of the objects' types wait for each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one
+    writer at a time anyway.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"types {repository_id}".encode()).digest()
