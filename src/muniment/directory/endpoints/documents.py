@@ -39,7 +39,7 @@ class OAuthError(msgspec.Struct):
 
 
 class IssuedToken(msgspec.Struct):
-    """An access token (given 2.4). The answer to a refresh has no refresh token (given 4.1)."""
+    """The answer to a token request (given 2.4). The answer to a refresh has no refresh token (given 4.1)."""
 
     access_token: str
     expires_in: int

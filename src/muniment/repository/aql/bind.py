@@ -73,7 +73,7 @@ class Definition(Protocol):
 
 
 class Catalogue(Protocol):
-    """The part of a repository's types that a query needs."""
+    """What the binding of a query asks about a repository's types."""
 
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:
         """Return these types with all their sub-types. Raises UnknownType."""

@@ -23,7 +23,7 @@ CODES = {"German": "de"}
 """The languages whose compounds are taken apart, with their codes of ISO 639-1."""
 
 RULES = 1
-"""The number of the rules for taking compounds apart. Raise it with every change, so that agents rebuild indexes."""
+"""The version of the rules for taking compounds apart. Raise it with every change, so that agents rebuild indexes."""
 
 SHORTEST = 6
 """The length of the shortest word that is taken apart, in letters."""
@@ -169,7 +169,7 @@ class Compounds:
 
 
 def rules(languages: Collection[str]) -> int:
-    """Return the number of the rules for texts in these languages.
+    """Return the version of the rules for texts in these languages (``RULES``).
 
     Returns 0 if none of the languages has rules, or if the dictionary, which is an extra, is not installed.
     """

@@ -24,7 +24,7 @@ _HEAP = 128_000_000
 class _About(msgspec.Struct, frozen=True):
     """What a search must know to read an index: its format and its languages. ``others`` are further languages.
 
-    ``compounds`` is the number of the rules by which compounds are taken apart, or 0 if they are not taken apart. The
+    ``compounds`` is the version of the rules by which compounds are taken apart, or 0 if they are not taken apart. The
     learned parts are in further files of the index's folder.
     """
 

@@ -71,7 +71,7 @@ def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, search
 
 
 def under_way(cx: Connection) -> list[Reindexing]:
-    """List the properties of all repositories that are being reindexed, the oldest first."""
+    """List the reindexings under way in all repositories, in the order in which they began."""
     return [_read(row) for row in cx.execute(sa.select(reindexings).order_by(reindexings.c.id))]
 
 
