@@ -1,7 +1,7 @@
 """Two transactions change types of one repository at one moment: the later one decides by what the earlier one wrote.
 
-The later transaction begins while the earlier one is
-open, and the earlier one is committed as soon as the later one waits for it.
+The later transaction begins while the earlier one is open. The earlier one is committed as soon as the later one waits
+for it.
 """
 
 from collections.abc import Callable
@@ -64,21 +64,21 @@ def one_after_the_other(shelf: Shelf, earlier: Decision, later: Decision) -> Bas
         return outcome.exception(60)
 
 
-def added(type_name: str, name: str, kind: PropertyKind = "string", *, searchable: bool = True) -> Decision:
+def add(type_name: str, name: str, kind: PropertyKind = "string", *, searchable: bool = True) -> Decision:
     definition = PropertyDefinition(name, kind, searchable=searchable)
     return lambda cx, shelf: type_editing.add_property(cx, shelf.repository.id, type_name, definition, shelf.now)
 
 
-def changed(type_name: str, *forms: PropertyForm) -> Decision:
+def change(type_name: str, *forms: PropertyForm) -> Decision:
     form = TypeForm(type_name, properties=forms)
     return lambda cx, shelf: type_editing.change_type(cx, shelf.repository.id, form, shelf.now)
 
 
-def loaded(toml: bytes) -> Decision:
+def load(toml: bytes) -> Decision:
     return lambda cx, shelf: types_file.load(cx, shelf.repository.id, toml, shelf.now)
 
 
-def made(name: str) -> Decision:
+def make(name: str) -> Decision:
     return lambda cx, shelf: type_editing.define_type(cx, shelf.repository.id, TypeForm(name), shelf.now)
 
 
@@ -86,30 +86,30 @@ SEARCHABLE, UNSEARCHABLE = (PropertyForm("secret", searchable=each) for each in 
 
 
 RACES: dict[str, tuple[Decision, Decision, type[Exception] | None, str]] = {
-    "another kind": (added("well", "size", "integer"), added("mast", "size"), WrongValue, "of kind integer"),
+    "another kind": (add("well", "size", "integer"), add("mast", "size"), WrongValue, "of kind integer"),
     "another kind in a file": (
-        changed("well", PropertyForm("size", "date")),
-        loaded(b"types.mast.properties.size = 'id'"),
+        change("well", PropertyForm("size", "date")),
+        load(b"types.mast.properties.size = 'id'"),
         WrongValue,
         "of kind date",
     ),
     "another kind than in a file": (
-        loaded(b"types.new.properties.size = 'id'"),
-        changed("mast", PropertyForm("size", "date")),
+        load(b"types.new.properties.size = 'id'"),
+        change("mast", PropertyForm("size", "date")),
         WrongValue,
         "of kind id",
     ),
-    "the same kind": (added("well", "size"), loaded(b"types.mast.properties.size = 'string'"), None, ""),
+    "the same kind": (add("well", "size"), load(b"types.mast.properties.size = 'string'"), None, ""),
     "not searchable": (
-        changed("well", SEARCHABLE),
-        added("mast", "secret", searchable=False),
+        change("well", SEARCHABLE),
+        add("mast", "secret", searchable=False),
         WrongValue,
         "is searchable",
     ),
-    "searchable as well": (changed("well", SEARCHABLE), changed("tower", SEARCHABLE), None, ""),
-    "searchable no more": (changed("well", SEARCHABLE), changed("tower", UNSEARCHABLE), InUse, "just now"),
-    "the same name": (made("crane"), made("crane"), NameTaken, "'crane' already"),
-    "the same name in a file": (made("crane"), loaded(b"[types.crane]"), None, ""),
+    "searchable as well": (change("well", SEARCHABLE), change("tower", SEARCHABLE), None, ""),
+    "searchable no more": (change("well", SEARCHABLE), change("tower", UNSEARCHABLE), InUse, "just now"),
+    "the same name": (make("crane"), make("crane"), NameTaken, "'crane' already"),
+    "the same name in a file": (make("crane"), load(b"[types.crane]"), None, ""),
 }
 """The earlier change, the later one, and how the later one is refused, if it is."""
 
@@ -127,9 +127,9 @@ def test_a_change_of_types_is_checked_by_what_another_one_has_changed_meanwhile(
 
 def test_there_are_no_more_types_and_properties_than_allowed(types: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type_editing, "MOST_TYPES", 4)
-    assert isinstance(one_after_the_other(types, made("crane"), made("bridge")), WrongValue)
+    assert isinstance(one_after_the_other(types, make("crane"), make("bridge")), WrongValue)
     monkeypatch.setattr(type_editing, "MOST_DEFINITIONS", 4)
-    raised = one_after_the_other(types, added("well", "depth", "integer"), added("mast", "colour"))
+    raised = one_after_the_other(types, add("well", "depth", "integer"), add("mast", "colour"))
     assert isinstance(raised, WrongValue)
 
 
@@ -138,23 +138,23 @@ def test_a_property_that_is_added_while_a_reindexing_ends_does_not_wait_for_the_
     types: Shelf, finished_first: bool
 ) -> None:
     with types.database.begin() as cx:
-        changed("well", SEARCHABLE)(cx, types)
+        change("well", SEARCHABLE)(cx, types)
         (begun,) = reindexing.under_way(cx)
         done = reindexing.advance(cx, begun.id, types.now)
     assert done is not None
-    both: list[Decision] = [lambda cx, _: reindexing.finish(cx, done), added("mast", "secret")]
+    both: list[Decision] = [lambda cx, _: reindexing.finish(cx, done), add("mast", "secret")]
     assert one_after_the_other(types, *(both if finished_first else reversed(both))) is None
     definitions = [each for kind in types.catalogue().types() for each in kind.properties if each.name == "secret"]
     assert [(each.searchable, each.awaiting_index) for each in definitions] == [(True, False)] * 3
 
 
-def removed(name: str) -> Decision:
+def remove(name: str) -> Decision:
     return lambda cx, shelf: removal.remove_type(cx, shelf.repository, name)
 
 
 CHANGES: dict[str, Decision] = {
-    "changed": changed("well", PropertyForm("depth", "integer")),
-    "removed": removed("well"),
+    "changed": change("well", PropertyForm("depth", "integer")),
+    "removed": remove("well"),
 }
 
 
@@ -162,14 +162,14 @@ CHANGES: dict[str, Decision] = {
 def test_no_two_changes_of_types_wait_for_each_other(types: Shelf, how: str) -> None:
     """A file that first writes another type is loaded between the lock and the write of a change."""
 
-    def load() -> None:
+    def load_file() -> None:
         with types.database.begin() as cx:
             types_file.load(cx, types.repository.id, b"[types.a]\n[types.well]\nlabel = 'Well'", types.now)
 
     with ThreadPoolExecutor(1) as threads:
         with types.database.begin() as cx:
             object_types.lock(cx, types.repository.id, "well")
-            outcome = threads.submit(load)
+            outcome = threads.submit(load_file)
             until(lambda: is_waiting(types) or outcome.done())
             CHANGES[how](cx, types)
         outcome.result(60)

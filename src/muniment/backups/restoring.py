@@ -167,7 +167,7 @@ def _check_settings(backup: Backup, installation: Installation) -> None:
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, stack: ExitStack) -> Mapping[Half, Database]:
     databases: dict[Half, Database] = {}
-    half_by_file: dict[str, str] = {}
+    restored_files = set[str]()
     for half, copy in sorted(backup.manifest.databases.items()):
         database = Database(installation.database_url(half))
         stack.callback(database.close)
@@ -179,9 +179,9 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
             )
         if database.dialect == "sqlite":
             _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
-        elif half_by_file.get(copy.file) is None:
+        elif copy.file not in restored_files:
             mark = _fill(database, backup, copy.file, mark, installation.data)
-            half_by_file[copy.file] = half
+            restored_files.add(copy.file)
         schema.migrate(database, half)
     return databases
 

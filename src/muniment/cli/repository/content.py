@@ -46,7 +46,7 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
         for repository in select_repositories(database, repository_name):
             whole_count, advice = 0, list[str]()
             with terminal.counting(f"Reading {repository.name}", None) as progress:
-                for remedy, verify in _VERIFICATIONS.items():
+                for verify, remedy in _VERIFICATIONS:
                     for object_id, good in verify(database, is_whole, repository.id):
                         whole_count += good
                         advice += [] if good else [f"  {object_id}: {remedy}"]
@@ -254,11 +254,11 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
 
     A content that is purged or moved meanwhile is passed over.
     """
-    for object_id, content in content_references.discarded(database, repository_id):
+    for object_id, content in content_references.of_wastebasket(database, repository_id):
         good = is_whole(content)
         if not good:
             with database.read() as cx:
-                if not content_references.has(cx, object_id, content.key):
+                if not content_references.uses(cx, object_id, content.key):
                     continue
         yield object_id, good
 
@@ -273,11 +273,11 @@ def _current_content(database: Database, repository_id: int, stored: StoredObjec
         return page[0].content if page and page[0].id == stored.id else None
 
 
-_VERIFICATIONS = {
-    "replace its content": _verify_objects,
-    "restore it from the wastebasket and replace its content": _verify_wastebasket,
-}
-"""The functions that verify the contents of a repository. The key of each is what helps if a content is damaged.
+_VERIFICATIONS = (
+    (_verify_objects, "replace its content"),
+    (_verify_wastebasket, "restore it from the wastebasket and replace its content"),
+)
+"""The functions that verify the contents of a repository, each with what helps if a content is damaged.
 
 The wastebasket comes last, so an object that is deleted during the check is found there. An object that is restored
 during the check may be missed.

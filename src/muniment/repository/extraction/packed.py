@@ -15,7 +15,7 @@ _ALGORITHM = re.compile(rb"EncryptionMethod[^>]*Algorithm=[\"']([^\"']+)")
 _FONT_MASKS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 
 
-class _Locked(Exception):
+class _KeyNeeded(Exception):
     """An archive opens only with a password or another key."""
 
 
@@ -44,8 +44,8 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
     size = file.seek(0, io.SEEK_END)
     try:
         _check(file, _Budget(size, limits), limits.depth)
-    except _Locked as locked:
-        raise Unreadable(str(locked)) from locked
+    except _KeyNeeded as error:
+        raise Unreadable(str(error)) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         raise Unreadable("The file is truncated or damaged: its parts cannot be unpacked.") from error
     except (NotImplementedError, RuntimeError) as error:
@@ -74,7 +74,7 @@ def _check(file: BinaryIO, budget: _Budget, depth: int) -> None:
             raise Unreadable(f"The file has more than {_MOST_PARTS} parts; it was not read.")
         for part in parts:
             if part.flag_bits & 1:
-                raise _Locked("The file is encrypted.")
+                raise _KeyNeeded("The file is encrypted.")
             _check_part(archive, part, budget, depth)
 
 
@@ -91,9 +91,9 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, budget: _Budget
             if keep:
                 copy.write(piece)
     if part.filename == "META-INF/manifest.xml" and b"encryption-data" in copy.getvalue():
-        raise _Locked("The file is encrypted: it opens with a password only.")
+        raise _KeyNeeded("The file is encrypted: it opens with a password only.")
     if part.filename == "META-INF/encryption.xml" and set(_ALGORITHM.findall(copy.getvalue())) - set(_FONT_MASKS):
-        raise _Locked("The book is locked by rights management.")
+        raise _KeyNeeded("The book is locked by rights management.")
     if nested:
         _check_nested(copy, budget, depth - 1)
 
@@ -109,5 +109,5 @@ def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
             with gzip.GzipFile(fileobj=file) as stream:
                 while piece := stream.read(_PIECE):
                     budget.spend(len(piece))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, _Locked):
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, _KeyNeeded):
         return  # no reader unpacks an inner archive that is damaged, locked or packed in an unknown way

@@ -87,7 +87,7 @@ class VectorMemory:
 
         If there is no room for them, all vectors are forgotten, and all that are wanted are read.
         """
-        missing = _numbers(np.setdiff1d(wanted, self._ids, assume_unique=True))
+        missing: list[int] = np.setdiff1d(wanted, self._ids, assume_unique=True).tolist()
         if not missing:
             return True
         if np.array_equal(wanted, self._too_many):
@@ -99,7 +99,7 @@ class VectorMemory:
             return False
         if len(self._matrix) + count > self._most:
             self._forget()
-            missing = _numbers(wanted)
+            missing = wanted.tolist()
         if count:
             self._add(cx, missing)
         return True
@@ -121,7 +121,3 @@ class VectorMemory:
         self._firsts = np.concatenate([self._firsts, new_firsts])[order]
         self._counts = np.concatenate([self._counts, new_counts])[order]
         self._matrix = np.concatenate([self._matrix, *parts])
-
-
-def _numbers(ids: NDArray[np.int64]) -> list[int]:
-    return [int(each) for each in ids]

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
+from muniment.repository import named_locks
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
 from muniment.repository.objects import version
@@ -21,7 +22,6 @@ from muniment.repository.objects.folders import filing
 from muniment.repository.objects.table import StoredObject, fold_texts, objects, read_row
 from muniment.repository.objects.version import CURRENT, Version
 
-_SERIALIZE = sa.text("SELECT pg_advisory_xact_lock(:key)")
 _AT_A_TIME = 500
 
 
@@ -37,9 +37,8 @@ class Member(NamedTuple):
 
 
 def serialize(cx: Connection, chronicle_id: str) -> None:
-    """Let nobody else change this tree until the end of the transaction. SQLite has one writer at a time anyway."""
-    if cx.dialect.name == "postgresql":
-        cx.execute(_SERIALIZE, {"key": int(chronicle_id, 16) & (2**63 - 1)})
+    """Let one transaction at a time check versions of this tree in, or mend it."""
+    named_locks.take(cx, f"versions {chronicle_id}")
 
 
 def members(cx: Connection, chronicle_ids: Collection[str]) -> list[Member]:

@@ -9,7 +9,6 @@ else a common one: a built-in ACL, or one that an administrator made. Callers ge
 may not see as about one that does not exist.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -20,6 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from muniment.clock import Instant
 from muniment.db import PreparedStatement
 from muniment.naming import fold_name
+from muniment.repository import named_locks
 from muniment.repository.permissions import acl_entries, acl_look_up, acl_names, acl_rows, unnamed_acls
 from muniment.repository.permissions.acl_look_up import AT_A_TIME, UNNAMED, Row
 from muniment.repository.permissions.acl_names import AclQuota
@@ -289,9 +289,7 @@ def _check_quota(
     entries than it has is never refused. Until the commit, no other transaction that calls this can add ACLs or entries
     of this owner.
     """
-    if cx.dialect.name == "postgresql":
-        digest = hashlib.sha256(f"acls {repository_id} {owner_key}".encode()).digest()
-        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    named_locks.take(cx, f"acls {repository_id} {owner_key}")
     present = sa.case((acls.c.id == acl_id, acls.c.entry_count), else_=0)
     count, entries, former_size = cx.execute(
         sa.select(

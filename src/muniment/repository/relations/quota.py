@@ -1,10 +1,9 @@
 """Has a user made as many relations, or comments, as one user may make?"""
 
-import hashlib
-
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.repository import named_locks
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import QuotaExceeded
 
@@ -17,9 +16,7 @@ def check(cx: Connection, maker_key: sa.Column[str], principals: Principals, mos
     """
     if principals.administrator:
         return
-    if cx.dialect.name == "postgresql":
-        digest = hashlib.sha256(f"{what} {principals.key}".encode()).digest()
-        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    named_locks.take(cx, f"{what} {principals.key}")
     own = sa.select(sa.literal(1)).where(maker_key == principals.key).limit(most).subquery()
     if cx.execute(sa.select(sa.func.count()).select_from(own)).scalar_one() >= most:
         raise QuotaExceeded(f"You have made {most} {what}, and one user may not make more.")

@@ -6,7 +6,6 @@ rights. A search that the caller may not see is answered like one that does not 
 differ, so neither tells that another search exists. Source: docs/interface.md, ours 12.
 """
 
-import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -17,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.naming import fold_name, is_storable
+from muniment.repository import named_locks
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import listed, pages
 from muniment.repository.filters.listed import ListedProperty
@@ -371,9 +371,7 @@ def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int
 
     Until the commit, no other transaction that calls this can add anything that counts for this owner.
     """
-    if cx.dialect.name == "postgresql":
-        digest = hashlib.sha256(f"saved searches {key}".encode()).digest()
-        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    named_locks.take(cx, f"saved searches {key}")
     count, byte_count = cx.execute(
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(saved_searches.c.size), 0)).where(
             saved_searches.c.owner_key == key

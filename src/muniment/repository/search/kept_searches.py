@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import PreparedStatement, repository_tables
+from muniment.repository import named_locks
 from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search import walks
@@ -149,13 +150,8 @@ def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
-    """On PostgreSQL, make other transactions wait for this one before they keep a search or walk of the caller.
-
-    Otherwise the quota could be exceeded, because two transactions do not see each other's rows.
-    """
-    if cx.dialect.name == "postgresql":
-        key = int.from_bytes(hashlib.sha256(f"links {caller}".encode()).digest()[:8], "big", signed=True)
-        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+    """Let one transaction at a time keep searches or walks of the caller. Otherwise the quota could be exceeded."""
+    named_locks.take(cx, f"links {caller}")
 
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:

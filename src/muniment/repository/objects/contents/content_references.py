@@ -64,7 +64,7 @@ def of_repository(cx: Connection, repository_id: int) -> Iterator[StoredContent]
         yield StoredContent(key, length, bytes(digest))
 
 
-def discarded(database: Database, repository_id: int) -> Iterator[tuple[str, StoredContent]]:
+def of_wastebasket(database: Database, repository_id: int) -> Iterator[tuple[str, StoredContent]]:
     """Yield each content of a repository's objects in the wastebasket, with the id of its object.
 
     Objects that are deleted while the caller iterates come last. No transaction is open while the caller has a content.
@@ -91,18 +91,21 @@ def object_ids(cx: Connection, key: str) -> list[str]:
     """Return the ids of the objects that have this content, sorted. Objects in the wastebasket are included."""
     ids: set[str] = set()
     for table in TABLES:
-        ids.update(cx.scalars(sa.select(table.c.get("object_id", table.c.id)).where(table.c.content_key == key)))
+        ids.update(cx.scalars(sa.select(_object_id(table)).where(table.c.content_key == key)))
     return sorted(ids)
 
 
-def has(cx: Connection, object_id: str, key: str) -> bool:
+def uses(cx: Connection, object_id: str, key: str) -> bool:
     """Return whether an object has this content, also if the object is in the wastebasket."""
     for table in TABLES:
-        its_id = table.c.get("object_id", table.c.id)
-        query = sa.select(its_id).where(table.c.content_key == key, its_id == object_id)
+        query = sa.select(table.c.content_key).where(table.c.content_key == key, _object_id(table) == object_id)
         if cx.execute(query.limit(1)).first() is not None:
             return True
     return False
+
+
+def _object_id(table: sa.Table) -> sa.Column[str]:
+    return table.c.get("object_id", table.c.id)
 
 
 def count(cx: Connection) -> dict[str, int]:

@@ -42,13 +42,11 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
     for name, count in Counter(names).items():
         if count > 1:
             raise NameTaken(f"{place}, two objects would have the name {name[:100]!r}, and names are unique there.")
-    repeated = list[str]()
     for begin in range(0, len(names), _AT_A_TIME):
         for query in queries:
-            if not repeated:
-                repeated = [row[0] for row in cx.execute(query, {"names": names[begin : begin + _AT_A_TIME]})]
-    if repeated:
-        raise NameTaken(f"{place}, an object has the name {repeated[0][:100]!r} already, and names are unique there.")
+            taken = cx.execute(query, {"names": names[begin : begin + _AT_A_TIME]}).scalar()
+            if taken is not None:
+                raise NameTaken(f"{place}, an object has the name {taken[:100]!r} already, and names are unique there.")
 
 
 def _names(table: sa.Table, key: sa.Column[str], besides: str) -> sa.Select[str]:

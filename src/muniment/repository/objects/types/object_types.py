@@ -3,7 +3,6 @@
 The four built-in types are part of the program. Only custom types are stored, under our neutral names.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import PreparedStatement
 from muniment.memories import Memory
-from muniment.repository import marks
+from muniment.repository import marks, named_locks
 from muniment.repository.objects.properties.assistance import Assistance
 from muniment.repository.objects.properties.properties import MAX_CHARACTERS, PropertyDefinition, PropertyKind, Value
 from muniment.repository.objects.table import object_types, type_properties
@@ -300,9 +299,7 @@ def lock_all(cx: Connection, repository_id: int) -> Catalogue:
     one of the objects' types wait for each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one
     writer at a time anyway.
     """
-    if cx.dialect.name == "postgresql":
-        digest = hashlib.sha256(f"types {repository_id}".encode()).digest()
-        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    named_locks.take(cx, f"types {repository_id}")
     return catalogue(cx, repository_id)
 
 

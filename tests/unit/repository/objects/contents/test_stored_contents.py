@@ -247,7 +247,7 @@ def test_the_contents_in_the_wastebasket_are_listed_in_portions(
             objects.delete(cx, house.shelf.repository, MARTA, each.id, house.shelf.now + at // 3, keep_days=30)
 
     def listed(repository_id: int) -> list[tuple[str, bytes]]:
-        every = content_references.discarded(house.shelf.database, repository_id)
+        every = content_references.of_wastebasket(house.shelf.database, repository_id)
         return [(object_id, b"".join(house.shelf.store.read(content))) for object_id, content in every]
 
     own = listed(house.shelf.repository.id)

@@ -1,0 +1,16 @@
+"""Which transaction goes first, if two would each decide without seeing what the other writes?"""
+
+import hashlib
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+
+def take(cx: Connection, name: str) -> None:
+    """Take the lock of this name until the end of the transaction. Another transaction that holds it is waited for.
+
+    On SQLite nothing happens, because there is one writer at a time.
+    """
+    if cx.dialect.name == "postgresql":
+        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
