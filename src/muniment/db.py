@@ -313,7 +313,10 @@ class WriteBatch:
 
 
 _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
-"""SQL, values for the parameters that callers leave out, and for each list its name and its members' parameters."""
+"""The SQL, the values of parameters that no caller gives, and the lists.
+
+Each list has the name of the parameter that takes it, and the names of the SQL's parameters for its members.
+"""
 
 
 class PreparedStatement:

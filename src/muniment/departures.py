@@ -120,7 +120,7 @@ def remove(
     """Remove a user or a group. First call ``gift`` with the user's key, so that it gives away what the user owns.
 
     ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
-    removal. Otherwise this is like ``remove_user``.
+    removal. All else is as in ``remove_user``.
     """
     find = entries.find_user if kind == "user" else entries.find_group
     with directory.read() as cx:

@@ -16,8 +16,8 @@ def replace(path: Path, data: bytes) -> None:
     """Replace a file's bytes in one step, so that no reader and no power cut finds half of them.
 
     The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
-    Raises OSError. If the last step failed, ``sync`` of the folder, the file has its new bytes already. If an earlier
-    step failed, the file is unchanged.
+    Raises OSError. The last step is to ``sync`` the folder: if this step fails, the file has its new bytes already. If
+    an earlier step fails, the file is unchanged.
     """
     new_file = path.with_name(f".{path.name}.{os.getpid()}")
     new_file.unlink(missing_ok=True)  # an earlier process with this number may have been killed

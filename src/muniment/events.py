@@ -77,7 +77,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class Event(msgspec.Struct, omit_defaults=True):
     """One security event. The endpoint fills in its fields.
 
-    ``Recorder`` counts frequent refusals by ``account``, or by ``who`` if that is empty. ``account`` is never written.
+    ``Recorder`` counts frequent refusals by ``account``, or by ``who`` if ``account`` is empty.
+    ``account`` is never written.
     """
 
     event: Kind

@@ -1,6 +1,6 @@
 """Every command by its name, the options that come before it, and how an error becomes a message and an exit code.
 
-Usually only the module of the command that is run is loaded: to load all takes longer than most commands run.
+Usually only the module of the command that is run is loaded. To load all takes longer than to run most commands.
 """
 
 import gc

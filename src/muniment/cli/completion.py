@@ -36,9 +36,9 @@ def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
 
 
 def _words(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the path of a command and of each visible one in it, with the words that may follow: commands and options.
+    """Yield the path of a command with the words that may follow it, and the same for each visible command within it.
 
-    The program's own options are left out, because they may stand anywhere.
+    The words are commands and options. The program's own options are left out, because they may stand anywhere.
     """
     inner = {name: subcommand for name, subcommand in getattr(command, "commands", {}).items() if not subcommand.hidden}
     yield " ".join(path), [*inner, *(_options(command) if path else ())]

@@ -278,8 +278,8 @@ def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
 def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
     """Delete a group, an empty unit, an empty partition, or a user or client with their sessions.
 
-    Returns what depended on the entry. Raises BadName for a built-in entry and for a unit or partition that is not
-    empty, and NobodyAdministers.
+    Returns what depended on the entry. Raises NobodyAdministers. Raises BadName if the entry is built in, or if it is a
+    unit or partition that is not empty.
     """
     with _somebody_administers(cx):
         dependents = Dependents(

@@ -54,7 +54,7 @@ class InvalidGrant(Refusal):
 class SignInRefused(InvalidGrant):
     """The user may not sign in with this password. The result of the attempt is stored.
 
-    ``pauses`` is true if this wrong password began a pause. The answer does not show whether it did.
+    ``pauses`` is true if this wrong password began a pause. The answer does not show whether a pause began.
     """
 
     keeps_writes = True

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 
 def take(cx: Connection, name: str) -> None:
-    """Take the lock of this name until the end of the transaction. Another transaction that holds it is waited for.
+    """Take the lock of this name until the end of the transaction. If another transaction holds the lock, wait for it.
 
     On SQLite nothing happens, because there is one writer at a time.
     """

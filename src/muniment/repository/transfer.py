@@ -89,10 +89,10 @@ class TransferRecord:
 def copy_all(
     database: Database, source: ContentStore, target: ContentStore, record: TransferRecord, sync: Callable[[], None]
 ) -> Iterator[TransferStep]:
-    """Copy every content that a row names and that is not noted. Yield each content with its outcome.
+    """Copy every content that a row names, and note the copies in ``record``. Yield each content with its outcome.
 
-    ``sync`` makes sure that the copies survive a power cut. Raises NotStored, Busy, OSError; then the next call skips
-    what is noted.
+    Content that is noted already is not copied again. ``sync`` makes sure that the copies survive a power cut. Raises
+    NotStored, Busy, OSError.
     """
     contents = _every(database)
     with ThreadPoolExecutor(_AT_ONE_TIME) as threads:

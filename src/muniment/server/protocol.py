@@ -50,7 +50,7 @@ _PLAIN = (
 
 
 def protocol(options: WebOptions, front: HotFront | None, place: Place) -> type[HttpToolsProtocol]:
-    """Return a protocol class with these options. It counts its connections in ``place``, the count of this worker.
+    """Return a protocol class with these options. ``place`` counts the connections of this worker.
 
     ``front``, if there is one, may answer requests at once.
     """

@@ -57,10 +57,10 @@ def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[
     """Run each role in its own process until SIGTERM or SIGINT, and return the exit code.
 
     ``when_ready`` is called when all processes can work. If a process ends before this call and has not called
-    ``ready``, all processes end and the exit code is 1. If a process ends in another case, ``Role`` says whether the
-    server ends or the process is started again. The restart follows after a pause. The pause doubles, up to a limit,
-    each time the process soon fails again. At a stop, processes that need over 5 seconds more than ``stop_seconds`` are
-    killed, and a second signal kills them at once. No process outlives the supervisor.
+    ``ready``, all processes end and the exit code is 1. ``Role`` says for all other cases whether the end of a process
+    ends the server, or whether the process is started again. The restart follows after a pause. The pause doubles, up
+    to a limit, each time the process soon fails again. At a stop, processes that have not ended 5 seconds after
+    ``stop_seconds`` are killed, and a second signal kills them at once. No process outlives the supervisor.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 

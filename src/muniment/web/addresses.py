@@ -89,9 +89,9 @@ class AnswerDescription:
 class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    An empty ``summary`` means the first paragraph of the function's docstring. ``credentials`` is None if the method
-    expects the same kind as the address. ``refused`` gives a reason for each parameter of the query that this method
-    does not take, but other methods of the interface do. The reason is worded as the end of a sentence. ``hot`` and
+    An empty ``summary`` means the first paragraph of the function's docstring. If ``credentials`` is None, the
+    method expects the credentials that the address expects. Some parameters of the query are taken by other methods of
+    the interface, but not by this one: ``refused`` gives the reason by parameter, as the end of a sentence. ``hot`` and
     ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``,
     ``options`` and suffixes.
     """
@@ -226,9 +226,9 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
-        If a thing exists whose name includes the suffix, nothing is stored or removed. Raises what the finder raises,
-        such as the refusal of a caller who may not know whether the thing exists. So the method is not called, and does
-        not check this caller's password a second time.
+        If there is a thing whose name ends in the suffix, the suffix belongs to the name: nothing is stored or removed.
+        Raises what the finder raises, such as the refusal of a caller who may not know whether the thing exists. The
+        method is not called after such a refusal, so it does not check this caller's password a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:

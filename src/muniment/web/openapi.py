@@ -35,7 +35,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 class CallerCredentials(msgspec.Struct, frozen=True):
     """Which credentials a repository takes, besides a token in the header Authorization.
 
-    ``basic`` says whether HTTP Basic is taken. The others are names; if a name is empty, no address takes those
+    ``basic`` says whether HTTP Basic is taken. Each other field is a name; if it is empty, no address takes such
     credentials. ``ticket`` and ``csrf`` name headers, ``address_token`` names a parameter of the query, and
     ``search_page`` names the cookie of the search page.
     """

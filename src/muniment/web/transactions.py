@@ -35,7 +35,7 @@ A commit takes about this long, too.
 
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
-"""How many long questions of one caller may wait. ``_LONG_QUESTIONS`` is how many run at one time."""
+"""How many long questions of one caller may wait. Of all callers together, ``_LONG_QUESTIONS`` run at one time."""
 
 _BUSY = "The database is busy with other writes."
 

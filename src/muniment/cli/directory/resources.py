@@ -79,7 +79,7 @@ def set_resource(context: typer.Context, name: ResourceName, description: NewDes
 
 @resource.command("rename")
 def rename_resource(context: typer.Context, name: ResourceName, new_name: NewName) -> None:
-    """Rename a resource that has no living grants, because clients ask for its name as scope. Its id stays."""
+    """Rename a resource. It must have no living grants, because clients ask for its name as scope. Its id stays."""
     data: DataFolder = context.obj
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
@@ -107,7 +107,7 @@ def add_to_role(context: typer.Context, name: ResourceName, members: Members) ->
 
 @resource.command("remove-member")
 def remove_from_role(context: typer.Context, name: ResourceName, members: Members) -> None:
-    """Remove entries from a resource's access role. Users whom it then lacks get no access by their tokens."""
+    """Remove entries from a resource's access role. Tokens of users who are not in it any more give no access."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         target = _resource(data, cx, name)

@@ -225,7 +225,7 @@ def _place(installation: Installation, kind: ContentKind) -> str:
 
 
 def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read the contents of a repository's objects; yield each one's object id, and whether it is as it was stored."""
+    """Read each content of a repository's objects. Yield the object's id, and whether the content is undamaged."""
     last_seq: int | None = 0
     while last_seq is not None:
         with database.read() as cx:

@@ -150,8 +150,8 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
     """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
 
-    A pass that fails is tried again. But WrongValue, UnknownAcl and errors that are no known failure are raised. Raises
-    Failure if the folder is gone.
+    WrongValue, UnknownAcl and bugs are raised. After any other failure, the pass is tried again. Raises Failure if the
+    folder is gone.
     """
     due = threading.Event()
     last_facts: tuple[object, ...] = ()

@@ -239,7 +239,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return the names of a unit and of the units that contain it: the column ``units`` of the unit's entries."""
+    """Return the column ``units`` of the entries in a unit: the names of the unit and of all units that contain it."""
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

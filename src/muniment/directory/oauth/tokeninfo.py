@@ -71,7 +71,7 @@ def answer(
 ) -> bytes:
     """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
 
-    The answer is remembered under ``question``: bytes that never ask about another token or resource.
+    The answer is remembered under ``question``. The same bytes never ask about another token or resource.
     """
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)

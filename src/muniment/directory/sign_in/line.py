@@ -1,10 +1,10 @@
 """Whose password is checked next, and whose check leaves when the line is full?
 
-Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
-passwords a moment ago, get one of four turns. An address with more waiting checks is heavier, and a suspect address is
-heavier than any that is not suspect. When the line is full, a check of the heaviest address makes room for a check of
-a lighter address. An account is a name as typed, whether the user exists or not. So the line does not show
-which users exist.
+Addresses take turns, and the accounts of an address take turns. An address or account that sent wrong passwords a
+moment ago is suspect. All suspect addresses together get one turn in four while others wait, and so do all suspect
+accounts of an address. An address with more waiting checks is heavier, and a suspect address is heavier than any that
+is not suspect. When the line is full, a check of the heaviest address makes room for a check of a lighter address. An
+account is a name as typed, whether the user exists or not. So the line does not show which users exist.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -40,7 +40,7 @@ class Asker(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> "_Source":
-        """The key of the address in the line. The known browsers of an account share a key of their own."""
+        """The line's key for the address. The known browsers of an account share a key of their own."""
         return (self.account if self.known_browser else self.address), self.known_browser
 
 

@@ -63,7 +63,7 @@ class Analyser(Protocol):
         """Return the language of an object with these values and this text; empty if it is the index's own."""
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
-        """Split a text in this language, and each of its variants, into words reduced to stems."""
+        """Split a text and each variant of it into words reduced to stems. The text is in the language ``language``."""
 
     def ways(self, text: str) -> Sequence[Way]:
         """List the ways in which a term is found. Any of them is enough."""

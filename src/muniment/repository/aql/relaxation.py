@@ -3,7 +3,7 @@
 If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
 wildcards say exactly what is wanted, so keywords with one of these are not relaxed. There are two exceptions. Question
 marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
-capitals, or if all keywords are in capitals; but hits of the relaxed search still may not hold what follows "not". The
+capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not". The
 rest of a query stays as it is.
 
 Source: docs/aql.md, "When not all words are found".

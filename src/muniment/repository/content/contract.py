@@ -50,8 +50,8 @@ class ContentWriter(Protocol):
     def finish(self) -> StoredContent:
         """Keep the bytes, and return the content, which survives a power cut. Raises NotStored.
 
-        When it raises, nothing is kept. There is one exception: if the answer of a store in the network was lost, the
-        store may have the bytes. No row names them, so the sweep removes them.
+        When it raises, nothing is kept. But if the answer of a store in the network was lost, the store may have the
+        bytes. No row names them, so the sweep removes them.
         """
 
     def abort(self) -> None:
@@ -81,8 +81,8 @@ class ContentStore(Protocol):
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once, and return them in the same order.
 
-        They all survive a power cut. Raises NotStored; then none is kept, with the same exception as in
-        ``ContentWriter.finish``.
+        They all survive a power cut. Raises NotStored. Then none is kept, but a store in the network may have some of
+        the bytes, as in ``ContentWriter.finish``.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:

@@ -299,10 +299,11 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Remove content, if there is any under the key. Return False if removing is not allowed, or the key is no key.
+        """Remove the content under a key, if there is any. Return False if removing is not allowed.
 
-        A ``keeping`` block forbids removing. A reader that has opened the content can go on. Content that the disk does
-        not remove stays. If it is not in a pack, a later ``older_than`` yields it.
+        Also return False if ``key`` does not have the form of a key. A ``keeping`` block forbids removing. A reader
+        that has opened the content can go on. If the disk refuses to remove the content, the content stays. A later
+        ``older_than`` yields such content if it is not in a pack.
         """
         with suppress(ValueError), self._removing() as may_remove:
             if may_remove and packs.is_key(key):

@@ -1,7 +1,7 @@
-"""Read a DQL statement. Only ``SELECT`` is offered. The refusal of another part of DQL says which part is not offered.
+"""Read a DQL statement. Only ``SELECT`` is offered. If another part of DQL is used, the refusal names that part.
 
-A refusal says at which character it arose, counted from 1. Two refusals name no character: that of a statement that is
-too long, and that of a name by ``NameTranslation``. Length, nesting, conditions and columns are limited.
+A refusal says at which character it arose, counted from 1. But no character is named if the statement is too long, or
+if ``NameTranslation`` refuses a name. Length, nesting, conditions and columns are limited.
 Source: docs/dql.md, the grammar.
 """
 

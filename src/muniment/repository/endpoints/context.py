@@ -58,7 +58,7 @@ _LONG_DECISION = 0.05
 """If a decision takes more seconds than this, perhaps for a lock, the caller's rights are checked again after it."""
 
 _TRIES = 3
-"""How often a decision is tried at most. It is tried again if the directory said too long ago who the caller is."""
+"""How often a decision is tried at most. It is tried again if the directory's answer about the caller is too old."""
 
 _REFUSED_PAIRS = 3
 """If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
@@ -72,9 +72,9 @@ class RepositoryContext:
     """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
     ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere. A
-    search holds ``searching`` while it runs. ``repositories`` remembers by name each repository that was looked up,
-    together with the seal of the repository half. ``bearers`` remembers keys of callers, and ``memory`` remembers what
-    later searches can use. ``downloads`` and the fields after it count what each caller has under way.
+    search holds ``searching`` while it runs. ``repositories`` maps names to the repositories that were looked up, each
+    with the seal of the repository half. ``bearers`` remembers keys of callers, and ``memory`` remembers what later
+    searches can use. ``downloads`` and the fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -353,10 +353,10 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     """Find the repositories that the credentials of a request open, among those named or, without names, among all.
 
     A token opens the repositories that one resource guards (given 5.3). A name and password may open those of several
-    resources. The password is checked for each resource at which the caller may have a role and for which this pair is
-    not remembered, until three resources have refused it and none has accepted it. Raises NotSignedIn if the
-    credentials open no repository that is tried, UnknownRepository if they open some but none of those named,
-    DirectoryUnavailable, Overloaded, Malformed.
+    resources. The password is checked for each resource at which the caller may have a role, unless this pair is
+    remembered for the resource. If three resources have refused the pair and none has accepted it, no other resource is
+    tried. Raises NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some
+    but none of those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories

@@ -85,7 +85,8 @@ class ObjectDocument(msgspec.Struct):
 class FolderLinkDocument(msgspec.Struct, rename="kebab"):
     """A link between a folder and an object that lies in it.
 
-    ``href`` is the folder's address in a list of an object's links, and the object's in a list of a folder's links.
+    In a list of an object's links, ``href`` is the address of the folder. In a list of a folder's links, it is the
+    address of the object.
     """
 
     href: str
@@ -277,7 +278,7 @@ class Author(msgspec.Struct):
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """The address and the media type of what an entry describes. With ``inline=true``, what the entry describes."""
+    """The address and the media type of what an entry describes. With ``inline=true``, the thing itself stands here."""
 
     src: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET

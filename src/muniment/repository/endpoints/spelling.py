@@ -40,13 +40,13 @@ ITEMS: Mapping[str, str] = {
     "operations": "operation",
     "headers": "header",
 }
-"""The XML name of a list's members, if they are not texts, by the list's name. Other lists call them ``item``."""
+"""By the name of a list: the XML name of those members that are not texts. In other lists, it is ``item``."""
 
 _TEXT_ITEMS: Mapping[str, str] = {
     "batchable-resources": "batchable-resource",
     "non-batchable-resources": "non-batchable-resource",
 }
-"""The XML name of a list's members, if they are texts, by the list's name. Other lists call them ``item``."""
+"""By the name of a list: the XML name of those members that are texts. In other lists, it is ``item``."""
 
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
 """Lists whose members stand in XML without an element around them, with the name of each member."""

@@ -88,7 +88,10 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 
 
 async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
-    """Receive a multipart body: first metadata, then contents, unless the types of the parts say otherwise.
+    """Receive a multipart body: one part is the metadata, all others are contents.
+
+    The metadata is the first part if this part has no media type, or one of ``_PLAIN``. Otherwise, the metadata is the
+    first part with the media type of an object document.
 
     ``room`` is as in ``raw_content``, for all contents together. Raises what ``raw_content`` raises, Malformed,
     UnknownType. If it raises anything, the contents are removed again, as in ``raw_content``.

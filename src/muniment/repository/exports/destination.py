@@ -37,10 +37,11 @@ class ContentArrivals:
         self._uploaded: dict[str, StoredContent] = {}
 
     def upload(self, some: Sequence[ExportLine]) -> list[StoredContent]:
-        """Put the contents of some lines into the store, except those that rows are known to name. Return the new ones.
+        """Put the contents of some lines into the store, and return them.
 
-        Raises NotStored, and BadExport if a content's bytes are not those that its line names. Before it raises, it
-        removes the new contents again. The sweep later removes any that it misses.
+        Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
+        content's bytes are not those that its line names. Before a refusal is raised, the new contents are removed
+        again. The sweep later removes those that are left.
         """
         new = {
             content.sha256: content

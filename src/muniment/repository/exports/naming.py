@@ -2,8 +2,8 @@
 
 Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
 is meant, and gives the bearers' identities. If a bearer's identity is known here, the import uses the key of that
-identity. Otherwise, a former bearer gets a new key. The bearer who had the name at the time of the export counts as the
-user or group that has the name here now.
+identity. Otherwise, a former bearer gets a new key, and the bearer who had the name at the time of the export counts as
+the user or group that has the name here now.
 """
 
 import re

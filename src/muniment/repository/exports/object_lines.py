@@ -64,10 +64,10 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put each object that came before one of its folders into all its folders, and check the objects' versions.
+    """Put an object into all its folders if a folder came after the object. Check the versions of all objects.
 
-    A version's antecedent must be there, and its tree may not belong to another repository. The first version, whose id
-    is the chronicle id of the tree, may be missing.
+    A version's antecedent must be there. Another repository must not hold versions of the same tree. The first version,
+    whose id is the chronicle id of the tree, may be missing.
     """
     object_lines = {line.id: line for line in some if isinstance(line, ObjectLine)}
     stored_objects = inventory.rows(cx, to.repository.id, object_lines)

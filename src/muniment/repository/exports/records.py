@@ -33,7 +33,7 @@ class ExportLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class FormerBearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """Somebody who bore a name before others did, as a ``BearerLine`` describes them.
+    """A former bearer of a name: somebody who had the name before others did.
 
     If ``former`` is 0, the name is not known, and ``name`` is a key.
     """

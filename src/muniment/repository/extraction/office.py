@@ -1,4 +1,4 @@
-"""What is the text of a word processor's file, of slides, of a spreadsheet, of a book? All are parts in a ZIP file.
+"""What is the text of a word processor's file, of slides, of a spreadsheet, of a book? Each is a ZIP file of parts.
 
 The XML of texts and slides is read as a stream: no tree of it is built; a part that could declare entities is refused.
 Trees are built of the small parts that say where other parts are. The pages of books are read as web pages, the cells

@@ -342,7 +342,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The query for an owner's next file. An extractor may be reading it now, or it may not be due yet."""
+"""The query for an owner's next file, even if an extractor is reading the file now, or if the file is not due yet."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

@@ -26,8 +26,8 @@ class ListedProperty:
     ``value`` is the value that the list is sorted by; None if no list can be sorted by it. ``compared`` is the value
     that comparisons use: for a text, usually its folded form. ``match`` makes the condition that at least one value of
     the property meets a test; the condition is never null. ``names`` is given if a value can have several names, as an
-    ACL can. This function makes the condition that a text is one of the names. Such a property can only be tested for
-    equality with a text. With ``indexed``, a database index holds ``value``.
+    ACL can. ``names`` makes the condition that a text is one of the names. A property with ``names`` can only be tested
+    for equality with a text. With ``indexed``, a database index holds ``value``.
     """
 
     kind: Kind

@@ -98,8 +98,9 @@ def _match_folders(
 ) -> None:
     """Find the folders that moved.
 
-    A new folder is taken for a folder that is gone if a file moved from that folder into the new one. If files came
-    from several such folders, the first file decides. Then the folders above both are compared in the same way.
+    If a file moved from a folder that is gone into a new folder, the new folder counts as the folder that is gone. If
+    its files came from several such folders, the first file decides. Then the parent folders of both are compared in
+    the same way.
     """
     folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in records}

@@ -61,7 +61,7 @@ More than ``_AHEAD`` changes are too many if the oldest of them is older than ``
 _LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _LONGEST_REST = 5.0
-"""The import waits for a batch at most this many seconds at a time, because its lease may have to be renewed."""
+"""The import waits for batches at most this many seconds at a time, so that it can renew its own lease in between."""
 _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
@@ -208,7 +208,10 @@ class Import:
         return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
 
     def _apply_options(self) -> None:
-        """Give imported objects with the cabinet's ACL this import's ACL, the cabinet last. Then rename the cabinet."""
+        """Give this import's ACL to all imported objects that have the cabinet's ACL. Then rename the cabinet.
+
+        The cabinet itself gets the ACL last.
+        """
         former = self._former("")
         if former is None:
             return

@@ -53,7 +53,7 @@ class ImportTenure:
 def hold(
     database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
 ) -> Iterator[ImportTenure]:
-    """Hold the right to import the folder ``source`` for the block. Raises InUse, which names the holder.
+    """Hold the right to import the folder ``source`` while the block runs. Raises InUse, which names the holder.
 
     A lock file in ``folder``, a folder for locks, gives the right to only one process of this machine. The lock ends
     with its process, so nobody waits for an import that was killed. A lease in the database keeps out other machines.

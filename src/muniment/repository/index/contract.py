@@ -163,7 +163,7 @@ class SortedBy(msgspec.Struct, frozen=True):
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
-    ``embedding`` is the id of the object's embedding, or 0 if it has none. Only bare hits have it; in others it is 0.
+    In a bare hit, ``embedding`` is the id of the object's embedding, or 0 if the object has none. Other hits have 0.
     ``marks`` are the matches in the excerpt, each with the index of its first character and the index after its last.
     They are None unless the search asks for them.
     """

@@ -45,10 +45,9 @@ COUNTS = (
 """What a report counts, in the order in which it is shown."""
 
 SEARCH_FIELDS = "search fields"
-"""The part that a difference names if searches do not find a document by exactly the values that the document states.
+"""The part that a difference names if a search by type, ACL, owner or former version finds a document wrongly.
 
-The values are its type, ACL and owner, and whether it is a former version. A difference also names this part
-if the document cannot be read.
+A difference also names this part if such a search misses the document, or if the document cannot be read.
 """
 
 _MOST_DOCUMENTS = 5000

@@ -83,8 +83,9 @@ def values(
 ) -> dict[str, list[Value]]:
     """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
 
-    The property ``acl_name`` gets the value ``acl_name``, or no value if that text is empty. Dates are cut to
-    milliseconds. Properties without a value are left out, and so are those of ``object_types.SHOWN_ONLY``.
+    The argument ``acl_name`` is the value of the property of that name; if the argument is empty, the property has no
+    value. Dates are cut to milliseconds. Properties without a value are left out, and so are those of
+    ``object_types.SHOWN_ONLY``.
     """
     every_value: dict[str, list[Value]] = {
         **stored.properties,

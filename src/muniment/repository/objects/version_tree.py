@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 def serialize(cx: Connection, chronicle_id: str) -> None:
-    """Let one transaction at a time check versions of this tree in, or mend it."""
+    """Let only one transaction at a time check in versions of a tree, or mend the tree."""
     named_locks.take(cx, f"versions {chronicle_id}")
 
 

@@ -150,10 +150,10 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
 
 
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
-    """Make a statement that finds, for each object's ACL, the visible ACLs that a caller could mean by its name.
+    """Make a statement that finds, for each ACL of an object, the visible ACLs of this name that a caller could mean.
 
-    The parameter ``carried`` has the ids of objects' ACLs, and ``own_key`` is the caller's key. If nothing is found for
-    an ACL of ``carried``, its row has NULL in place of the ACL found.
+    The parameter ``carried`` has the ids of the objects' ACLs, and ``own_key`` is the caller's key. If no visible ACL
+    is found for one of these ids, the row of the id has NULL in the columns of the ACL found.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)

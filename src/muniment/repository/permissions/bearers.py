@@ -3,7 +3,7 @@
 A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
 first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Every other bearer has a
 key without ``@``, which cannot be a name. If an import brings former bearers of a name that is new here, all of these
-get such keys, and the folded name is kept as the key of the present bearer.
+get such keys, and the folded name is kept for the present bearer.
 
 If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
 waits for its first bearer. A row of the table without an identity comes from an earlier release, or from an import that
@@ -108,8 +108,8 @@ def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
     ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
-    an identity is its own key if that key has no identity yet, or if the name has had only one bearer, who has that
-    key. Otherwise it gets a key that nobody has.
+    an identity is its own key in two cases: that key is not bound to an identity yet, or the bearer who has that key is
+    the only one that the name has had. Otherwise the name gets a key that nobody has.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 

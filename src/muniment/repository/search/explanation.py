@@ -43,7 +43,7 @@ MOST_REASONS = 20
 """How many reasons an explanation names at most."""
 
 _TOGETHER = 0.01
-"""A rest of the score above this bound is shown as one more match (``TermMatch.together``).
+"""If the rest of a score is above this bound, the rest is shown as one more match (``TermMatch.together``).
 
 The rest is the score without the weights of the words and of nearness in meaning. A smaller rest comes from rounding.
 """

@@ -60,10 +60,10 @@ def check_kinds(sorts: Sequence[SortCriterion], kinds_of_each: Mapping[str, Sequ
 
 
 def merge(query: Query, hits_of_each: Iterable[SortedHits]) -> list[HitOfSeveral]:
-    """Merge the hits of several repositories into one order. The hits of one repository keep their order.
+    """Merge the hits of several repositories into one list. The hits of one repository keep their order.
 
-    That is the order of the query's sorts, with equal hits in the order in which their objects were made. Without
-    sorts, it is the order of scores; of hits with equal scores, the one that was modified last comes first.
+    The list has the order of the query's sorts; hits with equal values follow in the order in which their objects were
+    made. Without sorts, the highest score comes first; of equal scores, the hit that was modified last.
     """
     runs = list(hits_of_each)
 

@@ -1,8 +1,8 @@
 """The documents of saved searches.
 
-A document is stored as received; an element within other XML is written anew. It is shown in the format of the answer,
-XML or JSON, as long as it can be read. It is read with the names on the wire with which it was written, so it keeps its
-meaning when an operator changes the names. Source: docs/interface.md, ours 12.
+A document is stored as received. But if it was received as an element within other XML, it is written anew. It is shown
+in the format of the answer, XML or JSON, as long as it can be read. It is read with the names on the wire with which it
+was written, so it keeps its meaning when an operator changes the names. Source: docs/interface.md, ours 12.
 """
 
 import msgspec

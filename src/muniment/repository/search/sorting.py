@@ -69,7 +69,7 @@ def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
-    """Return the index's order that equals a sort; None if the index lacks the values by which the database sorts."""
+    """Turn a sort into an order of the index. Return None if the index lacks the values by which the database sorts."""
     try:
         definition = catalogue.property(sort.name)
     except UnknownProperty:

@@ -1,10 +1,10 @@
 """A walk: the hits of a search that are still to be shown. Their order stays while the caller turns the pages.
 
 A caller asks for the first page of a walk by the page's number. The cursor after this page holds the counters of the
-page's hits. If the page is large, they are kept in the database instead. When this cursor is followed,
-the counters of the hits still to be shown are kept, up to a limit, in the order that they have then. Each later page
-reads its slice of them. So an object that does not change is shown once, whatever else is written. Rights are checked
-again for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
+page's hits. If the page is large, these counters are kept in the database instead. When this cursor is followed, the
+counters of the hits still to be shown are kept, up to a limit, in the order that they have then. Each later page reads
+its slice of them. So an object that does not change is shown once, whatever else is written. Rights are checked again
+for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.
@@ -59,7 +59,7 @@ _ROW_BYTES = 200
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. The module ``copies`` adds a bit to each counter.
+    """A walk as it is kept: the counters of its hits in their order. In walks of ``copies`` each has one more bit.
 
     ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
@@ -242,9 +242,9 @@ def make(
 
     ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
     ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
-    not page 1, the hits before that page are left out, too. How many these are now is estimated: each hit of the page
-    tells where the page would begin if this hit had kept its place on the page. The median of these beginnings is used,
-    so that single hits that have moved do not matter.
+    not page 1, the hits before that page are left out, too. Their present number is estimated. Each hit of the page
+    gives one estimate: its present place in the search minus its place on the page. The median of the estimates is
+    used, so that single hits that have moved do not matter.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)

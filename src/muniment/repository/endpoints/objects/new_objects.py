@@ -100,7 +100,7 @@ async def _read_upload(
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
     """Return a body's metadata, with ``type_name`` if the body names no type.
 
-    The metadata gets the media type of the first content if the address names a ``format`` or the metadata states none.
+    If the address names a ``format`` or the body states no media type, the media type of the first content is used.
     """
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name

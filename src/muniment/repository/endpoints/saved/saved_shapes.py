@@ -64,7 +64,7 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Read, for all these searches at once, what their representations need but their rows lack."""
+    """Return the representations of these searches. What the rows lack is read for all searches at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)

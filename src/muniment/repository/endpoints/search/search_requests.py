@@ -195,7 +195,7 @@ def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
 
 
 def default_words(options: RepositoryOptions) -> WordsNeeded:
-    """Return which words a hit needs if a request does not say: ``auto`` if one may be enough, else ``all``."""
+    """Return which words a hit needs if a request does not say: ``auto`` with ``relax_searches``, else ``all``."""
     return "auto" if options.relax_searches else "all"
 
 

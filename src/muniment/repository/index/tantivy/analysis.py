@@ -76,8 +76,8 @@ class Analyser:
     ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
     ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
     analyser's own language. ``stop_words`` are further stop words, besides those of the language. Without ``varied``,
-    stems have neither bigrams nor variants, as in indexes of earlier formats. ``compounds`` gives, for some languages,
-    what takes their compounds apart. Raises ValueError for an unknown language.
+    stems have neither bigrams nor variants, as in indexes of earlier formats. ``compounds`` maps a language to what
+    takes its compounds apart. Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Analyser:
         return self._asking[language]
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
-        """Return the language of an object with these values and this text, which ``normal`` has returned.
+        """Return the language of an object with these values and this text if it is one of ``others``, else "".
 
-        The answer is empty unless the language is one of ``others``.
+        ``normal`` must have returned the text.
         """
         if not self.others:
             return ""

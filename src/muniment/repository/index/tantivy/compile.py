@@ -57,7 +57,7 @@ _AS_WRITTEN = 0.3
 """If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score."""
 
 _MOST_RANKED = 8
-"""For at most so many patterns of one query, a hit's score depends on its words that match the pattern.
+"""The most patterns of one query that are ranked: which of a hit's words match such a pattern decides the score.
 
 A further pattern gives the same score to every hit that matches it.
 """
@@ -99,8 +99,9 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Of the
-    index, such a query depends only on the schema. ``has_former`` says whether the index holds former versions.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Such a query
+    depends on the schema of the index, but not on the documents. ``has_former`` says whether the index holds former
+    versions.
     """
 
     def __init__(
@@ -350,7 +351,10 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of some words, or for ``sought.first``, which adds ``LEAD`` to an object's score."""
+        """Make the query for any of ``sought.words``, or for ``sought.first``.
+
+        A match of ``sought.first`` adds ``LEAD`` to an object's score.
+        """
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
         return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
@@ -422,7 +426,7 @@ class Compiler:
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
-        """Make the query for objects with a word that differs in at most one letter from the word sought.
+        """List one query: for objects with a word that differs in at most one letter from the word sought.
 
         The list is empty if ``words`` is not a single word, or if that word is too short or too long.
         """

@@ -25,7 +25,7 @@ class _About(msgspec.Struct, frozen=True):
     """What a search must know to read an index: its format and its languages. ``others`` are further languages.
 
     ``compounds`` is the version of the rules by which compounds are taken apart, or 0 if they are not taken apart. The
-    learned parts are in further files of the index's folder.
+    parts of compounds are in further files of the index's folder.
     """
 
     format: int

@@ -1,7 +1,7 @@
 """In which order does the built-in engine return hits? By score, modification, values or counter; ties by counter.
 
-To order hits by the values of several properties and by counter, one aggregation makes a bucket of each hit, and the
-engine keeps only the buckets up to the end of the page.
+By itself, the engine orders hits by one field only. To use several, an aggregation makes a bucket of each hit, and
+orders the buckets by the values and the counter. The engine keeps only the buckets up to the end of the page.
 """
 
 import itertools

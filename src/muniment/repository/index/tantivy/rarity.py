@@ -38,9 +38,9 @@ _LOOKED_THROUGH = 10_000
 """Of the words that begin as a pattern does, at most so many are compared with the pattern: the commonest ones."""
 
 _OTHERS = 0.01
-"""The fraction of a pattern's weight that each hit scores if not all words of the pattern are scored.
+"""If not all words of a pattern are scored, each hit scores this fraction of the pattern's weight.
 
-The score of the best scored word in the hit is added.
+If the hit holds scored words, the score of the best of them is added.
 """
 
 CallerKey: TypeAlias = tuple[bool, bool, frozenset[int], frozenset[int], str]
@@ -182,7 +182,7 @@ def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
 
 
 def caller_key(visible: Visible) -> CallerKey:
-    """Return the facts that decide what a caller may see. Changes that the snapshot has missed are not among them."""
+    """Return the facts that decide what a caller may see of a snapshot. They name no objects that changed later."""
     return visible.everything, visible.all_versions, visible.browse_acls, visible.read_acls, visible.owner
 
 

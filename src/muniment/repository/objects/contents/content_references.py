@@ -1,4 +1,4 @@
-"""Which tables name contents? Let rows name another content with the same bytes.
+"""Which rows name which contents? ``rename_some`` lets rows name another content with the same bytes.
 
 A table that names contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It is listed in
 ``TABLES``. Whoever adds or removes a use counts it in ``stored_contents``. A test compares ``TABLES`` with all tables.

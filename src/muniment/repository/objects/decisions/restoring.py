@@ -106,12 +106,12 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
 
 
 def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
-    """Return the ``version`` that restored objects get, by id. A restored object without one begins a new tree.
+    """Return, by id, the ``version`` that restored objects get. An object that is left out begins a new tree.
 
     A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
     was deleted without its current version, the newest restored one becomes current. If the repository still has
-    versions of a tree, only its first version returns to it, as a former version, because the id of the first version
-    is the chronicle id of the tree.
+    versions of a tree, only the tree's first version returns to the tree, as a former version: its id is the chronicle
+    id of the tree.
     """
     trees: dict[str, list[StoredObject]] = {}
     for each in sorted(discards, key=lambda one: one.seq):

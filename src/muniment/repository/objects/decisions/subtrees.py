@@ -60,7 +60,7 @@ def delete(
 def _members(
     cx: Connection, root: StoredObject, most: int, *, all_links: bool
 ) -> tuple[Mapping[str, StoredObject], Mapping[str, StoredObject]]:
-    """Return the objects to delete, with the folder, and the objects that only lose links: each by id.
+    """Return two mappings by id: the objects to delete (the folder, too), and the objects that only lose links.
 
     The rows of all these objects are locked. Raises InUse if more than ``most`` objects are in the folder.
     """

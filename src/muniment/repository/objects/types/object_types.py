@@ -97,7 +97,7 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 STANDARD = 1
 """The number of the category to which every type here belongs.
 
-For clients of the field (docs/interface.md, ours 11), 2 means a shareable type, and 4 a lightweight type.
+In other systems, 2 means a shareable type, and 4 a lightweight type (docs/interface.md, ours 11).
 """
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
@@ -290,13 +290,13 @@ def _definition(name: str, row: _Row) -> PropertyDefinition:
 
 
 def lock_all(cx: Connection, repository_id: int) -> Catalogue:
-    """Let one transaction at a time change the types of a repository, and read all types.
+    """Keep other transactions from changing a repository's types until the commit, and return all types.
 
     Each transaction that changes types or properties calls this before it reads the types by which it decides, and
     before it locks a single type or writes. So two of them never wait for each other, and each sees what the earlier
-    ones wrote. A transaction that only writes objects does not call this. It waits only while a type of these objects
-    is changed. (A batch may write objects first and change types later. If such a batch and a transaction that changes
-    one of the objects' types wait for each other, PostgreSQL ends one of the two, which raises Busy.) SQLite has one
+    ones wrote. A transaction that only writes objects does not call this. It waits only while a type of its objects is
+    changed. A batch may write objects first and change types later. Such a batch and a transaction that changes a type
+    of its objects may wait for each other. Then PostgreSQL ends one of the two, which raises Busy. SQLite has one
     writer at a time anyway.
     """
     named_locks.take(cx, f"types {repository_id}")

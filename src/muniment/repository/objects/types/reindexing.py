@@ -113,9 +113,9 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
 def finish(cx: Connection, done: Reindexing) -> None:
     """End a reindexing: queries may use the property if it is searchable now.
 
-    The caller has seen that the index has reached ``done.position``. This calls ``object_types.lock_all``, so that a
-    property of this name that is added at the same time does not wait for the index for ever. If another process has
-    ended this reindexing already, this changes nothing.
+    The caller has seen that the index has reached ``done.position``. The types are locked (``object_types.lock_all``).
+    Without the lock, another process could add the property to a type at the same time, and that property would wait
+    for the index for ever. If another process has ended this reindexing already, this changes nothing.
     """
     object_types.lock_all(cx, done.repository_id)
     # SQLite may give the id to a later reindexing, perhaps of the same property.

@@ -1,9 +1,9 @@
 """Make, change and remove custom types and their properties.
 
-One transaction at a time changes the types of a repository (``object_types.lock_all``). It also locks a type whose
-present properties it changes (``object_types.lock``). A transaction that stores objects locks their types
-(``object_types.hold``). So no object is stored under a definition that has since been changed or removed. Source:
-docs/interface.md, ours 19.
+One transaction at a time changes the types of a repository (``object_types.lock_all``). Before the transaction changes
+a property that a type has already, it also locks the type (``object_types.lock``). A transaction that stores objects
+locks their types (``object_types.hold``). So no object is stored under a definition that has since been changed or
+removed. Source: docs/interface.md, ours 19.
 """
 
 import itertools

@@ -20,7 +20,8 @@ from muniment.repository.refusals import WrongValue
 RESERVED = ("r_", "i_", "a_", "dm_")
 """Prefixes that no custom type or property may have, because names of built-in ones begin with them.
 
-For clients of the field (docs/interface.md, ours 11), the names of the built-in types begin with ``dm_``."""
+In other systems, the names of the built-in types begin with ``dm_`` (docs/interface.md, ours 11).
+"""
 
 MOST_PROPERTIES = 1000
 """The most properties of one type, inherited ones included, and the most that one request may name."""

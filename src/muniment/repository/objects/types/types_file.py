@@ -51,8 +51,8 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
     ``repeating`` that is left out is false. Everything else that the file leaves out stays as it is, so loading a file
     again changes nothing. The function first calls ``object_types.lock_all``.
 
-    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue (also if a type has another parent
-    already, or a property another kind or another ``repeating``, or if the file would change an inherited property).
+    Raises BadTypesFile, UnknownType, NameTaken, InUse, VersionConflict, WrongValue. A file that would change the parent
+    of a type, the kind or ``repeating`` of a property, or an inherited property is refused with WrongValue.
     """
     if len(toml) > MAX_BYTES:
         raise BadTypesFile(f"The types file has more than {MAX_BYTES} bytes.")
