@@ -24,7 +24,7 @@ endef
 NOT_INSTALLED := That could not be installed: the lines above say why. Without a network it cannot; behind a proxy set \
 	HTTPS_PROXY. What is done stays done: give the same command again.
 DEMO = --data "$(DATA)" demo --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
-WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
+TOUR = --data "$(DATA)" tour --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
 
 export PIP_ROOT_USER_ACTION := ignore
 
@@ -33,8 +33,8 @@ export PIP_ROOT_USER_ACTION := ignore
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
 
-demo: .venv/ready-to-run ## Perform the walk against the server of make run, or one started for it
-	@exec $(BIN)/muniment $(WALK)
+demo: .venv/ready-to-run ## Perform the tour against the server of make run, or one started for it
+	@exec $(BIN)/muniment $(TOUR)
 
 languages: .venv/ready-for-languages ## Install what detects the languages of texts (80 MB)
 	@echo 'Texts may have further languages: repository.languages = ["German"] (docs/operations.md, "Several languages").'

@@ -1,6 +1,7 @@
 """What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
 
 import gc
+import signal
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -37,6 +38,9 @@ def _write_lines_as_text() -> None:
 
 
 _write_lines_as_text()
+
+# A shell without job control starts background jobs that ignore Ctrl-C, and so would each process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

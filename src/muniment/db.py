@@ -320,7 +320,7 @@ Each list has the name of the parameter that takes it, and the names of the SQL'
 
 
 class PreparedStatement:
-    """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
+    """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0011, 0039).
 
     It is for statements that run in nearly every request, or for each row of an import. For each execution,
     SQLAlchemy itself would take several times as long as the database. A prepared statement can read and write
@@ -433,7 +433,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 def _take_connection(engine: Engine, **options: Any) -> Connection:
     """Take a connection to SQLite out of the pool, for many transactions.
 
-    SQLAlchemy sees one long transaction on it. The real transactions begin and end on the driver (decision 0011).
+    SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0011, 0012).
     """
     connection = engine.connect()
     connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)

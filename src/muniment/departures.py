@@ -117,7 +117,7 @@ def remove(
     gift: Callable[[str], list[GiftCount]] | None = None,
     check_right: Callable[[Connection], None] = lambda _: None,
 ) -> Departure:
-    """Remove a user or a group. First call ``gift`` with the user's key, so that it gives away what the user owns.
+    """Remove a user or a group. Before that, ``gift`` is called with the user's key, and gives away what the user owns.
 
     ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
     removal. All else is as in ``remove_user``.

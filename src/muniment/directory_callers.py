@@ -1,6 +1,6 @@
 """Ask the directory in this process, without a socket, who calls a repository. Answers are the same as over HTTP.
 
-Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
+Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 10 (tickets, HTTP Basic).
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -48,7 +48,10 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def removals(self) -> Path:
-        """The file whose lock forbids the removal of content from a store in the network."""
+        """The file whose lock forbids the removal of content from a store in the network.
+
+        With PostgreSQL, a lock of the database is used instead.
+        """
         return self.data / "removals.lock"
 
     @property

@@ -45,7 +45,10 @@ def engine(installation: Installation) -> Engine:
 
 
 def check_languages(installation: Installation) -> None:
-    """Raise IndexUnavailable if an index cannot hold a language of the settings, or if no language can be detected."""
+    """Raise IndexUnavailable if an index cannot hold a language of the settings.
+
+    If the settings name further languages, it is also raised if the language detector is not installed.
+    """
     options = installation.settings.repository
     for name in (options.language, *options.languages):
         if name not in LANGUAGES:

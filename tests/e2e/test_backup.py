@@ -573,6 +573,22 @@ def test_without_the_programs_of_postgresql_the_reason_is_told(
     assert not (folder / "kept").exists()
 
 
+def test_a_file_that_a_database_address_names_is_to_be_copied_by_hand(
+    postgres: Postgres, folder: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", f"{postgres.binaries}:{os.environ['PATH']}")
+    data = Place(folder, postgres, fresh).empty("data")
+    url = settings.read(data / "muniment.toml").repository_database
+    (data / "muniment.toml").write_text(
+        f'directory_database = "{url}"\nrepository_database = "{url}?passfile={folder}/passwords"\n'
+    )
+    assert run(data, "init") == 0
+    assert run(data, "backup", folder / "kept") == 0
+    answer = capsys.readouterr().out
+    assert "the file that the setting repository_database names" in answer
+    assert "directory_database" not in answer
+
+
 def test_a_postgresql_that_is_not_empty_is_left_alone(
     postgres: Postgres, folder: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""After the walk no token, password or secret is in the logs or in the data folder, however it may be spelled."""
+"""After the tour no token, password or secret is in the logs or in the data folder, however it may be spelled."""
 
 import base64
 import json
@@ -35,10 +35,10 @@ def running(tmp_path: Path) -> Iterator[Running]:
         yield Running(house.world, server, http)
 
 
-def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
+def test_after_the_tour_no_secret_is_kept_anywhere(running: Running) -> None:
     """failures A29: in no log, no database, no file."""
     world = running.world
-    secrets = walk(running)
+    secrets = tour(running)
     assert world.folder.stat().st_mode & 0o077 == 0, "the data folder is its owner's alone"
     assert [key for key in world.folder.rglob("*key*.pem") if key.stat().st_mode & 0o077] == []
     running.server.stop()
@@ -61,7 +61,7 @@ def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
     assert not found
 
 
-def walk(running: Running) -> dict[str, str]:
+def tour(running: Running) -> dict[str, str]:
     """Do what a caller, an administrator and a browser do, well and badly; give every secret that was used."""
     http, world = running.http, running.world
     login, oauth = "/dirws/login", "/dirws/v1/authentication/oauth"
@@ -92,9 +92,9 @@ def walk(running: Running) -> dict[str, str]:
     assert http.post(f"{oauth}/tokeninfo", json=info).status_code == 200
     bearer = {"Authorization": f"Bearer {issued['access_token']}"}
     repository = f"/rest/repositories/{world.repository}"
-    made = http.post(f"{repository}/objects", json={"properties": {"object_name": "walk"}}, headers=bearer)
+    made = http.post(f"{repository}/objects", json={"properties": {"object_name": "tour"}}, headers=bearer)
     assert made.status_code == 201, made.text
-    assert http.get(f"{repository}/search?q=walk", headers=bearer).status_code == 200
+    assert http.get(f"{repository}/search?q=tour", headers=bearer).status_code == 200
 
     for password, expected in ((world.reader.password, 200), ("wrong-bAsic-77213", 401)):
         assert http.get(f"{repository}/types", auth=(world.reader.id, password)).status_code == expected
@@ -138,10 +138,10 @@ def of_the_search_page(running: Running) -> dict[str, str]:
     """Sign in to search, badly and well, search and save; give what the browser has and what lies sealed in it."""
     http, reader, secrets = running.http, running.world.reader, dict[str, str]()
     for password, where in (("wrong-pAge-5512", "Sign in to search"), (reader.password, "")):
-        form = http.get("/search/sign-in", params={"to": "?q=walk"}).text
+        form = http.get("/search/sign-in", params={"to": "?q=tour"}).text
         mark = re.search(r'name="csrf" value="([^"]+)"', form)
         assert mark
-        fields = {"username": reader.id, "password": password, "csrf": mark[1], "to": "?q=walk"}
+        fields = {"username": reader.id, "password": password, "csrf": mark[1], "to": "?q=tour"}
         answer = http.post("/search/sign-in", data=fields)
         assert where in answer.text
         secrets[f"the mark of a form ({where})"] = mark[1]
@@ -151,12 +151,12 @@ def of_the_search_page(running: Running) -> dict[str, str]:
     with running.world.repository_db.read() as cx:
         session = json.loads(keys.seal(cx).open(cookie, "search page session"))
     (secrets["the token in the page's cookie"],) = session["tokens"].values()
-    page = http.get("/search", params={"q": "walk"})
+    page = http.get("/search", params={"q": "tour"})
     assert page.status_code == 200
     mark = re.search(r'name="csrf" value="([^"]+)"', page.text)
     assert mark
     secrets["the mark of somebody who is signed in"] = mark[1]
-    saved = {"csrf": mark[1], "action": "save", "address": "?q=walk", "name": "walks"}
+    saved = {"csrf": mark[1], "action": "save", "address": "?q=tour", "name": "tours"}
     assert http.post("/search/saved", data=saved).status_code == 303
     return secrets
 

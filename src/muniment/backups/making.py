@@ -13,6 +13,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+import sqlalchemy as sa
+
 from muniment import disk, locks, schema, settings, stores
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
@@ -31,6 +33,11 @@ SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 
 Progress = Callable[[int, int], None]
 """A function that gets the number of contents already copied, and the number of all contents."""
+
+_FILE_PARAMETERS = frozenset(
+    {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile", "service", "servicefile"}
+)
+"""The parameters of a PostgreSQL address that name files."""
 
 _LOCK = ".lock"
 _SPARE_BYTES = 64 << 20
@@ -147,8 +154,15 @@ def _settings(file: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _external(values: Settings) -> tuple[str, ...]:
-    keys = (setting.key for setting in settings.table() if setting.key.endswith("_file"))
-    return tuple(key for key in keys if attrgetter(key)(values))
+    return tuple(
+        setting.key for setting in settings.table() if _names_file(setting.key, attrgetter(setting.key)(values))
+    )
+
+
+def _names_file(key: str, value: object) -> bool:
+    if key.endswith("_database") and value:
+        return not _FILE_PARAMETERS.isdisjoint(sa.make_url(str(value)).query)
+    return key.endswith("_file") and bool(value)
 
 
 def _names(table: Mapping[str, object], prefix: str = "") -> Iterator[str]:

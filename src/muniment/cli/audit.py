@@ -17,8 +17,8 @@ READING = frozenset(
         "acl list", "agent", "client list", "client sessions", "completion", "content check", "demo", "group list",
         "group members", "index check", "index report", "index status", "object get", "object list", "object show",
         "partition list", "repository list", "repository usage", "resource list", "resource members", "search",
-        "serve", "settings", "system list", "type list", "unit content", "unit list", "user list", "user sessions",
-        "user show", "walk", "wastebasket list",
+        "serve", "settings", "system list", "tour", "type list", "unit content", "unit list", "user list",
+        "user sessions", "user show", "wastebasket list",
     }
 )  # fmt: skip
 """The commands that leave no event: those that only read, and a few others."""

@@ -26,7 +26,7 @@ _MODULES = {
     "repository.search": ("search",),
     "completion": ("completion",),
     "demo.data": ("demo",),
-    "demo.walk": ("walk",),
+    "demo.tour": ("tour",),
     "directory.partitions": ("partition", "unit"),
     "directory.users": ("user", "session"),
     "directory.groups": ("group",),
@@ -43,7 +43,7 @@ _MODULES = {
 }
 """The modules, each with the names of the commands and groups of commands in its ``COMMANDS``."""
 
-_HIDDEN = {"demo", "walk"}
+_HIDDEN = {"demo", "tour"}
 _OF_ALL_COMMANDS = {"completion"}
 """Commands that need all other commands to be loaded, too."""
 

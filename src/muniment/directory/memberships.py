@@ -1,4 +1,4 @@
-"""Who is in which groups, however deep (given 2.7, 5.2)?
+"""Who is in which groups, however deep (given 2.2, 2.7)?
 
 Groups can contain groups, even in loops. A user has the rights of the groups that contain them. The location of a group
 means nothing for its members.

@@ -1,7 +1,7 @@
 """Whom does the access role of a resource let in? Users and groups.
 
 A user is let in as a member of the role, through a group however deep, through a unit around them, or through their
-partition (given 5.2). A group is listed if it is a member of the role, if it is in a group that is a member, however
+partition (given 2.2). A group is listed if it is a member of the role, if it is in a group that is a member, however
 deep, or if its partition is a member.
 """
 

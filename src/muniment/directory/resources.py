@@ -207,7 +207,7 @@ def set_description(cx: Connection, resource: Resource, description: str) -> Non
 
 
 def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Add a user, group, unit or partition to the access role (given 5.2), unless it is a member already."""
+    """Add a user, group, unit or partition to the access role (given 2.2), unless it is a member already."""
     cx.execute(
         sa.text(
             "INSERT INTO access_role_members (role_id, entry_id) "
@@ -251,7 +251,7 @@ def acting_in_role(cx: Connection, resource: Resource) -> bool:
 
 
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
-    """Return whether a user is in the access role: as a member, or in a member, however deep (given 5.2).
+    """Return whether a user is in the access role: as a member, or in a member, however deep (given 2.2, 5.2).
 
     It takes one statement, whatever the answer.
     """

@@ -228,7 +228,7 @@ class AddressTable(Generic[H]):
 
         If there is a thing whose name ends in the suffix, the suffix belongs to the name: nothing is stored or removed.
         Raises what the finder raises, such as the refusal of a caller who may not know whether the thing exists. The
-        method is not called after such a refusal, so it does not check this caller's password a second time.
+        request's endpoint is not called then, so it does not check this caller's password a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:

@@ -99,7 +99,7 @@ def draw(
     """Draw a page. Its stylesheet and icon are below the address ``files``. With ``scripts``, our own scripts may run.
 
     If ``files`` is None, the stylesheet is part of the page. So a browser can show the page even if the server refuses
-    all other requests, as it does over plain HTTP.
+    the request for the stylesheet, as it may over plain HTTP.
     """
     text = template.render(
         home=f"{request.scope.get('muniment.base', '')}/",

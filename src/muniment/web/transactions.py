@@ -397,7 +397,7 @@ class _QueuedWrite(NamedTuple):
 
 
 class _JointQueue:
-    """The writes that wait for one joint decision on PostgreSQL. Each round takes at most ``_GROUP_SIZE`` of them."""
+    """The writes on PostgreSQL that wait for the same ``JointDecision``. A round decides at most ``_GROUP_SIZE``."""
 
     def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
         self._write_round = write_round

@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import clock, disk, initialise, stores
 from muniment.cli import terminal
-from muniment.cli.demo import walk
+from muniment.cli.demo import tour
 from muniment.cli.repository.importing import until_searchable
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -76,7 +76,7 @@ def demo_command(
         Path | None, typer.Option(help="A folder of documents to import when --docs is not given.")
     ] = None,
 ) -> int:
-    """Set up demo data, serve it, and print the walk with curl."""
+    """Set up demo data, serve it, and print the demo's tour as curl commands."""
     data: DataFolder = context.obj
     data.override("web.port", port)
     if docs is not None and not docs.is_dir():
@@ -88,7 +88,7 @@ def demo_command(
         raise Failure(f"{where}: name a folder of documents with DOCS=.", Exit.USAGE)
     serve.check_ports(data)
     if data.settings.log_level == "info":
-        # People who try the demo want to see the walk, not a line for each request.
+        # People who try the demo want to see the tour, not a line for each request.
         data.override("log_level", "warning")
     values = data.path / "demo.json"
     passwords = _passwords(data)
@@ -156,7 +156,7 @@ def _passwords(data: DataFolder) -> dict[str, str]:
 
 
 def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
-    """Make the demo's people, client, types and ACLs where they are missing; return the id of the guarding resource."""
+    """Make the demo's missing people, types and ACLs; return the id of the guarding resource."""
     directory_names = data.settings.directory.names
     hashes: dict[str, str] = {}
     with data.database("directory") as database:
@@ -242,12 +242,12 @@ def _fill(
                 raise Failure("The documents could not be made searchable; the log says why.")
         word = _frequent_word(database, object_ids)
     facts = _facts(data, passwords, resource_id, word)
-    walk.check_answers(facts)
+    tour.check_answers(facts)
     disk.replace(values, json.dumps(facts, indent=2).encode() + b"\n")
     terminal.line()
-    terminal.line(walk.as_curl(facts))
+    terminal.line(tour.as_curl(facts))
     terminal.line(f"These values are in {values}.")
-    terminal.line(walk.next_steps(data.path, facts))
+    terminal.line(tour.next_steps(data.path, facts))
 
 
 def _import(

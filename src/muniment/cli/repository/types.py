@@ -121,7 +121,7 @@ def change_type(
     is_open: IsOpen = None,
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
-    """Change the label of a type, or a property that it adds. The length of a property can only be raised.
+    """Change the label of a type, or change one of the properties that it adds. The length can only be raised.
 
     Values that are only allowed under a condition need a types file.
     """

@@ -39,7 +39,7 @@ class OAuthError(msgspec.Struct):
 
 
 class IssuedToken(msgspec.Struct):
-    """The answer to a token request (given 2.4). The answer to a refresh has no refresh token (given 4.1)."""
+    """The answer to a token request. The answer to a refresh has no refresh token (both given 2.4)."""
 
     access_token: str
     expires_in: int

@@ -112,7 +112,7 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (given 5.2).
+    """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (ours 10).
 
     Raises UnknownResource; NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the
     resource has not been activated.

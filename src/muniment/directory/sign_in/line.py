@@ -155,7 +155,7 @@ K = TypeVar("K")
 
 
 class _Turns(Generic[K, G]):
-    """Groups that take turns. Suspect groups together get one of four turns while other groups wait."""
+    """Groups that take turns. While other groups wait, too, the suspect groups together get only one turn in four."""
 
     def __init__(self, is_suspect: Callable[[K], bool]) -> None:
         self._is_suspect = is_suspect

@@ -141,7 +141,7 @@ def browser_cookie(cookie: str) -> str:
 
 
 def neighbourhood(address: str) -> str:
-    """Return the part of an address that tells callers apart: the whole of IPv4, the /64 network of IPv6 (RFC 6177).
+    """Return the part of an address that tells callers apart: all of IPv4, the /64 network of IPv6 (decision 0020).
 
     A text that is no address is returned as it is.
     """

@@ -60,7 +60,10 @@ class Analyser(Protocol):
         """Return the analyser for keywords in a language, or this analyser if the language changes nothing."""
 
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
-        """Return the language of an object with these values and this text; empty if it is the index's own."""
+        """Return the language of an object with these values and this text.
+
+        An empty text is returned unless it is one of the index's other languages.
+        """
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:
         """Split a text and each variant of it into words reduced to stems. The text is in the language ``language``."""

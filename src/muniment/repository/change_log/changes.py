@@ -192,7 +192,7 @@ def pending(cx: Connection, repository_id: int, position: Position, object_ids: 
 
 
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last visible line, even if it was cut off; START if there was none."""
+    """Return the position of the last line that this transaction sees, also of one that was cut off; else START."""
     return _last(cx, repository_id, sa.true())
 
 

@@ -110,9 +110,9 @@ ENTERING: Table = {
 class Caller:
     """Who calls which repository. Every decision for a caller is taken here.
 
-    Who the caller is, and what they may do, is looked up only when a decision is taken. So no decision uses a right
-    that ended while a body arrived, or during a wait for the index or for other requests (decision 0018).
-    What was looked up is given to the decision alone, and the decision never passes it on.
+    Who the caller is, and what they may do, is looked up anew for each decision. So no decision uses a right that ended
+    while a body arrived, or during a wait for the index or for other requests (decision 0018). What was looked up is
+    given to the decision alone, and no right outlives it.
     """
 
     def __init__(
@@ -397,10 +397,10 @@ async def _open(
     bearers_of: dict[str, Bearer],
     refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Ask the guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
+    """Ask guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
 
-    Guards that need no password check come first. Raises DirectoryUnavailable if no guard admits the caller, and the
-    directory was unavailable for at least one of them.
+    A token is asked about until one admits it, a pair until too many refuse it. Guards that need no password check
+    come first. Raises DirectoryUnavailable if none admits the caller, and the directory was unavailable for one.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {

@@ -41,7 +41,7 @@ class ContentArrivals:
 
         Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
         content's bytes are not those that its line names. Before a refusal is raised, the new contents are removed
-        again. The sweep later removes those that are left.
+        again. The sweep or the compaction later removes those that stay.
         """
         new = {
             content.sha256: content
@@ -83,7 +83,7 @@ class ContentArrivals:
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
-        """Remove uploaded contents that no row names. The sweep later removes those that cannot be removed now."""
+        """Remove these contents, which no row names. The sweep or the compaction later removes those that stay."""
         for content in uploaded:
             self.store.remove(content.key)
 

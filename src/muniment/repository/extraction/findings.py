@@ -18,7 +18,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def loaded_bytes(self) -> int:
-        """The largest number of bytes of one file, packed or unpacked, that are in memory at one time."""
+        """The largest number of bytes of one file, packed or unpacked, that may be in memory at one time."""
         return self.memory // 4
 
     def unpacked_bytes(self, size: int) -> int:

@@ -154,7 +154,7 @@ class _Package:
             raise Unreadable(f"The file is damaged: its part {part} is missing or cannot be read.") from error
 
     def related_parts(self, part: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the id, the kind and the name of each part that a part of an Office Open XML file refers to."""
+        """Yield each reference in a part of an Office Open XML file: its id, its kind, and the part it names."""
         folder, name = posixpath.split(part)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         if relations not in self._names:

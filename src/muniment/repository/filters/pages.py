@@ -188,8 +188,8 @@ def _read(
 ) -> list[ListedRow]:
     """Read the first rows of all branches together, in one statement.
 
-    ``behind`` has, for each branch, the condition for the rows that follow the previous page. It is None if no row is
-    to be left out.
+    ``behind`` has, for each branch, a condition that only rows after the previous page meet. It is None if no row is to
+    be left out.
     """
     order = branches[0][1]
     queries = []

@@ -61,10 +61,11 @@ class Visible(msgspec.Struct, frozen=True):
     A match in the metadata counts if the caller may browse the object. A match in the content counts if they may read
     the object. With ``everything`` they may read every object. ``browse_acls`` are the ids of the ACLs that let them
     browse objects, and ``read_acls`` the ids of the ACLs that let them read objects. ``owner`` is the caller's key,
-    under which their own objects are stored. ``hidden`` names objects with a change that the snapshot has missed; these
-    objects are left out. ``decided`` names objects whose ACL has changed since the snapshot, so the ACL in the index
-    does not count. The caller may browse a decided object if it is also in ``browse``, and read it if it is also in
-    ``read``. Former versions are left out unless the search asks for ``all_versions``.
+    under which their own objects are stored. ``hidden`` names objects that are left out, because of a change that the
+    snapshot has missed. ``decided`` names objects of which only the ACL or the properties have changed since the
+    snapshot, so the ACL in the index does not count. The caller may browse a decided object if it is also in
+    ``browse``, and read it if it is also in ``read``. Former versions are left out unless the search asks for
+    ``all_versions``.
     """
 
     everything: bool = False
@@ -234,6 +235,7 @@ class DocumentDigest(msgspec.Struct, frozen=True, order=True):
     """What the index holds of one object: its counter, its key, and a 16-byte digest of the whole document.
 
     ``consistent`` says whether searches find the document by the type, ACL and owner that it states, and by no others.
+    It is also False if a search for former versions finds the document wrongly, or misses it.
     """
 
     counter: int

@@ -251,7 +251,10 @@ def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, b
 
 
 def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) -> str:
-    """Choose the key of a bearer who is not bound yet. ``identity_of_key`` has the identity of each key of the name."""
+    """Choose the key for a name whose identity is unknown or not bound yet.
+
+    ``identity_of_key`` has the identity of each key of the name.
+    """
     first_identity = identity_of_key.get(name)
     if first_identity is None:
         return name

@@ -154,7 +154,7 @@ def _entry(entry: FeedEntry, escaped_texts: _Escaped, *, links: bool) -> str:
         content = f'<content type="application/xml">{entry.inlined}</content>'
     if entry.score is not None:
         terms = "".join([f"<dm:term>{escaped_texts[term]}</dm:term>" for term in entry.terms])
-        # given 2.9 lists no address of a hit's owner.
+        # given 2.9 has the address of a hit's owner in JSON only.
         relevance = f"<relevance:score>{entry.score:.4f}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
         if entry.marks is not None:
             marks = "".join([f'<dm:mark start="{start}" end="{end}"/>' for start, end in entry.written_marks()])

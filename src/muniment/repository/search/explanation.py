@@ -100,7 +100,7 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Whether an object is a hit of a search for a user, and why.
+    """Whether a search finds an object if a certain user asks, and why.
 
     ``condition``, ``in_location`` and ``in_facets`` are None if the search has no condition, no location or no facet
     constraint, respectively. ``text`` is None if the caller may not read the object's text. ``type_name`` and ``types``

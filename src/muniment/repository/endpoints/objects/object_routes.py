@@ -1,6 +1,6 @@
 """The addresses of objects, folders and cabinets, of the links between them, and of the wastebasket.
 
-Source: docs/interface.md, ours 2.
+Source: docs/interface.md, ours 2 and 18.
 """
 
 from muniment.repository.endpoints import parameters

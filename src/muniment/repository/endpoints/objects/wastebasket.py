@@ -27,9 +27,10 @@ from muniment.web.refusals import Malformed
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET wastebasket: a feed of objects that the caller deleted, or that others deleted while the caller owned them.
+    """GET wastebasket: a feed of the deleted objects that the caller owns, or has deleted and may still browse.
 
-    An administrator sees every deletion. The last deletion comes first.
+    A deletion of the caller's own is shown by its root alone. An administrator sees the root of every deletion. The
+    last deletion comes first.
     """
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)

@@ -86,7 +86,7 @@ class TextState(msgspec.Struct):
 
 
 class ExplanationDocument(msgspec.Struct, rename="kebab"):
-    """Why an object is a hit of a search for a user, or why it is none."""
+    """Why a search by a certain user finds an object, or why it does not."""
 
     object_id: str
     user: str

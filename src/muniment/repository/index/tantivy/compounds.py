@@ -87,7 +87,10 @@ _WHOLE = frozenset(
 
 
 class PartCounts(msgspec.Struct, frozen=True):
-    """How many words of a sample of the dictionary were cut behind each part, and how many before it."""
+    """How many compounds of a sample of the dictionary each part begins, and how many it ends.
+
+    As an ending, a noun has the count of all its forms together.
+    """
 
     begins: dict[str, int]
     ends: dict[str, int]
@@ -140,7 +143,7 @@ class Compounds:
         return [*self._cut_beginning(word[:place]), *self._cut(word[place:])]
 
     def _cut_beginning(self, part: str) -> list[str]:
-        """Cut the beginning of a word. If it can be cut only without an s at its end, the last part gets that s."""
+        """Cut the front half of a compound. If it can be cut only without its last s, the last part gets the s."""
         parts = self._cut(part)
         if len(parts) == 1 and part.endswith("s"):
             *first, last = self._cut(part[:-1])

@@ -223,7 +223,10 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
 def _add_words(
     engine_document: tantivy.Document, pair: WordFields, texts: Sequence[str], spellings: Sequence[Sequence[str]]
 ) -> None:
-    """Add texts to a pair of fields: the first spelling of each text, and behind all of them the variants."""
+    """Add texts to a pair of fields.
+
+    ``words`` gets each text. ``stems`` gets the first of its spellings, and behind all these the variants.
+    """
     for text, (stemmed, *_) in zip(texts, spellings, strict=True):
         engine_document.add_text(pair.stems, stemmed)
         engine_document.add_text(pair.words, text)

@@ -57,7 +57,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class _Plan(NamedTuple):
-    """What answers a query of any caller: its queries of the engine, the finder of excerpts, and the terms to show."""
+    """A prepared query, the same for every caller: the compiled query, the finder of excerpts, the terms to show."""
 
     compiled: CompiledQuery
     finder: excerpts.Finder

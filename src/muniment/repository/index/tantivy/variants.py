@@ -6,8 +6,8 @@ compound is found by its parts, too, if the language's compounds are taken apart
 and Maschine. A word with umlauts is found by its spelling without them: ü as ue, å as aa. A variant stands beside the
 word as it is, never in its place.
 
-Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Source: docs/aql.md, "What a
-word is".
+Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Sources: docs/aql.md, "By
+keywords"; decision 0064 (bigrams).
 """
 
 import itertools
@@ -187,7 +187,7 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=10_000)
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
-    """List the variants of a run: one with the parts of its words, one without umlauts, and one with both changes.
+    """List the variants of a run of characters: with the parts of its words, without umlauts, and with both changes.
 
     A variant that repeats the run or another variant is left out. If none is left, a run with a number has one variant:
     the run without the number's separators.

@@ -1,1 +1,1 @@
-"""The types of objects: which there are, how they are changed, and what they ask of properties."""
+"""The types of objects and their properties: which there are, how they are changed, and which values forms offer."""

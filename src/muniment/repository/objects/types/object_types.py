@@ -97,7 +97,7 @@ SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
 STANDARD = 1
 """The number of the category to which every type here belongs.
 
-In other systems, 2 means a shareable type, and 4 a lightweight type (docs/interface.md, ours 11).
+In other systems, 2 means a shareable type, and 4 a lightweight type (docs/filters.md).
 """
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)

@@ -20,7 +20,7 @@ from muniment.repository.refusals import WrongValue
 RESERVED = ("r_", "i_", "a_", "dm_")
 """Prefixes that no custom type or property may have, because names of built-in ones begin with them.
 
-In other systems, the names of the built-in types begin with ``dm_`` (docs/interface.md, ours 11).
+In other systems, the names of the built-in types begin with ``dm_`` (examples/names-of-the-field.toml).
 """
 
 MOST_PROPERTIES = 1000

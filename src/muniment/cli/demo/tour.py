@@ -1,4 +1,4 @@
-"""The demo's walk in seven steps.
+"""The demo's tour in seven steps.
 
 One command prints it as curl commands. Another performs it, and shows each request and answer.
 """
@@ -36,7 +36,7 @@ Facts = Mapping[str, Any]
 """The values in demo.json."""
 
 
-def walk_command(
+def tour_command(
     context: typer.Context,
     port: Annotated[int | None, typer.Option(help="Port for the server if none is running.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Folder of documents for the server if none is running.")] = None,
@@ -44,15 +44,15 @@ def walk_command(
         Path | None, typer.Option(help="Folder of documents for the server if --docs is not given.")
     ] = None,
 ) -> None:
-    """Perform the walk against the demo's server; if none is running, start one for the duration of the walk."""
+    """Perform the tour against the demo's server; if none is running, start one for the duration of the tour."""
     data: DataFolder = context.obj
     options = [f"--{name}={value}" for name, value in (("port", port), ("docs", docs), ("project", project)) if value]
     with _running(data.path, options) as facts, _client(facts) as http:
-        _Walk(facts, http).perform()
+        _Tour(facts, http).perform()
 
 
 def as_curl(facts: Facts) -> str:
-    """Write the walk as commands for a shell, with real values."""
+    """Write the tour as commands for a shell, with real values."""
     base, names = facts["base_url"], facts["names"]
     login = f"{base}/{names['directory']['prefix']}/login"
     oauth = f"{base}/{names['directory']['prefix']}/v1/authentication/oauth"
@@ -99,7 +99,7 @@ Ctrl-C stops it; started again it goes on with the same data."""
 
 
 def _content(facts: Facts) -> str:
-    """Write the text of the walk's own document: it holds a rare word, and the word that the walk searches for."""
+    """Write the text of the tour's own document: it holds a rare word, and the word that the tour searches for."""
     return f"Muniments are documents that prove a right, and {facts['word']} is one of their words."
 
 
@@ -110,7 +110,7 @@ def scope(facts: Facts) -> str:
 
 
 def document(facts: Facts) -> str:
-    """Write a search document (given 2.8) that finds the walk's own document first, then many others of the demo."""
+    """Write a search document (given 2.8) that finds the tour's own document first, then many others of the demo."""
     names = facts["names"]
     size = names["repository"]["system_property_prefix"] + "full_content_size"
     return (
@@ -125,11 +125,11 @@ def document(facts: Facts) -> str:
 def check_answers(facts: Facts) -> None:
     """Sign in, search once and sign out. Raises Failure if an answer is wrong, or if the search finds nothing."""
     with _client(facts) as http:
-        walk = _Walk(facts, http, quiet=True)
-        token = walk.sign_in()
-        if not walk.search(token).total:
+        tour = _Tour(facts, http, quiet=True)
+        token = tour.sign_in()
+        if not tour.search(token).total:
             raise Failure(f"The search for {facts['word']!r} found nothing; the log may say why.")
-        walk.end(token)
+        tour.end(token)
 
 
 class _Found(NamedTuple):
@@ -139,7 +139,7 @@ class _Found(NamedTuple):
     object_ids: list[str]
 
 
-class _Walk:
+class _Tour:
     def __init__(self, facts: Facts, http: httpx.Client, *, quiet: bool = False) -> None:
         self._facts = facts
         self._http = http
@@ -169,7 +169,7 @@ class _Walk:
         self._say("Clean up, then 7. End it")
         self._ask("DELETE", address, 204, token=token)
         self.end(token)
-        self._say(f"The walk is done: {object_id} was kept, found and deleted, and the token has ended.")
+        self._say(f"The tour is done: {object_id} was kept, found and deleted, and the token has ended.")
 
     def sign_in(self) -> str:
         """Get an access token by the password grant, and another by the refresh token."""
@@ -285,9 +285,9 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
     if facts is not None:
         yield facts
         return
-    terminal.line("No server is running: starting one for the walk.")
+    terminal.line("No server is running: starting one for the tour.")
     data.parent.mkdir(parents=True, exist_ok=True)
-    log = data.parent / f"{data.name}-walk.log"
+    log = data.parent / f"{data.name}-tour.log"
     command = [sys.executable, "-m", "muniment", "--data", str(data), "demo", *options]
     with log.open("wb") as lines:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
@@ -326,4 +326,4 @@ def _client(facts: Facts) -> httpx.Client:
     return httpx.Client(base_url=facts["base_url"], verify=trust, timeout=120, trust_env=False)
 
 
-COMMANDS = {"walk": walk_command}
+COMMANDS = {"tour": tour_command}

@@ -1,4 +1,4 @@
-"""Steps 1 to 7 of the walk against real processes over TLS: by the product's own demo, by httpx, and by curl."""
+"""Steps 1 to 7 of the tour against real processes over TLS: by the product's own demo, by httpx, and by curl."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class Demo:
         self.facts: dict[str, Any] = json.loads(self.facts_file.read_bytes())
 
     def has_said_all(self) -> bool:
-        """Whether it has written its values and printed the walk."""
+        """Whether it has written its values and printed the tour."""
         return self.facts_file.exists() and "These values are in" in self.printed.read_text()
 
     def imports(self) -> bool:
@@ -122,7 +122,7 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    made = Demo(tmp_path_factory.mktemp("walk"))
+    made = Demo(tmp_path_factory.mktemp("tour"))
     made.docs.mkdir()
     for number in range(30):
         (made.docs / f"note{number}.txt").write_text(f"Under the {WORD} lies stone number {number}.\n" * 3)
@@ -150,7 +150,7 @@ def test_no_password_is_in_the_data_folder_or_the_log(demo: Demo) -> None:
         assert not [password for password in passwords if password.encode() in content], file
 
 
-def test_the_walk(demo: Demo) -> None:
+def test_the_tour(demo: Demo) -> None:
     with demo.client() as http:
         granted = demo.sign_in(http)
         assert granted.status_code == 200, granted.text
@@ -251,7 +251,7 @@ def test_the_reader_sees_fewer_and_the_outsider_nothing(demo: Demo) -> None:
         assert demo.sign_in(http, demo.facts["outsider"]).status_code == 400
 
 
-def test_the_curl_walk_that_is_printed_can_be_pasted(demo: Demo) -> None:
+def test_the_curl_tour_that_is_printed_can_be_pasted(demo: Demo) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     script = demo.printed.read_text().partition("# 1. Get in")[2].rpartition("These values are in")[0]
@@ -269,9 +269,9 @@ def test_the_curl_walk_that_is_printed_can_be_pasted(demo: Demo) -> None:
             assert http.get(demo.repository, auth=(typed, password)).status_code == expected
 
 
-def test_the_walk_command_performs_it_and_shortens_tokens(demo: Demo) -> None:
+def test_the_tour_command_performs_it_and_shortens_tokens(demo: Demo) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "muniment", "--data", str(demo.data), "walk"],
+        [sys.executable, "-m", "muniment", "--data", str(demo.data), "tour"],
         capture_output=True,
         text=True,
         timeout=120,
@@ -279,7 +279,7 @@ def test_the_walk_command_performs_it_and_shortens_tokens(demo: Demo) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "The walk is done" in done.stdout
+    assert "The tour is done" in done.stdout
     assert demo.facts["password"] not in done.stdout
     assert "password=..." in done.stdout
 
