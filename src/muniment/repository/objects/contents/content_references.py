@@ -1,7 +1,8 @@
 """Which rows name which contents? ``rename_some`` lets rows name another content with the same bytes.
 
 A table whose rows use contents has the columns ``id`` and ``content_key``, and an index of ``content_key``. It is
-listed in ``TABLES``. Whoever adds or removes a use counts it in ``stored_contents``. A test compares ``TABLES`` with all tables.
+listed in ``TABLES``. Whoever adds or removes a use counts it in ``stored_contents``. A test compares ``TABLES`` with
+all tables.
 """
 
 from collections.abc import Iterator, Sequence
