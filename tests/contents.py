@@ -4,6 +4,11 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.objects.contents.stored_contents import stored_contents
+
 _HEADER = struct.Struct(">4sI32s")
 
 
@@ -12,6 +17,12 @@ def contents(folder: Path) -> list[bytes]:
     apart = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".lock")
     in_files = [path.read_bytes() for path in apart if path.parent.name not in ("incoming", "packs")]
     return in_files + [content for content, _ in pack(folder)]
+
+
+def counted_uses(cx: Connection) -> dict[str, int]:
+    """How many uses of each content are counted, by its key."""
+    rows = cx.execute(sa.select(stored_contents.c.key, stored_contents.c.uses))
+    return {row.key: row.uses for row in rows}
 
 
 def pack(folder: Path) -> Iterator[tuple[bytes, Path]]:

@@ -49,8 +49,9 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
 
     The CA lasts 10 years. The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names``
     (without 0.0.0.0 and ::), localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days
-    left. The leaf is also renewed when its names differ from these names, or when the CA has changed. Keys have mode
-    0600. Several processes may call this at one time. Returns the files. Raises CertificateProblem.
+    left. The leaf is also renewed when its names differ from these names, when the CA has changed, or when the key
+    file does not hold the leaf's key. Keys have mode 0600. Several processes may call this at one time. Returns the
+    files. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)
@@ -161,7 +162,10 @@ def _make_leaf(
         ]
     )
     until = min(moment + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
-    issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    try:
+        identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:  # an operator's CA may have none
+        identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
     certificate = (
         _builder(name, authority.subject, key.public_key(), x509.random_serial_number(), moment, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -169,7 +173,7 @@ def _make_leaf(
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(general_names), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     _write(files.key_file, _key_text(key), 0o600)
@@ -218,9 +222,9 @@ def _leaf_is_due(
         return True
     try:
         leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+        leaf_names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return True
-    leaf_names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     ends_with_authority = leaf.not_valid_after_utc == authority.not_valid_after_utc
     return set(leaf_names) != set(general_names) or (_days_left(leaf, moment) < RENEW_DAYS and not ends_with_authority)
 
@@ -243,8 +247,8 @@ def _read_key(file: Path) -> ec.EllipticCurvePrivateKey | None:
         return None
     try:
         key = serialization.load_pem_private_key(file.read_bytes(), password=None)
-    except ValueError as error:
-        raise CertificateProblem(f"{file} is no private key: remove it so that a new one is made.") from error
+    except (ValueError, TypeError) as error:  # TypeError: the key is encrypted
+        raise CertificateProblem(f"{file} is no unencrypted private key: put one there, or remove it.") from error
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 
 

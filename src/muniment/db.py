@@ -62,7 +62,7 @@ class Busy(Exception):
 
 
 class TookTooLong(Busy):
-    """The database stopped a question because its time was up."""
+    """The database stopped a statement because its time was up."""
 
 
 class Unwritable(Busy):
@@ -155,8 +155,8 @@ class Database:
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. Whatever takes longer raises
-        TookTooLong.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. A statement that still runs
+        when the time is up raises TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
@@ -390,8 +390,8 @@ class PreparedStatement:
 def copy_sqlite(connection: Connection, file: Path) -> None:
     """Copy an SQLite database into a file while others write (SQLite's online backup).
 
-    The copy holds the snapshot of ``connection``. The connection must have read something already. Raises Unwritable
-    and SQLAlchemy's exceptions.
+    The copy holds the snapshot of ``connection``. The connection must have read something already. Raises Busy,
+    Unwritable and SQLAlchemy's exceptions.
     """
     source = driver_of(connection)
     with translated_errors(), closing(sqlite3.connect(file)) as target:

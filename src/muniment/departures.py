@@ -22,6 +22,7 @@ from muniment.directory import administration
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import entries
 from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
 from muniment.repository import giving, repositories
 from muniment.repository.giving import Belongings, GiftCount, GiftWatch, Receiver
@@ -120,11 +121,13 @@ def remove(
     """Remove a user or a group. Before that, ``gift`` is called with the user's key, and gives away what the user owns.
 
     ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
-    removal. All else is as in ``remove_user``.
+    removal. If another removal was faster, this raises UnknownEntry, and a new bearer of the name stays. All else is as
+    in ``remove_user``.
     """
     find = entries.find_user if kind == "user" else entries.find_group
     with directory.read() as cx:
-        shown_id = entries.shown_id(names, find(cx, names, entry_id))
+        entry = find(cx, names, entry_id)
+    shown_id = entries.shown_id(names, entry)
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
         with holdings.database.begin() as cx:
@@ -132,7 +135,10 @@ def remove(
         gifts = gift(key) if gift is not None else []
     with directory.begin() as cx:
         check_right(cx)
-        dependents = administration.remove(cx, find(cx, names, entry_id), clock())
+        present = find(cx, names, entry_id)
+        if present.uuid != entry.uuid:
+            raise UnknownEntry(f"{shown_id} was removed meanwhile. The new {kind} of this name stays.")
+        dependents = administration.remove(cx, present, clock())
     if holdings is None:
         return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
     with holdings.database.begin() as cx:

@@ -40,7 +40,7 @@ class StillGuards(Refusal):
 
 
 class CannotKnow(Refusal):
-    """The repository runs elsewhere, so nobody here knows whether the resource guards one."""
+    """The repository runs elsewhere, so nobody here knows whether it uses the resource, user or group."""
 
 
 def remove_resource(
@@ -102,7 +102,7 @@ def add_repository(
     """Make a repository with its built-in ACLs, guarded by a resource, and return it.
 
     ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
-    ``language`` stands for the settings' language. Raises UnknownResource, NameTaken.
+    ``language`` stands for the settings' language. Raises UnknownResource, NameTaken, WrongValue.
     """
     _require_resource(directory, resource_id)
     new_repository = repositories.add(repository, name, resource_id, "", now, language)

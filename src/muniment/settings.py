@@ -190,7 +190,8 @@ def _leaves(
 ) -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         key = prefix + name
-        if isinstance(value, dict) and value and key not in settings_by_key:
+        is_section = any(other.startswith(key + ".") for other in settings_by_key)
+        if isinstance(value, dict) and (is_section or (value and key not in settings_by_key)):
             yield from _leaves(value, key + ".", settings_by_key)
         else:
             yield key, value

@@ -29,7 +29,7 @@ ContentKind = Literal["files", "s3"]
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
-    """Open a repository's index for reading. It switches to each new generation of the index by itself."""
+    """Open a repository's index for reading. The open index switches to each new generation by itself."""
     return engine(installation).index(repository).reader()
 
 

@@ -1,4 +1,4 @@
-"""What does a driver's error mean? The database is busy, gone, full, read-only or broken, or Muniment has a bug."""
+"""What does a driver's error mean? The database is busy, slow, gone, full, read-only or broken, or we have a bug."""
 
 import sqlite3
 from collections.abc import Mapping

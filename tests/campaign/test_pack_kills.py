@@ -26,8 +26,9 @@ from muniment.repository import repositories
 from muniment.repository.content import packs
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
+from muniment.repository.index_agent import agent
 from muniment.repository.objects import inventory, objects
-from muniment.repository.objects.contents import compaction, content_references, stored_contents
+from muniment.repository.objects.contents import compaction, content_references
 from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.table import StoredObject
@@ -36,7 +37,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from tests.clock import NOON
 from tests.conftest import Fresh
-from tests.contents import contents
+from tests.contents import contents, counted_uses
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "60"))
 """Of the campaign, on each database; each round kills two processes."""
@@ -182,7 +183,7 @@ class House:
         database = Database(self.url)
         with database.read() as cx:
             found = inventory.every(cx, self.repository.id, 0, 10_000)
-            assert stored_contents.uses(cx) == content_references.count(cx), "uses are counted wrongly"
+            assert counted_uses(cx) == content_references.count(cx), "uses are counted wrongly"
         database.close()
         return found
 
@@ -192,8 +193,7 @@ class House:
         store = FileStore(self.folder, packing=Packing(BORDER, lambda: now))
         for _ in range(2):
             self.moved += sum(compaction.steps(database, store, now))
-        with database.read() as cx:
-            inventory.sweep(cx, store, 2**52)
+        sum(agent._sweep(database, store, 2**52))
         database.close()
         self._check([])
         assert set(self.told.values()) <= {_digest(text) for text in contents(self.folder)}

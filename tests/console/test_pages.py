@@ -205,7 +205,8 @@ def test_the_stylesheet_and_the_icon_are_ours_and_kept_by_the_browser(scene: Sce
 
 def test_a_method_that_a_page_does_not_know_is_answered_on_a_page(admin: Scene) -> None:
     answer = admin.browser.delete("/dirws/console")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert admin.browser.head("/dirws/console").status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
 
 

@@ -284,8 +284,7 @@ def test_contents_come_in_whole_or_not_at_all_by_any_door(
     fail_each_step(house.world.folder, work, check, expected)
     end_packs(house)
     store = FileStore(house.content_folder, packing=Packing(65_536, house.world.clock))
-    with house.world.repository_db.read() as cx:
-        inventory.sweep(cx, store, 2**52)
+    sum(agent._sweep(house.world.repository_db, store, 2**52))
     sum(compaction.steps(house.world.repository_db, store, 2**52))
     assert unnamed() == 0, "what nobody could be sure of goes later"
 

@@ -33,7 +33,8 @@ from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore
-from muniment.repository.objects import inventory, objects
+from muniment.repository.index_agent import agent
+from muniment.repository.objects import objects
 from tests.conftest import Fresh
 from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
@@ -237,8 +238,7 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
             for former in formers:  # as the addresses do, once a replacement or a deletion is committed
                 assert former is not None
                 store.remove(former.key)
-            with shelf.database.read() as cx:
-                swept.append(inventory.sweep(cx, store, clock.now() + 86_400 * SECOND))
+            swept.append(sum(agent._sweep(shelf.database, store, clock.now() + 86_400 * SECOND)))
         return adopt(self, kept, pieces)
 
     monkeypatch.setattr(FileStore, "adopt", adopt_after_changes)
@@ -247,8 +247,7 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
     assert (written.contents, written.damaged, swept) == (3, (), [0])
     said = {file.read_bytes() for file in (folder / "kept" / "content").rglob("*") if file.is_file()}
     assert said == {f"words {number}".encode() for number in range(3)}
-    with shelf.database.read() as cx:
-        assert inventory.sweep(cx, store, clock.now() + 86_400 * SECOND) == 3, "once it is made, they go"
+    assert sum(agent._sweep(shelf.database, store, clock.now() + 86_400 * SECOND)) == 3, "once it is made, they go"
 
 
 def test_both_databases_are_copied_as_of_one_moment(

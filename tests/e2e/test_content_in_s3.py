@@ -23,7 +23,7 @@ from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.objects import inventory
+from muniment.repository.index_agent import agent
 from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.view import RepositoryView
@@ -145,8 +145,7 @@ def test_content_is_uploaded_found_read_in_ranges_and_removed(house: House) -> N
     house.run("content", "check")
     store, left = house.store("s3"), house.store("s3").put([b"left by a crash"])
     database = Database(house.served.urls[1])
-    with database.read() as cx:
-        assert inventory.sweep(cx, store, EVER) == 1
+    assert sum(agent._sweep(database, store, EVER)) == 1
     database.close()
     assert not store.verify(left.key, left.sha256)
     assert len(house.in_s3()) == 2

@@ -11,7 +11,7 @@ _DECIDED = {
     "editing": {"set_password_hash", "set_disabled", "set_locked", "rename", "move", "delete"},
     "memberships": {"remove_member"},
     "resources": {"remove_from_role", "rename", "delete"},
-    "tickets": {"end_of", "end_every", "end_one"},
+    "tickets": {"end_of", "end_at", "end_every", "end_one"},
     "tokens": {"end", "end_every", "end_one"},
 }
 """What no room but these may call."""

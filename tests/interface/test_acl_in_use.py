@@ -1,4 +1,7 @@
-"""Why an ACL cannot be removed: objects carry it; how many and which, an administrator alone is told."""
+"""Why an ACL cannot be removed: objects carry it, or folders have it as their default.
+
+How many and which, an administrator alone is told.
+"""
 
 import re
 
@@ -54,7 +57,17 @@ def test_an_administrator_is_told_the_first_ten_by_id_and_name(site: Site) -> No
     assert "is still on 12 objects: " in sentence
     assert [object_id in sentence for object_id in made] == [True] * 10 + [False] * 2
     assert f"{made[9]} '{word} 9', 2 more." in sentence
+    headers, named = site.bearer(owner), {"properties": {"object_name": f"{word} folder"}}
+    cabinet = site.http.post(f"{site.repository}/cabinets", json=named, headers=headers)
+    folder = cabinet.json()["properties"]["r_object_id"]
+    default = f"{site.repository}/folders/{folder}/default-permission-set"
+    assert site.http.put(default, json={"acl-name": acl}, headers=headers).status_code == 200
+    assert refusal(site, acl, admin) == f"{sentence[:-1]}; and the default of 1 folder: {folder} '{word} folder'."
     for object_id in made:
         site.http.delete(f"{site.repository}/objects/{object_id}", headers=site.bearer(owner))
+    only_default = f" is still the default of 1 folder: {folder} '{word} folder'."
+    assert refusal(site, acl, admin).endswith(only_default)
+    assert refusal(site, acl, owner).endswith(" is still on objects, or the default of folders.")
+    assert site.http.delete(default, headers=headers).status_code == 204
     removed = site.http.delete(f"{site.repository}/acls/{acl}", headers=site.bearer(admin))
     assert removed.status_code == 204, removed.text

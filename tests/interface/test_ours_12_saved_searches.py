@@ -162,6 +162,35 @@ def test_ours_12_a_document_that_no_search_could_execute_is_refused(saved: Saved
     assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"sorts": [{"property": "nix"}]},
+        {"sorts": [{"property": "title"}, {"property": "title"}]},
+        {"facet-definitions": [{"id": "a", "attributes": ["nix"]}]},
+        {"facet-definitions": [{"id": "a", "attributes": ["acl_name"]}]},
+        {"facet-definitions": [{"id": "a", "attributes": ["title"], "max-values": 2001}]},
+        {"repositories": ["another"]},
+    ],
+    ids=str,
+)
+def test_ours_12_what_a_search_refuses_cannot_be_saved(site: Site, saved: Saved, part: dict[str, Any]) -> None:
+    document = query(site, "x", **part)
+    posted = saved.send("POST", f"{site.repository}/search", json=document)
+    assert posted.status_code == 400
+    kept = link(saved.make(query(site, "x")), "self")
+    template = query(site, "x", **part)
+    template["expression-set"]["expressions"][0]["template"] = True
+    body = {"properties": {"object_name": "a template"}, "query-document-template": template}
+    for answer in (
+        saved.post(document),
+        saved.post(document, kept),
+        saved.send("POST", f"{site.repository}/search-templates", json=body),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (400, posted.json()["code"])
+        assert answer.json()["message"] == posted.json()["message"]
+
+
 def test_ours_12_bad_bodies_are_refused(site: Site, saved: Saved) -> None:
     good = query(site, "pump")
     bodies: list[Any] = [

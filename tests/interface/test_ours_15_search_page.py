@@ -652,6 +652,28 @@ def test_one_sign_in_opens_every_repository_that_admits_the_user(site: Site, wor
                 repositories.remove(cx, repositories.find(cx, one))
 
 
+def test_a_repository_is_searched_by_its_name_however_many_come_before_it(world: World, loop: Loop) -> None:
+    first, guarded = f"{world.repository}-second", f"{world.repository}-third"
+    with world.repository_db.begin() as cx:
+        repositories.add(cx, first, world.resource_id, "", world.clock())
+        repositories.add(cx, guarded, world.other_resource_id, "", world.clock())
+    try:
+        world.catch_up(first)
+        with closing(Site(world, "neutral", loop, "repository.max_searched_repositories=1")) as site:
+            reader = Reader(site, world.person())
+            assert f"Search {world.repository}" in reader.text
+            options = reader.search("x", {"in": first}).root.xpath("//select[@name='in']/option")
+            assert [option.text for option in options if option.get("selected") is not None] == [first]
+            assert f"Search in {world.repository}" in reader.text
+            # A repository of another guard looks like one that does not exist.
+            hidden, missing = (reader.search("x", {"in": name}, status=404).text for name in (guarded, "nothing"))
+            assert hidden == missing
+    finally:
+        with world.repository_db.begin() as cx:
+            for name in (first, guarded):
+                repositories.remove(cx, repositories.find(cx, name))
+
+
 def test_the_page_can_be_turned_off_and_the_front_page_has_its_box_only_where_it_is_on(
     world: World, loop: Loop
 ) -> None:

@@ -8,6 +8,7 @@ from muniment import stores
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import inventory, usage
 from muniment.repository.objects.contents import content_references, stored_contents
+from tests.contents import counted_uses
 from tests.interface.test_ours_2_folders import Folders
 from tests.scenes import Loop, Person, Site, World
 
@@ -35,7 +36,7 @@ def folders(site: Site, person: Person) -> Folders:
 def counts_are_right(world: World) -> None:
     with world.repository_db.read() as cx:
         assert usage.every(cx) == inventory.amounts_by_owner(cx)
-        assert content_references.count(cx) == stored_contents.uses(cx)
+        assert content_references.count(cx) == counted_uses(cx)
 
 
 def test_ours_18_a_deleted_object_is_restored_as_it_was(folders: Folders, site: Site, person: Person) -> None:
@@ -145,6 +146,43 @@ def test_ours_18_nobody_sees_what_others_deleted(folders: Folders, site: Site) -
     assert restored.json()["properties"]["acl_name"] == "private"
 
 
+def test_ours_18_an_owner_sees_their_objects_when_the_folder_that_they_deleted_is_hidden(
+    folders: Folders, site: Site
+) -> None:
+    another = site.world.person()
+    owner, deleter, name = folders, Folders(site, another), site.world.word()
+    less = [{"accessor": "owner", "basic-permission": "Delete"}]
+    more = [*less, {"accessor": another.id, "basic-permission": "Delete"}]
+    assert owner.ask("POST", "/acls", {"name": name, "permitted": more}).status_code == 201
+    folder = owner.make(f"/folders/{owner.cabinet}/folders", "folder", acl_name=name)
+    owner.document("foreign", folder)
+    document = deleter.document("own", folder)
+    assert deleter.ask("DELETE", f"/folders/{folder}", **{"del-non-empty": "true"}).status_code == 204
+
+    def seen() -> list[str]:
+        listed = deleter.ask("GET", "/wastebasket", **{"include-total": "true"}).json()
+        titles = [entry["title"] for entry in listed["entries"]]
+        assert listed["total"] == len(titles)
+        for title, object_id in (("folder", folder), ("own", document)):
+            shown = deleter.ask("GET", f"/wastebasket/{object_id}")
+            assert shown.status_code == (200 if title in titles else 404)
+        return titles
+
+    assert seen() == ["folder"]
+    assert owner.ask("POST", f"/acls/{name}", {"permitted": less}).status_code == 200
+    assert seen() == ["own"]
+    assert owner.ask("POST", f"/acls/{name}", {"permitted": more}).status_code == 200
+    assert seen() == ["folder"]
+    assert owner.ask("DELETE", f"/acls/{name}").status_code == 204
+    assert seen() == ["own"]
+    restored = deleter.ask("POST", f"/wastebasket/{document}/restore", deleter.to(deleter.cabinet))
+    assert restored.status_code == 201, restored.text
+    assert seen() == []
+    assert owner.titles("/wastebasket") == ["foreign", "folder"]
+    assert owner.ask("POST", f"/wastebasket/{folder}/restore", {}).status_code == 201
+    assert owner.titles(f"/folders/{folder}/objects") == ["foreign"]
+
+
 def test_ours_18_what_was_kept_long_enough_is_gone(folders: Folders, site: Site, person: Person) -> None:
     world = site.world
     document = site.create("old", b"old words", person=person)
@@ -153,7 +191,7 @@ def test_ours_18_what_was_kept_long_enough_is_gone(folders: Folders, site: Site,
     database = world.repository_db
     with database.read() as cx:
         before = stored_contents.amount(cx).objects
-        assert inventory.sweep(cx, store, world.clock() + 10**12) == 0
+    assert sum(agent._sweep(database, store, world.clock() + 10**12)) == 0
     with world.clock.shift(DAYS * DAY + 1):
         site.forget(person)
         assert folders.titles("/wastebasket") == []
@@ -161,7 +199,7 @@ def test_ours_18_what_was_kept_long_enough_is_gone(folders: Folders, site: Site,
         assert sum(agent._purge(database, store, world.clock())) >= 1
     with database.read() as cx:
         assert stored_contents.amount(cx).objects < before
-        assert content_references.count(cx) == stored_contents.uses(cx)
+        assert content_references.count(cx) == counted_uses(cx)
     counts_are_right(world)
 
 
@@ -176,8 +214,7 @@ def test_ours_18_every_content_is_kept_and_comes_back(folders: Folders, site: Si
     assert folders.ask("DELETE", f"/objects/{twin}").status_code == 204
     counts_are_right(site.world)
     store = stores.content(site.installation)
-    with site.world.repository_db.read() as cx:
-        assert inventory.sweep(cx, store, site.world.clock() + 10**15) == 0
+    assert sum(agent._sweep(site.world.repository_db, store, site.world.clock() + 10**15)) == 0
     assert folders.ask("DELETE", f"/wastebasket/{twin}").status_code == 204
     counts_are_right(site.world)
     assert folders.ask("POST", f"/wastebasket/{document}/restore", {}).status_code == 201

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ class Batches:
     def __init__(self, site: Site, person: Person | None = None) -> None:
         self.site, self.person = site, person
         self.address = f"{site.repository}/batches"
+        self.beginning = site.installation.base
 
     def send(self, body: Any, **more: Any) -> httpx.Response:
         headers = {"Accept": JSON, "Content-Type": JSON} | self.site.bearer(self.person) | more.pop("headers", {})
@@ -39,7 +41,7 @@ class Batches:
         return executed
 
     def operation(self, method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
-        request: dict[str, Any] = {"uri": f"{self.site.base}{self.site.repository}{path}", "method": method}
+        request: dict[str, Any] = {"uri": f"{self.beginning}{self.site.repository}{path}", "method": method}
         if body is not None:
             request["entity"] = body if isinstance(body, str) else json.dumps(body)
             headers = {"Content_Type": JSON} | headers
@@ -227,6 +229,28 @@ def test_ours_21_batches_are_read_and_written_in_xml(site: Site, writer: Batches
     entity = operations[0].findtext(f"{site.vocab}response/{site.vocab}entity")
     assert lxml.etree.fromstring(str(entity).encode()).tag == "{http://www.w3.org/2005/Atom}feed"
     assert operations[1].findtext(f"{site.vocab}request/{site.vocab}method") == "POST"
+
+
+@pytest.mark.parametrize(("path", "prefix"), [("", "rest"), ("/sub", "rest"), ("/rest", "rest"), ("/a%20b/c", "r/s")])
+def test_ours_21_an_address_may_be_whole_or_a_path(site: Site, loop: Loop, path: str, prefix: str) -> None:
+    """Also behind a proxy that serves the repository below a path of its own."""
+    beginning, name = f"https://files.example.org{path}", site.world.repository
+    settings = (f"web.base_address={beginning}", f"repository.names.prefix={prefix}")
+    with closing(Site(site.world, site.kind, loop, *settings)) as proxied:
+        writer = Batches(proxied)
+        made = writer.run(writer.create("below a path"))
+        assert states(made) == ["SUCCESS"], made
+        here = f"{beginning}/{prefix}/repositories/{name}"
+        links = writer.read(id_of(made[0])).json()["links"]
+        (own,) = [link["href"] for link in links if link["rel"] == "self"]
+        assert own.startswith(f"{here}/objects/")
+        forms = [own, own.removeprefix("https://files.example.org"), own.removeprefix(f"{beginning}/{prefix}")]
+        reads = [{"id": form, "request": {"uri": form, "method": "GET"}} for form in forms]
+        assert states(writer.run(*reads)) == ["SUCCESS"] * 3
+        others = [f"{beginning}/{prefix}/repositories/other/objects", f"{here}/batches", f"{path}/repositories/other/x"]
+        for address in (*others, own.replace("files", "evil"), f"/x{path}/{prefix}/repositories/{name}/objects"):
+            answer = writer.send({"operations": [{"id": "a", "request": {"uri": address, "method": "GET"}}]})
+            assert answer.status_code == 400, address
 
 
 def test_ours_21_what_a_batch_does_not_take_is_refused_whole(site: Site, writer: Batches) -> None:

@@ -254,6 +254,8 @@ REFUSED = {
     "select title from document where title = 'x' -- more": "no '--",
     "select user_name from user where folder('/x')": "lie in folders",
     "select user_name from user search document contains 'x'": "neither content",
+    "select title from document search document contains " + " or ".join(["'*a'"] * 32): "more than 1024 keywords",
+    "select title from document search document contains " + " and not ".join(["'-*a b'"] * 32): "more than 1024",
     "select title from document where " + "(" * 21 + "title = 'x'" + ")" * 21: "deeper than",
     "select title from document where title in (" + ",".join(["'x'"] * 1002) + ")": "more than 1000",
     "select " + ",".join(f"title a{n}" for n in range(201)) + " from document": "more than 200",

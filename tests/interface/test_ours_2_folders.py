@@ -389,6 +389,36 @@ def test_ours_2_a_former_version_that_is_checked_in_as_the_current_one_needs_a_f
     assert "CURRENT" not in versions.labels(site, second)
 
 
+def test_ours_2_the_copy_of_a_folder_leaves_out_former_versions(unique: Folders) -> None:
+    source, target, site = unique.folder("source"), unique.folder("target"), unique.site
+    former, linked = unique.document("plan", source), unique.document("sketch")
+    assert unique.link(linked, source).status_code == 201
+    current = versions.next_version(site, former, json={"properties": {"title": "changed"}})
+    sketch = versions.next_version(site, linked)
+    every: dict[str, Any] = {"include_all_versions": "true"}
+    assert versions.listed(site, f"/folders/{source}/objects", **every) == [current, sketch, former, linked]
+
+    copied = unique.ask("POST", f"/folders/{target}/folders", unique.to(source))
+    assert copied.status_code == 201, copied.text
+    copies = versions.listed(site, f"/folders/{copied.json()['properties']['r_object_id']}/objects", **every)
+    assert [unique.properties(each)["object_name"] for each in copies] == ["plan", "sketch"]
+    assert unique.properties(copies[0])["title"] == "changed"
+    assert [versions.labels(site, each) for each in copies] == [["1.0", "CURRENT"]] * 2
+
+    alone = unique.ask("POST", f"/folders/{target}/documents", unique.to(former))
+    assert alone.status_code == 201, alone.text
+    assert "title" not in alone.json()["properties"], "a former version is copied by its own address"
+
+    reader = Folders(site, site.world.person())
+    for object_id in (source, current, sketch):
+        site.share(object_id)
+    browsed = [{"accessor": "world", "basic-permission": "Browse"}]
+    for object_id in (former, linked):
+        assert unique.ask("PUT", f"/objects/{object_id}/permission-set", {"permitted": browsed}).status_code == 200
+    by_reader = reader.ask("POST", f"/folders/{reader.cabinet}/folders", reader.to(source))
+    assert by_reader.status_code == 201, by_reader.text
+
+
 def test_ours_2_one_of_several_takes_a_name_at_one_time(unique: Folders) -> None:
     folder, statuses = unique.folder("raced"), list[int]()
 

@@ -176,6 +176,19 @@ def test_ours_3_bad_parameters_are_refused_and_nothing_is_kept(site: Site, query
     assert ask(site, "GET", f"objects/{made}/content-media?media-url-policy=elsewhere").status_code == 400
 
 
+def test_ours_3_media_types_and_their_parameters_are_read_in_any_case(site: Site) -> None:
+    """RFC 9110 8.3.1"""
+    made = site.create("pump.txt")
+    for kind, charset, expected in (
+        ("Text/Plain", "utf-16", "Text/Plain; charset=utf-16"),
+        ("TEXT/plain; Charset=utf-8", "utf-16", "TEXT/plain; Charset=utf-8"),
+        ("Image/PNG", "utf-16", "Image/PNG"),
+    ):
+        stored = put(site, made, "é".encode("utf-16"), kind, **{"content-charset": charset})
+        assert stored.json()["properties"]["mime_type"] == expected
+        assert media(site, made).headers["content-type"] == expected
+
+
 def test_ours_3_folders_have_no_contents_and_readers_change_none(site: Site, made: str) -> None:
     cabinet = ask(
         site, "POST", "cabinets", b'{"properties": {"object_name": "c"}}', headers={"Content-Type": "application/json"}

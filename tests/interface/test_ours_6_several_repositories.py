@@ -9,12 +9,12 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.directory import administration, resources
+from muniment.directory import administration, resources, sessions
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository.endpoints import context
 from muniment.repository.endpoints.context import Caller
 from muniment.repository.refusals import IndexUnavailable
-from tests.scenes import ATOM, Loop, Site, World, fulltext
+from tests.scenes import ATOM, Loop, Served, Site, World, fulltext
 from tests.several import APART, BESIDE, HIDDEN, Several, ids, links, open_several, password, words
 
 
@@ -22,6 +22,19 @@ from tests.several import APART, BESIDE, HIDDEN, Several, ids, links, open_sever
 def several(world: World, loop: Loop) -> Iterator[Several]:
     with open_several(world, loop) as opened:
         yield opened
+
+
+@pytest.fixture(params=["together", "apart"])
+def anywhere(several: Several, loop: Loop, request: pytest.FixtureRequest) -> Iterator[Several]:
+    """The repositories beside their directory, and in a process whose directory is another server's."""
+    if request.param == "together":
+        yield several
+        return
+    with closing(Served(several.site)) as served:
+        url = f"{served.base}{several.site.oauth}/tokeninfo"
+        elsewhere = (f"repository.tokeninfo_url={url}", f"repository.tokeninfo_ca_file={served.ca_file}")
+        with closing(Site(several.site.world, "neutral", loop, "halves=repository", *elsewhere)) as apart:
+            yield Several(apart, several.both)
 
 
 @pytest.fixture
@@ -356,6 +369,25 @@ def test_a_password_is_checked_once_for_each_resource_and_then_remembered(
         monkeypatch.setattr(context, "_REFUSED_PAIRS", most)
         assert several.get(password(person, "wrong"), q="x").status_code == 401
         assert len(checks) == most
+
+
+def test_a_resource_that_refuses_a_password_ends_no_grant_for_another(anywhere: Several) -> None:
+    world = anywhere.site.world
+    person = world.person()
+
+    def status(repository: str) -> int:
+        return anywhere.site.http.get(f"{anywhere.of(repository)}/types", headers=password(person)).status_code
+
+    def grants() -> list[str]:
+        with world.directory_db.read() as cx:
+            return [session.id for session in sessions.of_user(cx, world.entry(person), world.clock())]
+
+    assert status(BESIDE) == 200
+    before = grants()
+    assert status(APART) == 401
+    assert anywhere.get(password(person), q="x").status_code == 200
+    assert status(BESIDE) == 200
+    assert grants() == before
 
 
 def test_a_right_that_has_ended_is_not_used(several: Several, made: tuple[str, dict[str, str]]) -> None:

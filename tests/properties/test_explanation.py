@@ -334,3 +334,7 @@ def test_weights_are_rounded_so_that_they_add_up_to_the_score(weights: list[floa
     rounded = shares(score, weights)
     assert sum(round(float(each) * 10_000) for each in rounded) == round(float(score) * 10_000)
     assert all(abs(float(one) - exact) < 0.0002 for one, exact in zip(rounded, weights, strict=True))
+
+
+def test_a_small_score_to_which_nothing_contributes_has_no_weights() -> None:
+    assert shares("0.0050", []) == []

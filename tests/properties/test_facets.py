@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant, timestamp
+from muniment.clock import Instant, read_timestamp, timestamp
 from muniment.repository.aql import facets
 from muniment.repository.aql.conditions import BoundQuery, ConditionSet
 from muniment.repository.aql.facets import FacetBinder, FacetLimits
@@ -34,7 +35,8 @@ NOW = 1_711_900_000_000_000
 """Late on 31 March 2024, the day on which clocks changed in Europe."""
 
 _CHANGES = [
-    datetime(2024, *day, tzinfo=UTC) for day in [(3, 10), (3, 31), (4, 6), (10, 5), (10, 27), (11, 3), (12, 31)]
+    datetime(1970, 1, 1, tzinfo=UTC),
+    *(datetime(2024, *day, tzinfo=UTC) for day in [(3, 10), (3, 31), (4, 6), (10, 5), (10, 27), (11, 3), (12, 31)]),
 ]
 MOMENTS: list[Value] = [
     *(int(day.timestamp()) * 1_000_000 + hours * HOUR // 2 for day in _CHANGES for hours in (-9, -2, 0, 1, 7, 47)),
@@ -173,6 +175,46 @@ def test_counts_are_those_of_plain_python(
             both = narrowed if query.condition is None else ConditionSet("AND", (query.condition, narrowed))
             found = snapshot.search(Search(BoundQuery(query.types, both), visible, 0, 100, total=True))
             assert found.total == value.count, (definition, value)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_periods_on_both_sides_of_1970_are_counted(shelf: IndexFolder, unit: str) -> None:
+    moments = [-366 * 24 * HOUR, -100 * 24 * HOUR, -HOUR, -1000, 0, HOUR]
+    rows = [Row(f"{at:016x}", at, 0, "thing", "eve", 1, {"day": [moment]}, "") for at, moment in enumerate(moments, 1)]
+    snapshot, everything = shelf.holding([row.document() for row in rows]), Visible(everything=True)
+    for zone in ZONES:
+        definition = FacetDefinition("f", ("day",), unit, "NONE", (("timezone", zone),), 10)
+        bound = FacetBinder(CATALOGUE, NOW, FacetLimits()).bind([definition])
+        check(snapshot.search(Search(BoundQuery(), everything, 0, 1, facets=bound)).facets[0], definition, rows)
+
+
+EDGES = {
+    "day": ("0001-01-01", "9999-12-31"),
+    "week": ("0001-W01", "9999-W52"),
+    "month": ("0001-01", "9999-12"),
+    "quarter": ("0001-Q1", "9999-Q4"),
+    "year": ("0001", "9999"),
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_first_and_the_last_dates_are_counted_in_every_zone(shelf: IndexFolder, unit: str) -> None:
+    edges = map(read_timestamp, ("0001-01-01", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59.999Z"))
+    rows = [Row(f"{at:016x}", at, 0, "thing", "eve", 1, {"day": [edge]}, "") for at, edge in enumerate(edges, 1)]
+    snapshot, everything = shelf.holding([row.document() for row in rows]), Visible(everything=True)
+    for zone in (*ZONES, "GMT+14", "GMT-14"):
+        definition = FacetDefinition("f", ("day",), unit, "NONE", (("timezone", zone),), 10)
+        bound = FacetBinder(CATALOGUE, NOW, FacetLimits()).bind([definition])
+        (counts,) = snapshot.search(Search(BoundQuery(), everything, 0, 1, facets=bound)).facets
+        first, last = EDGES[unit]
+        assert [(value.name, value.count) for value in counts.values] == [(first, 1), (last, 2)], zone
+        for value in counts.values:
+            narrowed = facets.narrowing_condition(bound, [Narrowing("f", ((value.constraint,),))])
+            found = snapshot.search(Search(BoundQuery((), narrowed), everything, 0, 100, total=True))
+            assert found.total == value.count, zone
+        in_utc = msgspec.structs.replace(bound[0], in_utc=True)
+        (counts,) = snapshot.search(Search(BoundQuery(), everything, 0, 1, facets=(in_utc,))).facets
+        assert counts.values[0].name == "0001-01-01T00:00:00.000Z"
 
 
 def check(counts: FacetCounts, definition: FacetDefinition, seen: list[Row]) -> None:

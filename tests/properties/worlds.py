@@ -62,6 +62,7 @@ COLOURS = ["red", "Red", "green", "blue", "é", "x" * 120]
 SIZES = [-5, 0, 1, 999, 1000, 2**53]
 WEIGHTS = [-1.5, 0.0, 0.25, 3.25, 1e9]
 DAYS = ["2024-03-30T23:30:00Z", "2024-03-31T01:30:00Z", "2024-10-27", "2025-01-01", "1999-12-31"]
+DAYS += ["1969-12-31T23:59:59.999Z", "1970-01-01"]
 VALUES: dict[str, tuple[str, Sequence[str]]] = {
     "object_name": ("string", NAMES),
     "title": ("string", TITLES[1:]),

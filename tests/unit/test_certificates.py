@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from muniment import certificates
 from muniment.certificates import CertificateProblem, Certificates
@@ -25,13 +26,13 @@ def _leaf(made: Certificates) -> x509.Certificate:
     return x509.load_pem_x509_certificate(made.cert_file.read_bytes())
 
 
-def _shake_hands(made: Certificates, host: str) -> None:
-    strict = ssl.create_default_context(cafile=str(made.ca_file))
-    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+def _shake_hands(made: Certificates, host: str, flags: ssl.VerifyFlags = ssl.VERIFY_X509_STRICT) -> None:
+    context = ssl.create_default_context(cafile=str(made.ca_file))
+    context.verify_flags = flags
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(made.cert_file, made.key_file)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    caller = strict.wrap_bio(to_client, to_server, server_hostname=host)
+    caller = context.wrap_bio(to_client, to_server, server_hostname=host)
     server = server_side.wrap_bio(to_server, to_client, server_side=True)
     for _ in range(10):
         done = True
@@ -108,6 +109,54 @@ def test_a_ca_without_its_key_serves_until_the_leaf_is_due_and_then_says_what_to
     certificates.ensure(tmp_path, [], now)
     with pytest.raises(CertificateProblem, match="put the right key back"):
         certificates.ensure(tmp_path, [], now + 380 * DAY)
+
+
+def _sign_bare(folder: Path, name: str, *, leaf: bool) -> None:
+    """Replace a certificate by one of the same names and keys without any extension but that of a CA."""
+    issuer = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    ca_key = serialization.load_pem_private_key((folder / "ca-key.pem").read_bytes(), None)
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    former = x509.load_pem_x509_certificate((folder / name).read_bytes())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(former.subject)
+        .issuer_name(issuer.subject)
+        .public_key(former.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(former.not_valid_before_utc)
+        .not_valid_after(former.not_valid_after_utc)
+        .add_extension(x509.BasicConstraints(ca=not leaf, path_length=None), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    (folder / name).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def test_an_operators_ca_needs_no_key_identifier(tmp_path: Path) -> None:
+    now = _real_now()
+    made = certificates.ensure(tmp_path, [], now)
+    _sign_bare(tmp_path, "ca.pem", leaf=False)
+    certificates.ensure(tmp_path, ["files.example.org"], now)
+    _shake_hands(made, "files.example.org", flags=ssl.VerifyFlags.VERIFY_DEFAULT)
+    of_leaf = _leaf(made).extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    ca = x509.load_pem_x509_certificate(made.ca_file.read_bytes())
+    assert of_leaf.key_identifier == x509.SubjectKeyIdentifier.from_public_key(ca.public_key()).digest
+
+
+def test_a_leaf_without_names_is_made_anew(tmp_path: Path) -> None:
+    made = certificates.ensure(tmp_path, [], _real_now())
+    _sign_bare(tmp_path, "server.pem", leaf=True)
+    certificates.ensure(tmp_path, [], _real_now())
+    _shake_hands(made, "localhost")
+
+
+def test_an_encrypted_key_is_named(tmp_path: Path, now: Instant) -> None:
+    made = certificates.ensure(tmp_path, [], now)
+    key = serialization.load_pem_private_key(made.key_file.read_bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"sesame")
+    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
+    made.key_file.write_bytes(text)
+    with pytest.raises(CertificateProblem, match=r"server-key\.pem is no unencrypted private key"):
+        certificates.ensure(tmp_path, [], now)
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "server-key.pem"])

@@ -17,6 +17,7 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import NameInUse, UnknownEntry
 from muniment.repository import giving
+from muniment.repository.giving import GiftCount
 from muniment.repository.objects import objects
 from muniment.repository.objects.decisions import assigned_acls, checkouts
 from muniment.repository.objects.version import Lock
@@ -188,6 +189,29 @@ def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
     with both.office.db.read() as cx:
         assert entries.find_user(cx, both.office.names, "bob@People").live
     departures.remove_user(both.office.db, None, both.office.names, "bob@People", lambda: both.now, both.watch)
+
+
+def test_a_removal_leaves_a_user_who_got_the_name_during_the_gift(both: Both) -> None:
+    bob = both.acting("bob@People")
+    plan = both.shelf.create({"object_name": "plan"}, bob)
+
+    def gift(key: str) -> list[GiftCount]:
+        both.remove("bob@People")
+        with both.office.db.begin() as cx:
+            editing.add_user(cx, both.office.partition, "bob", both.now)
+        both.shelf.create({"object_name": "hers"}, both.acting("bob@People"))
+        return departures.give(both.holdings(), [key], "alice@People", lambda: both.now, both.watch)
+
+    with pytest.raises(UnknownEntry, match="bob@People was removed meanwhile"):
+        departures.remove(
+            both.office.db, both.holdings(), both.office.names, "user", "BOB@people", lambda: both.now, gift=gift
+        )
+    with both.office.db.read() as cx:
+        assert entries.find_user(cx, both.office.names, "bob@People").id != both.office.bob.id
+    assert both.shelf.read(plan.id, both.holdings().acting)[0].owner == "alice@People"
+    with both.shelf.database.read() as cx:
+        assert giving.belongings(cx, bob.key).objects == 0
+        assert giving.belongings(cx, both.acting("bob@People").key).objects == 1
 
 
 def test_a_gift_goes_on_where_no_index_follows(both: Both) -> None:

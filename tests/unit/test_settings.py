@@ -52,6 +52,20 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, content:
     assert meant in refused.value.sentence
 
 
+def test_a_section_without_lines_counts_as_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text("[web]\n# port = 1\n[repository.s3]\n[directory]\nnames = {}\n")
+    assert settings.read(file, {}) == settings.Settings()
+
+
+@pytest.mark.parametrize("section", ["wbe", "web.nonsense", "web.port.more"])
+def test_an_unknown_section_is_refused_even_without_lines(tmp_path: Path, section: str) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text(f"[{section}]\n")
+    with pytest.raises(BadSettings):
+        settings.read(file, {})
+
+
 @pytest.mark.parametrize("variable", ["MUNIMENT_WEB_PROT", "MUNIMENT_LOG_LEVLE", "MUNIMENT_REPOSITORY_NONSENSE"])
 def test_an_unknown_variable_is_refused(variable: str) -> None:
     with pytest.raises(BadSettings, match=variable):

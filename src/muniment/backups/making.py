@@ -32,7 +32,7 @@ SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 """The names of three parts of a backup. A backup also holds a manifest, and one file for each database."""
 
 Progress = Callable[[int, int], None]
-"""A function that gets the number of contents already copied, and the number of all contents."""
+"""A function that gets the number of contents that are copied or left out already, and the number of all contents."""
 
 _FILE_PARAMETERS = frozenset(
     {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile", "service", "servicefile"}

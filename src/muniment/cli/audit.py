@@ -11,6 +11,7 @@ import typer
 from muniment.data_folder import DataFolder
 from muniment.events import Event, Recorder
 from muniment.exit_codes import Exit, as_failure
+from muniment.naming import make_storable
 
 READING = frozenset(
     {
@@ -71,7 +72,7 @@ def _details(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value if isinstance(value, bool | int) else str(value)[:500]
+    return value if isinstance(value, bool | int) else make_storable(str(value)[:500])
 
 
 def _user() -> str:

@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
         leading, following = _global_options_first(arguments)
         code = program(_command(arguments))([*leading, *following], prog_name="muniment", standalone_mode=False)
     except TyperException as error:
-        terminal.errors.print(_usage_error(error), markup=False)
+        terminal.errors.print(_usage_error(error))
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
         terminal.errors.print("Stopped.")
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         failure = as_failure(error)
         if failure is None:
             raise
-        terminal.errors.print(f"muniment: {failure.sentence}", markup=False)
+        terminal.errors.print(terminal.harmless(f"muniment: {failure.sentence}"))
         return failure.code
     return code if isinstance(code, int) else Exit.OK
 

@@ -17,14 +17,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from muniment.exit_codes import Exit, Failure
 
 console = Console(highlight=False, soft_wrap=True)
 """Standard output."""
 
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-"""Standard error: progress and error messages."""
+errors = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+"""Standard error: progress and error messages. Texts are printed as they are, whatever brackets or colons they hold."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: the same values, under the same names.")]
 WithHeader = Annotated[
@@ -74,7 +75,7 @@ def table(
     for head in heads:
         table_.add_column(head, overflow="fold")
     for row in rows:
-        table_.add_row(*[_cell(cell).replace("[", r"\[") for cell in row])
+        table_.add_row(*[Text(_cell(cell)) for cell in row])
     console.print(table_)
 
 
@@ -129,12 +130,12 @@ class Counting:
     """Shows a growing count: as a bar on a terminal, elsewhere as a line now and then."""
 
     def __init__(self, what: str, total: int | None) -> None:
-        self._what = what
+        self._what = harmless(what)
         self._total = total
         self._count = 0
         self._printed_at = time.monotonic()
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -142,7 +143,7 @@ class Counting:
             transient=True,
             disable=not errors.is_terminal,
         )
-        self._task = self._bar.add_task(what, total=total)
+        self._task = self._bar.add_task(self._what, total=total)
 
     def __enter__(self) -> Self:
         self._bar.start()

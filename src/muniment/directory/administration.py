@@ -305,12 +305,12 @@ def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
 
 
 def remove_resource(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
-    """Delete a resource with its access role, end its grants, and return how many ended.
+    """Delete a resource with its access role, end every session at it, and return how many ended.
 
     Raises BadName for the administration's resource.
     """
     marks.lock_rights(cx)
-    count = SessionCount(tokens.end(cx, "resource", resource.id, now))
+    count = sessions.end_at(cx, resource.id, now)
     resources.delete(cx, resource)
     return count
 

@@ -85,7 +85,7 @@ def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
 
 
 def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
-    """Select the ids that ``containers`` selects, and those of all groups inside these entries, however deep."""
+    """Make a subquery for the ids that ``containers`` selects, and for all groups in these groups, however deep."""
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "groups_inside", recursive=True
     )

@@ -28,7 +28,7 @@ class WrongPartition(Refusal):
 
 
 class UnknownResource(Refusal):
-    """No resource has this identifier or name, or the text is no identifier."""
+    """No activated resource has this identifier or name, or the text is no identifier."""
 
 
 class AlreadyActivated(Refusal):

@@ -64,10 +64,15 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     """End every session of a user. If the user is a client, also end every grant that was issued to it."""
     # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
     credentials.lock(cx, person.id)
-    count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id))
+    count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id, now))
     if person.partition_built_in == CLIENTS:
         count += SessionCount(tokens.end(cx, "client", person.id, now))
     return count
+
+
+def end_at(cx: Connection, resource_id: str, now: Instant) -> SessionCount:
+    """End every session at a resource."""
+    return SessionCount(tokens.end(cx, "resource", resource_id, now), tickets.end_at(cx, resource_id, now))
 
 
 def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
@@ -76,7 +81,7 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
         raise UnknownSession(f"A session's id has {2 * _ID_BYTES} characters, 0 to 9 and a to f.")
     beginning, rest = bytes.fromhex(session_id), _DIGEST_BYTES - _ID_BYTES
     digests = beginning + b"\x00" * rest, beginning + b"\xff" * rest
-    count = SessionCount(tokens.end_one(cx, digests, now), tickets.end_one(cx, digests))
+    count = SessionCount(tokens.end_one(cx, digests, now), tickets.end_one(cx, digests, now))
     if count == SessionCount():
         raise UnknownSession(f"There is no session {session_id!r}.")
     return count
@@ -84,15 +89,16 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
 
 def end_every(cx: Connection, now: Instant) -> SessionCount:
     """End every session of everybody, as after a restore."""
-    return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx))
+    return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
 
 
 def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
     """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
 
-    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). At most ``rows``
-    tickets and ``rows`` rows of ended grants are deleted, and at most ``rows`` expired access tokens are looked at.
-    Returns the largest of these three numbers, and the progress for the next call.
+    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Each grant's last
+    access token to expire stays as long as the grant. At most ``rows`` tickets and ``rows`` rows of ended grants are
+    deleted, and at most ``rows`` expired access tokens are looked at. Returns the largest of these three numbers, and
+    the progress for the next call.
     """
     before = now - _KEPT_FOR
     row_count = tokens.purge(cx, before, rows)

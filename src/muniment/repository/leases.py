@@ -37,7 +37,7 @@ def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) 
 
 
 def holder(cx: Connection, lease: Lease) -> str:
-    """Return the name of the last holder of a lease, even if its time is over; empty if it was given back."""
+    """Return the name of a lease's last holder, even if its time is over; empty if it was given back or never taken."""
     return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
 
 

@@ -52,7 +52,8 @@ def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
     """Begin the removal: from now on nobody can enter. Returns the counts of the rows that will be removed.
 
-    Without ``with_everything``, raises InUse if the repository holds objects; the sentence names what it holds.
+    Without ``with_everything``, raises InUse if the repository or its wastebasket holds objects. The sentence names
+    what the repository holds.
     """
     counts = count_rows(cx, repository)
     if not with_everything and any(count.kind in (_KINDS["objects"], _KINDS["wastebasket"]) for count in counts):
@@ -113,10 +114,10 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> Remove
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
-    """Delete an ACL that no object carries. Raises NotPermitted, and InUse.
+    """Delete an ACL that no object carries, and no folder has as its default. Raises NotPermitted, InUse.
 
-    To an administrator, the refusal says how many objects carry the ACL, and names some. Other callers are told
-    neither, because they may not see all these objects.
+    To an administrator, the refusal says how many objects carry the ACL and how many folders have it as their default,
+    and names some. Other callers are told neither, because they may not see all these objects.
     """
     try:
         with cx.begin_nested():
@@ -124,12 +125,16 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
     except InUse as refusal:
         if not principals.administrator:
             raise
-        count, carriers = inventory.carrying(cx, acl.id, _MOST_NAMED)
-        if not count:  # the objects have been removed meanwhile
+        uses: list[str] = []
+        for words, noun, as_default in (("on", "object", False), ("the default of", "folder", True)):
+            count, carriers = inventory.carrying(cx, acl.id, _MOST_NAMED, as_default=as_default)
+            names = [f"{carrier.id} {carrier.name[:60]!r}" for carrier in carriers]
+            remainder = [f"{count - len(carriers)} more"] if count > len(carriers) else []
+            if count:
+                uses.append(f"{words} {_number_of(count, noun)}: {', '.join(names + remainder)}")
+        if not uses:  # the objects have been removed meanwhile
             raise
-        names = [f"{carrier.id} {carrier.name[:60]!r}" for carrier in carriers]
-        remainder = [f"{count - len(carriers)} more"] if count > len(carriers) else []
-        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}: {', '.join(names + remainder)}.") from refusal
+        raise InUse(f"The ACL {acl.name!r} is still {'; and '.join(uses)}.") from refusal
 
 
 def remove_type(cx: Connection, repository: Repository, name: str) -> None:
@@ -138,7 +143,7 @@ def remove_type(cx: Connection, repository: Repository, name: str) -> None:
     if subtypes := sorted(catalogue.with_subtypes([name]) - {name}):
         raise InUse(f"The object type {name!r} has types below it: {', '.join(subtypes[:_MOST_NAMED])}.")
     if count := _count_objects(cx, repository, [name]):
-        raise InUse(f"The object type {name!r} is still that of {_objects(count)}.")
+        raise InUse(f"The object type {name!r} is still that of {_number_of(count, 'object')}.")
     type_editing.remove_type(cx, repository.id, name)
 
 
@@ -159,7 +164,7 @@ def remove_property(cx: Connection, repository: Repository, type_name: str, name
             if each.assistance.depends_on == name:
                 raise InUse(f"The values of the property {each.name!r} depend on the property {name!r}.")
     if count := _count_objects(cx, repository, subtypes, with_value=name):
-        raise InUse(f"The property {name!r} still has a value in {_objects(count)}.")
+        raise InUse(f"The property {name!r} still has a value in {_number_of(count, 'object')}.")
     type_editing.remove_property(cx, repository.id, type_name, name)
 
 
@@ -172,8 +177,8 @@ def _count_objects(cx: Connection, repository: Repository, types: list[str], *, 
     return int(cx.execute(query.select_from(table)).scalar_one())
 
 
-def _objects(count: int) -> str:
-    return f"{count} object" if count == 1 else f"{count} objects"
+def _number_of(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _count(cx: Connection, table: sa.Table, repository: Repository) -> int:

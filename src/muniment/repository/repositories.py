@@ -14,13 +14,16 @@ from muniment.repository.filters import listed, pages
 from muniment.repository.filters.listed import ListedProperty
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository
+from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository, WrongValue
+
+LONGEST = 120
+"""The longest name of a repository, in characters."""
 
 repositories = sa.Table(
     "repositories",
     repository_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("name", sa.String(120), nullable=False, unique=True),
+    sa.Column("name", sa.String(LONGEST), nullable=False, unique=True),
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("resource_id", sa.String(36), nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
@@ -51,8 +54,23 @@ class Repository(msgspec.Struct, frozen=True):
     language: str = ""
 
 
+def check_name(name: str) -> None:
+    """Raise WrongValue unless a new repository may have this name.
+
+    A repository must be reached by its address and by the parameter ``repositories`` of a search. In an address ``.``
+    and ``..`` stand for no name (RFC 3986 5.2.4). In a command an empty name means every repository.
+    """
+    printable = 0 < len(name) <= LONGEST and name == name.strip() and name.isprintable()
+    if not printable or name in (".", ".."):
+        raise WrongValue(
+            f"A repository's name has 1 to {LONGEST} printable characters, no space at either end, and is neither '.' "
+            "nor '..'."
+        )
+
+
 def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant, language: str = "") -> Repository:
-    """Make a repository. Raises NameTaken."""
+    """Make a repository. Raises NameTaken, WrongValue."""
+    check_name(name)
     if cx.execute(sa.select(repositories.c.id).where(repositories.c.name == name)).first():
         raise NameTaken(f"There is a repository {name!r} already.")
     row = cx.execute(

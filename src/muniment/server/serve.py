@@ -164,7 +164,7 @@ def _check_model(installation: Installation) -> bool:
 
 
 def _check_languages(installation: Installation) -> None:
-    """Raise Failure if an index cannot hold a language of the settings, or if the language detector is missing."""
+    """Raise Failure if an index cannot hold a language of the settings, or if a needed language detector is missing."""
     if "repository" in installation.settings.halves:
         try:
             stores.check_languages(installation)

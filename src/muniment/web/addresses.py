@@ -1,4 +1,4 @@
-"""What is an address, and which endpoint answers at it? Each half declares all of its addresses in one table.
+"""What is an address, and which endpoint answers at it? Tables declare all addresses.
 
 An open part of a path (``{name}``) stands for any text. An address without an open part is found by one look-up.
 ``web.openapi`` makes the API document from the same table.
@@ -147,7 +147,7 @@ class Address(Generic[H]):
 
 @dataclass(frozen=True)
 class AddressTable(Generic[H]):
-    """All addresses of one half, or of the front door.
+    """All addresses of the directory, of the repository's interface, of the search page, or of the front door.
 
     ``prefix`` is empty or begins with a slash. ``parts`` describes the open parts of the paths. ``note`` describes the
     whole table in the API document. ``check`` is called before each method and may refuse the request. With ``options``
@@ -227,8 +227,8 @@ class AddressTable(Generic[H]):
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
         If there is a thing whose name ends in the suffix, the suffix belongs to the name: nothing is stored or removed.
-        Raises what the finder raises, such as the refusal of a caller who may not know whether the thing exists. The
-        request's endpoint is not called then, so it does not check this caller's password a second time.
+        Raises what the finder raises, such as the refusal of a caller who may not know whether the thing exists. After
+        such a refusal the method is not called, so the caller's password is not checked a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:

@@ -7,8 +7,8 @@ First, the listener asks ``HotFront.answer_at_once``, which answers from memory 
 All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
 with the whole body in one piece. The body has 1 to 65,536 bytes. The first two ways also require HTTPS, each header
 only once, and no ``X-Request-Id``. A request of any other form goes the ordinary way, unchanged, and so does a request
-that a short way cannot decide. If the front's decision raises a refusal, the endpoint answers with that refusal, and
-does not decide again.
+that a short way cannot decide. If the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal,
+and does not decide again. Any other endpoint decides again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.

@@ -89,7 +89,7 @@ class Endpoint(Generic[H]):
         self._shape = shape
         self._prepare = prepare
         self._options = options
-        more = ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"} if options else set()
+        more = ({"HEAD"} if "GET" in methods else set()) | ({"OPTIONS"} if options else set())
         self._methods_allowed = tuple(sorted(more.union(methods)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -308,7 +308,7 @@ class Transactions:
         """Wait a moment if fewer writes are queued than the last groups had.
 
         The callers who were just answered are about to write again. Without the wait, the first of their writes would
-        be committed alone, while the others wait for that commit. A caller who writes alone never waits.
+        be committed alone, while the others wait for that commit. After two groups of one write each, nobody waits.
         """
         group_size = max(self._last_sizes)
         if len(self._queue) < group_size:

@@ -218,6 +218,19 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     assert "Documents of second" in muniment("resource", "list")
 
 
+@pytest.mark.parametrize("name", ["", "..", "a\udcff"])
+def test_a_repository_that_nobody_could_name_is_not_made(muniment: Muniment, name: str) -> None:
+    """The resource that would guard it is not made, either. The event of the refusal is written."""
+    events = muniment.data / "events.log"
+    before = len(events.read_text("utf-8").splitlines())
+    for resource in ([], ["--resource", "Guard"]):
+        muniment("repository", "add", name, *resource, code=3)
+        assert muniment.err.startswith("muniment: A repository's name has 1 to 120 printable characters")
+    assert "Guard" not in muniment("resource", "list")
+    assert "Documents of .." not in muniment("resource", "list")
+    assert len(events.read_text("utf-8").splitlines()) == before + 2
+
+
 def test_a_repository_has_a_language(muniment: Muniment) -> None:
     identifier = muniment("repository", "add", "briefe", "--language", "german").strip()
     assert f"briefe\t{identifier}\tGerman" in muniment("repository", "list")

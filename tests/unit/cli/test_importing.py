@@ -482,6 +482,30 @@ def test_a_folder_that_cannot_be_read_is_not_gone(place: Place, monkeypatch: pyt
     assert "Papers/deep/c.txt" in place.tree()
 
 
+def test_folders_that_cannot_be_read_are_named_by_their_paths(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one/deep/a.txt", "one/well/b.txt", "two/deep/c.txt", "two/deep/er/d.txt", "z.txt"):
+        place.write(name, f"words of {name}")
+    (place.folder / "one/link").symlink_to("deep")
+    place.load()
+    opens = os.open
+
+    def refuse(path: str | bytes | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path in {"deep", "link"}:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opens(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refuse)
+    printed = place.load("--mirror", code=1)
+    assert sorted(line.strip() for line in printed.splitlines() if "cannot be read" in line) == [
+        "one/deep: cannot be read, so nothing was moved or deleted",
+        "one/deep: cannot be read: Permission denied",
+        "two/deep: cannot be read, so nothing was moved or deleted",
+        "two/deep: cannot be read: Permission denied",
+    ]
+    monkeypatch.undo()
+    assert {"Papers/one/deep/a.txt", "Papers/two/deep/er/d.txt"} <= place.tree().keys()
+
+
 def test_what_may_be_listed_and_not_looked_at_is_not_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that its owner may read and not search, or a file system that fails: everything else is imported."""
     for name in ("a.txt", "b.txt", "deep/c.txt", "deep/er/d.txt", "z.txt"):

@@ -10,6 +10,7 @@ from muniment.db import directory_tables
 from muniment.directory import administration, memberships, sessions
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import revocation
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant, NotSignedIn, UnknownSession
 from muniment.directory.sessions import SessionCount
@@ -182,6 +183,43 @@ def test_what_is_over_is_not_listed_and_a_list_is_bounded(office: Office, now: I
         late = now + office.options.refresh_token_seconds * SECOND
         assert sessions.of_user(cx, office.alice, late) == []
         assert sessions.of_client(cx, office.client, late) == []
+
+
+def test_a_removed_resource_takes_its_sessions_along(office: Office, now: Instant) -> None:
+    issued, browser = office.issue(now), ticket(office, office.alice, now)
+    with office.db.begin() as cx:
+        elsewhere = tickets.issue(cx, office.alice.id, office.administration.id, 600, now)
+    assert _decided(office, administration.remove_resource, office.resource, now) == SessionCount(1, 1)
+    with office.db.read() as cx:
+        assert [session.resource_id for session in sessions.of_user(cx, office.alice, now)] == [
+            office.administration.id
+        ]
+        assert tickets.read(cx, elsewhere, now).user_id == office.alice.id
+        with pytest.raises(NotSignedIn):
+            tickets.read(cx, browser, now)
+    with pytest.raises(InvalidGrant):
+        office.refresh(issued, now)
+
+
+def test_what_has_expired_is_over_and_is_not_ended_or_counted(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    ticket(office, office.alice, now)
+    with office.db.read() as cx:
+        ids = [session.id for session in sessions.of_user(cx, office.alice, now)]
+    assert len(ids) == 2
+    late = now + office.options.refresh_token_seconds * SECOND
+    with office.db.begin() as cx:
+        for session_id in ids:
+            with pytest.raises(UnknownSession):
+                sessions.end_one(cx, session_id, late)
+        assert sessions.end_of(cx, office.alice, late) == SessionCount()
+        assert sessions.end_of(cx, office.client, late) == SessionCount()
+        assert administration.remove_resource(cx, office.resource, late) == SessionCount()
+        assert sessions.end_every(cx, late) == SessionCount()
+        for token in (issued.access_token, issued.refresh_token):
+            assert isinstance(token, str)
+            assert revocation.revoke(cx, office.names, token, late) is None
+        assert sessions.end_every(cx, late - SECOND) == SessionCount(1, 0), "it has one second left"
 
 
 def test_all_sessions_of_everybody_can_be_ended(office: Office, now: Instant) -> None:

@@ -116,6 +116,12 @@ def _flood(limits: Limits) -> None:
         os.write(61, b"x" * 65536)
 
 
+def _trickle(limits: Limits) -> None:
+    while True:
+        os.write(61, b"x")
+        time.sleep(0.02)
+
+
 _DEEDS: dict[str, Callable[[Limits], object]] = {
     "words": lambda limits: "words",
     "network": _network,
@@ -133,6 +139,7 @@ _DEEDS: dict[str, Callable[[Limits], object]] = {
     "raise": _raise,
     "lie": _lie,
     "flood": _flood,
+    "trickle": _trickle,
     "recurse": lambda limits: _recurse(),
     "write size": lambda limits: resource.getrlimit(resource.RLIMIT_FSIZE),
     "parent": lambda limits: os.getppid(),

@@ -67,8 +67,10 @@ def test_head_is_answered_where_get_is() -> None:
 
 def test_a_method_the_address_does_not_know_is_answered_405_with_those_it_knows() -> None:
     status, headers, body = _ask(Endpoint("half", {"POST": _greet, "GET": _greet}, {}, _shape), "DELETE")
-    assert (status, headers["allow"]) == (405, "GET, POST")
-    assert json.loads(body)["sentence"] == "This address knows GET, POST, not DELETE."
+    assert (status, headers["allow"]) == (405, "GET, HEAD, POST")
+    assert json.loads(body)["sentence"] == "This address knows GET, HEAD, POST, not DELETE."
+    assert _ask(Endpoint("half", {"POST": _greet}, {}, _shape), "HEAD")[:2] == (405, ANY)
+    assert _ask(Endpoint("half", {"POST": _greet}, {}, _shape), "GET")[1]["allow"] == "POST"
 
 
 def test_the_nearest_class_in_a_refusals_ancestry_gives_its_status() -> None:

@@ -108,7 +108,7 @@ def demo_command(
         try:
             _fill(data, folders, passwords, resource_id, values, bounded=docs is None)
         except Failure as failure:
-            terminal.errors.print(f"muniment: {failure.sentence}", markup=False)
+            terminal.errors.print(terminal.harmless(f"muniment: {failure.sentence}"))
             sys.exit(failure.code)
         stop.wait()
 

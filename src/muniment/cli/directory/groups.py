@@ -83,7 +83,7 @@ def add_members(context: typer.Context, group_id: EntryId, members: Members) -> 
             if member == shown_group
             else f"{shown_group} and {member} now contain each other"
         )
-        terminal.errors.print(f"{whom}: whoever is in one of such groups is in all of them.", markup=False)
+        terminal.errors.print(f"{whom}: whoever is in one of such groups is in all of them.")
 
 
 @group.command("remove-member")
@@ -117,7 +117,7 @@ def move_group(context: typer.Context, group_id: EntryId, target: Target) -> Non
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: EntryId) -> None:
-    """Delete a group; its members stay. The ACL entries that name the group are removed."""
+    """Delete a group; its members stay. If the repository runs here, the ACL entries for it are removed."""
     data: DataFolder = context.obj
     remove_person(data, _by_id(data, group_id), partial(departures.remove_group, group_id=group_id))
 

@@ -117,7 +117,7 @@ def remove_from_role(context: typer.Context, name: ResourceName, members: Member
 
 @resource.command("remove")
 def remove_resource(context: typer.Context, name: ResourceName, force: Force = False) -> None:
-    """Remove a resource that guards no repository; its tokens end."""
+    """Remove a resource that guards no repository; its sessions end."""
     data: DataFolder = context.obj
     snapshot = repository_snapshot(data)
     with data.database("directory") as database, database.begin() as cx:

@@ -51,7 +51,7 @@ def set_attribute(
     with data.database("directory") as database, database.begin() as cx:
         attributes.put(cx, name, value, data.now, free=free)
     if warning := attributes.warning(name, value):
-        terminal.errors.print(f"Warning: {warning}", markup=False)
+        terminal.errors.print(f"Warning: {warning}")
 
 
 @system.command("remove")

@@ -121,7 +121,7 @@ def assign_acl(
 def remove_acl(
     context: typer.Context, name: AclName, repository_name: RepositoryOption = initialise.REPOSITORY
 ) -> None:
-    """Delete an ACL that no object carries."""
+    """Delete an ACL that no object carries, and no folder has as its default."""
     data: DataFolder = context.obj
     principals = initialise.administrator(data)
     with data.database("repository") as database, database.begin() as cx:
@@ -158,8 +158,7 @@ def _write_entries(
     for accessor in unknown:
         terminal.errors.print(
             f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
-            "this name.",
-            markup=False,
+            "this name."
         )
 
 

@@ -73,9 +73,10 @@ def content_move(
         ),
     ] = False,
 ) -> int:
-    """Copy all content to the other store. A server may run meanwhile, but not during the last copy.
+    """Copy all content to another store. With --remove-source, remove all content from the former store instead.
 
-    Each copy is read back and compared. A move that was interrupted goes on where it stopped.
+    A server may run meanwhile, but not during the last copy. Each copy is read back and compared. A move that was
+    interrupted goes on where it stopped.
     """
     data: DataFolder = context.obj
     if to == "s3" and not data.settings.repository.s3.bucket:
@@ -252,7 +253,7 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
 def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
     """Read the contents of a repository's wastebasket; yield what ``_verify_objects`` yields.
 
-    A content that is purged or moved meanwhile is passed over.
+    A missing content is passed over if it was purged or moved meanwhile.
     """
     for object_id, content in content_references.of_wastebasket(database, repository_id):
         good = is_whole(content)

@@ -122,6 +122,7 @@ def _begin(
         try:
             present = repositories.find(cx, name)
         except UnknownRepository:
+            repositories.check_name(name)  # before the resource is made
             language = guarding.known_language(data, export.manifest.language)
         else:
             language = present.language

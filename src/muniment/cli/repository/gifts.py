@@ -62,8 +62,7 @@ class Progress:
         terminal.errors.print(
             f"The index of {repository} stands still: start 'muniment serve' or 'muniment agent'. "
             "The gift goes on without waiting. Until the index has caught up, searches there may answer 503 "
-            f"(E_INDEX_BEHIND beyond {self._limit} changes).",
-            markup=False,
+            f"(E_INDEX_BEHIND beyond {self._limit} changes)."
         )
 
 

@@ -167,7 +167,7 @@ def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
                     raise
                 due.set()
                 if last_facts != (failure.sentence,):
-                    terminal.errors.print(f"{failure.sentence} It is tried again.", markup=False)
+                    terminal.errors.print(terminal.harmless(f"{failure.sentence} It is tried again."))
                 last_facts = (failure.sentence,)
                 continue
             if report.unsettled:
@@ -190,8 +190,7 @@ def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
 
 def _say_that_it_polls() -> None:
     terminal.errors.print(
-        "No notices of changes in so many folders (fs.inotify.max_user_watches). They are looked at in turn.",
-        markup=False,
+        "No notices of changes in so many folders (fs.inotify.max_user_watches). They are looked at in turn."
     )
 
 
@@ -224,8 +223,7 @@ def until_searchable(
     finally:
         reader.close()
     terminal.errors.print(
-        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. Everything imported is stored.",
-        markup=False,
+        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. Everything imported is stored."
     )
     return False
 
@@ -244,7 +242,7 @@ def print_texts(database: Database, report: ImportReport) -> None:
         f"{states['failed']} failed, {states['waiting']} waiting"
     )
     for reason, count in reasons.most_common(10):
-        terminal.line(f"  {count} {reason}")
+        terminal.line(terminal.harmless(f"  {count} {reason}"))
 
 
 def _print_report(report: ImportReport, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Commands about single objects: show, list, fetch, put, move and remove them.
 
-They act on the data folder as its administrator, as ``search`` and ``import`` do, because whoever can open the data
-folder can read and change everything in it anyway. A user who wants to know what they may see asks the server.
+They act on the data folder as its administrator, as ``search`` does without ``--user``, because whoever can open the
+data folder can read and change everything in it anyway. A user who wants to know what they may see asks the server.
 """
 
 import os

@@ -59,8 +59,12 @@ def add_repository(
     resource_id: GuardId = "",
     language: Language = "",
 ) -> None:
-    """Make a repository and print the identifier of the resource that guards it."""
+    """Make a repository and print the identifier of the resource that guards it.
+
+    A name has at most 120 characters. It may hold spaces, but not begin or end with one.
+    """
     data: DataFolder = context.obj
+    repositories.check_name(name)  # before the resource is made
     language = guarding.known_language(data, language)
     guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
@@ -175,5 +179,5 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
     )
     wrong = [key for key in owners if recorded_amounts.get(key, usage.NOTHING) != actual.get(key, usage.NOTHING)]
     for key in sorted(wrong):
-        terminal.errors.print(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}", markup=False)
+        terminal.errors.print(terminal.harmless(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}"))
     return Exit.FAILED if wrong else Exit.OK

@@ -50,7 +50,8 @@ async def page(request: Request, directory: Directory) -> Response:
 
     ``RFA`` is the identifier of the resource, or empty for the administration. Without ``RFA`` the resource is that of
     the browser's sign-in, or else the administration. ``page`` is the page of the console that the browser asked for
-    without a ticket. The sign-in leads back to that page.
+    without a ticket. The sign-in leads back to that page. An administrator who is signed in to the administration
+    already is led to that page, or else to the overview.
     """
     request.scope["muniment.page"] = True
     query = bodies.query(request)

@@ -218,7 +218,7 @@ async def preflight(_request: Request, _directory: Directory) -> Response:
 def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
     """Return the client id and the client secret of a request, or None as the secret if there is none.
 
-    A client sends them in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
+    A client sends its secret in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
     InvalidClient.
     """
     basic = _basic(request)

@@ -1,4 +1,4 @@
-"""Activate a resource. Only this call returns the resource's secret (given 4.5)."""
+"""Activate a resource, and return its secret, which no later call returns (given 4.5)."""
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request

@@ -44,7 +44,7 @@ def login(names: DirectoryNames) -> Shape:
 
 
 def shape(names: DirectoryNames) -> Shape:
-    """Return the shape of refusals that come before the address is looked up. It suits every path of the directory."""
+    """Return the shape of refusals at paths of the directory whose address is unknown or not looked up yet."""
 
     at_login, page = login(names), frame.page_shape(names)
 

@@ -136,8 +136,8 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     """Move a user, group or unit into another unit of its partition, and return the entry as it is now.
 
-    If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry may not lie in
-    the new unit, and NameTaken if another unit of its name lies there already.
+    If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry is built in or
+    may not lie in the new unit, and NameTaken if another unit of its name lies there already.
     """
     if entry.built_in is not None or entry.kind == "partition":
         raise BadName("A partition, and a built-in entry, stays where it is.")

@@ -83,7 +83,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def live(self) -> bool:
-        """Whether this user may act, because they are neither disabled nor locked."""
+        """Whether this user may act: whether they are neither disabled nor locked."""
         return not (self.disabled or self.locked)
 
 

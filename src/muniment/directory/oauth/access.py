@@ -2,8 +2,8 @@
 
 Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
 and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
-generation is a random mark. Database triggers renew it at every write to a table on which an answer depends (decision
-0011). Each request reads the mark anew.
+generation is a random mark. Database triggers renew it at every write that may change an answer (decision 0011). Each
+request reads the mark anew.
 """
 
 from typing import NamedTuple, TypeAlias

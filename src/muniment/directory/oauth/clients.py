@@ -15,7 +15,7 @@ _REFUSED = "The client is unknown, or did not authenticate as it must."
 
 
 _ENTRY = 500
-"""About how many bytes an entry of the memory takes beside the client id."""
+"""About how many bytes a remembered client takes beside its client id."""
 
 
 class Client(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from muniment.directory.refusals import UnknownResource
 class Revocation(msgspec.Struct, frozen=True):
     """The user id, the client's name and the resource's name of a revoked grant.
 
-    Each is None if the user, the client or the resource was deleted.
+    Each of them is None if what it names was deleted.
     """
 
     user: str | None
@@ -25,7 +25,7 @@ class Revocation(msgspec.Struct, frozen=True):
 def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
     """End the whole grant of an access or refresh token, and return whose grant it was.
 
-    Returns None if the grant was revoked before or the token was purged. Raises UnparseableToken.
+    Returns None if the grant had ended before or the token was purged. Raises UnparseableToken.
     """
     grant = tokens.revoke(cx, tokens.parse(cx, token), now)
     if grant is None:

@@ -22,7 +22,7 @@ from muniment.directory.sign_in import tickets
 from muniment.web.refusals import Refusal
 
 _ENTRY = 400
-"""About how many bytes an entry of the memory takes beside its document."""
+"""About how many bytes a remembered answer takes beside its document."""
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ def verify(
     """Return whose access token this is. ``resource_id`` must be the resource for which the token was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
-    first one in this order is raised.
+    first one in this order is raised. A purged token never raises WrongResource: its resource is not known.
     """
     try:
         return _verify(cx, options, memory, token, resource_id, now)

@@ -247,14 +247,14 @@ def state_of(cx: Connection, token: str) -> TokenState:
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
     """End the grant of a token, and return the grant (given 3).
 
-    Returns None, and changes nothing, if the grant was revoked before or the token was purged.
+    Returns None, and changes nothing, if the grant had ended before or the token was purged.
     """
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
-    """End every grant of a user, a client or a resource, and return how many were ended.
+    """End every living grant of a user, a client or a resource, and return how many were ended.
 
     One statement marks the rows of the grants and deletes none. So even a user with a million tokens is signed out at
     once. The purge deletes the rows later.
@@ -263,12 +263,12 @@ def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
 
 
 def end_every(cx: Connection, now: Instant) -> int:
-    """End every grant, and return how many were ended."""
+    """End every living grant, and return how many were ended."""
     return cx.execute(_revoke(sa.true()), {"now": now}).rowcount
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End every grant whose refresh token has a digest in the range ``digests``, the two ends included.
+    """End every living grant whose refresh token has a digest in the range ``digests``, the two ends included.
 
     Returns how many ended.
     """
@@ -313,11 +313,11 @@ def purge(cx: Connection, before: Instant, rows: int) -> int:
 
 
 def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: int) -> tuple[int, PurgeProgress]:
-    """Delete access tokens that expired before this instant, except the newest token of each grant.
+    """Delete access tokens that expired before this instant, except each grant's last token to expire.
 
-    Looks at no more than ``rows`` expired tokens, beginning after the token ``after``. The newest token stays as long
-    as its grant, so that whoever holds the token can still end the grant with it. Returns how many tokens were looked
-    at, and the progress for the next call.
+    Looks at no more than ``rows`` expired tokens, beginning after the token ``after``. The last token to expire stays
+    as long as its grant, so that whoever holds the token can still end the grant with it. Returns how many tokens were
+    looked at, and the progress for the next call.
     """
     expired_rows = cx.execute(
         _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
@@ -434,7 +434,9 @@ _TOKEN_STATE = PreparedStatement(
 
 
 def _revoke(grant: sa.ColumnElement[bool]) -> sa.Update:
-    return _grants.update().where(grant, _grants.c.revoked.is_(None)).values(revoked=sa.bindparam("now"))
+    # No token outlives its grant, so a grant that has expired has nothing left to end.
+    living = (_grants.c.revoked.is_(None), _grants.c.refresh_expires > sa.bindparam("now"))
+    return _grants.update().where(grant, *living).values(revoked=sa.bindparam("now"))
 
 
 _REVOKE = {

@@ -4,7 +4,7 @@ Addresses take turns, and the accounts of an address take turns. An address or a
 moment ago is suspect. All suspect addresses together get one turn in four while others wait, and so do all suspect
 accounts of an address. An address with more waiting checks is heavier, and a suspect address is heavier than any that
 is not suspect. When the line is full, a check of the heaviest address makes room for a check of a lighter address. An
-account is a name as typed, whether the user exists or not. So the line does not show which users exist.
+account is a name, whether the user exists or not. So the line does not show which users exist.
 """
 
 from collections import Counter, OrderedDict, deque

@@ -112,7 +112,7 @@ class PasswordGate:
             self._hashing.release()
 
     def close(self) -> None:
-        """Finish the checks that wait, then stop. A second call does nothing."""
+        """Finish the checks and the new hashes that wait, then stop. A second call does nothing."""
         with self._changed:
             if self._closed:
                 return
@@ -120,6 +120,9 @@ class PasswordGate:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        # A thread that makes a new hash uses the files of the slots, too. After this no further thread can begin.
+        for _ in range(_NEW_AT_ONCE):
+            self._hashing.acquire()
         self._slots.close()
 
     def _retry_seconds(self) -> int:

@@ -1,8 +1,9 @@
 """May this account sign in from this place now? Wrong passwords pause its sign-in there (decision 0020).
 
-A *place* is a source from which an account signed in before: a browser, known by a cookie, or an address with an OAuth
-client. Wrong passwords count for the place from which they come. All other sources together are *elsewhere*, and count
-as one. So a stranger can pause sign-ins from elsewhere, while the user still signs in from their own places.
+A *place* is a source from which an account signed in before: a browser, known by a cookie, or an address together with
+an OAuth client or with the sign-in form. Wrong passwords count for the place from which they come. All other sources
+together are *elsewhere*, and count as one. So a stranger can pause sign-ins from elsewhere, while the user still signs
+in from their own places.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from muniment.directory.entries.credentials import Credentials
 from muniment.directory.options import DirectoryOptions
 
 MOST_PLACES = 16
-"""How many places of one account are remembered. A new place replaces the least recently used one."""
+"""The most places of one account that are remembered. A further one replaces the least recently used one."""
 
 PLACE_SECONDS = 180 * 86_400
 """How long a place is remembered after the last sign-in from it, and how long a browser keeps its cookie."""

@@ -75,22 +75,27 @@ def end(cx: Connection, value: str) -> None:
     cx.execute(tickets.delete().where(tickets.c.digest == _digest(value)))
 
 
-def end_of(cx: Connection, user_id: int) -> int:
-    """End every ticket of a user, and return how many there were."""
-    return cx.execute(tickets.delete().where(tickets.c.user_id == user_id)).rowcount
+def end_of(cx: Connection, user_id: int, now: Instant) -> int:
+    """End every ticket of a user that has not expired, and return how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.user_id == user_id, tickets.c.expires > now)).rowcount
 
 
-def end_every(cx: Connection) -> int:
-    """End every ticket, and return how many there were."""
-    return cx.execute(tickets.delete()).rowcount
+def end_at(cx: Connection, resource_id: str, now: Instant) -> int:
+    """End every ticket for a resource that has not expired, and return how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.resource_id == resource_id, tickets.c.expires > now)).rowcount
 
 
-def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
-    """End the tickets with digests from the first to the second of ``digests``, both included.
+def end_every(cx: Connection, now: Instant) -> int:
+    """End every ticket that has not expired, and return how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.expires > now)).rowcount
+
+
+def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
+    """End the tickets that have not expired, with digests from the first to the second of ``digests``, both included.
 
     Returns how many ended.
     """
-    return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
+    return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests), tickets.c.expires > now)).rowcount
 
 
 def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:

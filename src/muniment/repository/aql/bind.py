@@ -90,7 +90,7 @@ def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Insta
     """Check a query. Return its types with all sub-types, and its condition with the values read.
 
     Each value is read by its property's kind. If no types are returned, every type fits. The query's locations are
-    not returned. ``acls`` maps each text of ``acl_texts`` to the id of the ACL that the caller means by it. A text that
+    not returned. ``acls`` maps a text of ``acl_texts`` to the id of the ACL that the caller means by it. A text that
     is not in ``acls`` names no ACL. Relative dates count from ``now``. Raises UnknownType, UnknownProperty, WrongValue.
     """
     with naming_place(query.types_place):

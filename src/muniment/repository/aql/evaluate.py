@@ -62,7 +62,7 @@ class Analyser(Protocol):
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
         """Return the language of an object with these values and this text.
 
-        An empty text is returned unless it is one of the index's other languages.
+        Returns an empty text for the index's main language, and for a language that the index does not have.
         """
 
     def stem_all(self, text: str, language: str = "") -> Sequence[Words]:

@@ -276,7 +276,10 @@ def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
 
 
 class _Number(msgspec.Struct, frozen=True):
-    """How many levels a definition has, how many values it has at most, and whether one level has no limit."""
+    """How many levels a definition has, how many values it has at most, and whether one level has no limit.
+
+    ``values`` counts a level without a limit as if it had one value.
+    """
 
     levels: int
     values: int

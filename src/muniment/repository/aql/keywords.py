@@ -50,12 +50,11 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
             if not any(map(str.isalnum, piece.text)):
                 continue
             terms += _count_words(piece.text)
-            if kind == "word" and piece.text[0] in _GAPS:
-                terms += patterns.OPEN_CLAUSES
-            if terms > limits.clauses:
-                raise BadQuery(f"The query has more than {limits.clauses} keywords.")
+            check_count(terms, limits)
         pieces.append(piece)
-    return _Reader(pieces, limits.depth).read()
+    keywords = _Reader(pieces, limits.depth).read()
+    check_count(count(keywords), limits)
+    return keywords
 
 
 def read_words(text: str, limits: QueryLimits) -> Keywords | None:
@@ -64,15 +63,14 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
     Return None if the text holds only punctuation. Raises BadQuery for more words than ``limits`` allow.
     """
     words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(str.isalnum, word))]
-    if sum(_count_words(word.text) for word in words) > limits.clauses:
-        raise BadQuery(f"The query has more than {limits.clauses} keywords.")
+    check_count(sum(_count_words(word.text) for word in words), limits)
     return _both(list(words), loose=True)
 
 
 def count(keywords: Keywords | None) -> int:
     """Count the words, including those in phrases.
 
-    A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more.
+    A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more, also within joined words (``a-*b``).
     """
     match keywords:
         case None:
@@ -84,11 +82,18 @@ def count(keywords: Keywords | None) -> int:
         case AnyWord():
             return count(keywords.first)
         case Wild():
-            return _count_words(keywords.text) + (patterns.OPEN_CLAUSES if keywords.text[0] in _GAPS else 0)
+            open_words = [word for word in _PLAIN.findall(keywords.text) if word[0] in _GAPS and word.strip(_GAPS)]
+            return _count_words(keywords.text) + patterns.OPEN_CLAUSES * len(open_words)
         case Term() | Phrase():
             return _count_words(keywords.text)
         case _:
             assert_never(keywords)
+
+
+def check_count(number: int, limits: QueryLimits) -> None:
+    """Raise BadQuery if ``number``, as ``count`` returns it, is more than ``limits`` allow."""
+    if number > limits.clauses:
+        raise BadQuery(f"The query has more than {limits.clauses} keywords.")
 
 
 def fuzzy(keywords: Keywords) -> Keywords:

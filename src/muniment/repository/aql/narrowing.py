@@ -91,7 +91,7 @@ def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
 
 
 def _parts(text: str, separator: str) -> Iterator[str]:
-    """Split a text at each separator that has no backslash before it."""
+    """Split a text at each separator that no backslash escapes."""
     start, at = 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -1,10 +1,11 @@
 """When does a day, week, month, quarter or year begin in a time zone? Periods follow each other without a gap.
 
-A week begins on Monday. A period begins at the first moment when a clock of the zone shows its first day.
+A week begins on Monday. A period begins at the first moment when a clock of the zone shows its first day. But the
+periods cover exactly the years 1 to 9999 of UTC: the first one begins, and the last one ends, with these years.
 """
 
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from collections.abc import Iterator, Mapping
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from muniment.clock import Instant
@@ -17,8 +18,12 @@ DAY: Instant = 86_400_000_000
 MOST = 20_000
 """The most periods of one facet."""
 
+_DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 93, "year": 366}
+"""How many days after its first day the next period of this unit has begun, and its first month is not over."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_YEAR, _LAST_YEAR = 2, 9998
+_BEGINNING: Instant = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_END: Instant = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) + DAY
 
 
 class Period(NamedTuple):
@@ -50,17 +55,14 @@ def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
 
 
 def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
-    """List the years from the one in which ``low`` lies to the one in which ``high`` lies."""
+    """List the years from the one of ``low`` to the one of ``high``, with none before 1 or after 9999."""
     first, last = _local_year(low, zone), _local_year(high, zone)
     return (at("year", date(year, 1, 1), zone) for year in range(first, last + 1))
 
 
 def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
     """List the periods that touch a year, in order."""
-    first = first_day(unit, date(year, 1, 1))
-    while first.year <= year:
-        yield at(unit, first, zone)
-        first = following(unit, first)
+    return _list(unit, first_day(unit, date(year, 1, 1)), date(year, 12, 31), zone)
 
 
 def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]:
@@ -68,10 +70,7 @@ def between(unit: Unit, first: str, last: str, zone: tzinfo) -> Iterator[Period]
 
     Raises ValueError if no period has such a name.
     """
-    day, last_day = _first_of(unit, first), _first_of(unit, last)
-    while day <= last_day:
-        yield at(unit, day, zone)
-        day = following(unit, day)
+    return _list(unit, _first_of(unit, first), _first_of(unit, last), zone)
 
 
 def local_day(instant: Instant, zone: tzinfo) -> date:
@@ -96,21 +95,12 @@ def first_day(unit: Unit, day: date) -> date:
             assert_never(unit)
 
 
-def following(unit: Unit, first: date) -> date:
-    """Return the first day of the period after the one that begins on ``first``."""
-    match unit:
-        case "day":
-            return first + timedelta(days=1)
-        case "week":
-            return first + timedelta(days=7)
-        case "month":
-            return (first + timedelta(days=31)).replace(day=1)
-        case "quarter":
-            return (first + timedelta(days=93)).replace(day=1)
-        case "year":
-            return first.replace(year=first.year + 1)
-        case _:
-            assert_never(unit)
+def following(unit: Unit, first: date) -> date | None:
+    """Return the first day of the period after the one that begins on ``first``; None if it is after the year 9999."""
+    if (date.max - first).days < _DAYS[unit]:
+        return None
+    day = first + timedelta(days=_DAYS[unit])
+    return day if unit in ("day", "week") else day.replace(day=1)
 
 
 def _name(unit: Unit, first: date) -> str:
@@ -132,7 +122,7 @@ def _name(unit: Unit, first: date) -> str:
 
 def _first_of(unit: Unit, name: str) -> date:
     year, _, rest = name.partition("-")
-    if not (name.isascii() and _FIRST_YEAR <= int(year) <= _LAST_YEAR):
+    if not (name.isascii() and MINYEAR <= int(year) <= MAXYEAR):
         raise ValueError(name)
     match unit:
         case "day":
@@ -149,14 +139,24 @@ def _first_of(unit: Unit, name: str) -> date:
             assert_never(unit)
 
 
-def _start(day: date, zone: tzinfo) -> Instant:
+def _list(unit: Unit, first: date, last: date, zone: tzinfo) -> Iterator[Period]:
+    day: date | None = first
+    while day is not None and day <= last:
+        yield at(unit, day, zone)
+        day = following(unit, day)
+
+
+def _start(day: date | None, zone: tzinfo) -> Instant:
+    if day is None:
+        return _END
+    if day == date.min:
+        return _BEGINNING
     # If clocks skip midnight, the day begins when they skip it. If they repeat it, the day begins with the first one.
     return (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _local_year(instant: Instant, zone: tzinfo) -> int:
     try:
-        year = local_day(instant, zone).year
+        return local_day(instant, zone).year
     except OverflowError:
-        year = _FIRST_YEAR if instant < 0 else _LAST_YEAR
-    return min(max(year, _FIRST_YEAR), _LAST_YEAR)
+        return MINYEAR if instant < 0 else MAXYEAR

@@ -37,7 +37,7 @@ MOST_WORDS = 64
 
 
 def relax(query: Query) -> Query | None:
-    """Return the query, changed so that any one of its words is enough; None if it cannot be relaxed."""
+    """Return the query, changed so that any one word of plain keywords is enough; None if it cannot be relaxed."""
     if query.condition is None:
         return None
     condition = _relax(query.condition)
@@ -69,7 +69,8 @@ def plain_words(keywords: Keywords) -> tuple[Term, ...]:
 class WordQuestion(NamedTuple):
     """The words of a query (``text``), and the query without these words (``anything``).
 
-    An object near in meaning is a hit only if the query ``anything`` finds it, too.
+    ``anything`` has no facets and no sorts either. An object near in meaning is a hit only if the query ``anything``
+    finds it, too.
     """
 
     text: str
@@ -159,12 +160,12 @@ def _plain(keywords: Keywords) -> _Plain | None:
 
 
 def _word(keywords: Keywords) -> Term | None:
-    """Return the word if keywords are one word, without question marks around it; None for other keywords."""
+    """If keywords are one word, return the word without question marks around it; otherwise return None."""
     match keywords:
         case Term():
             return keywords
-        case Either(parts=(Term() as word, Wild(text))) if text == f"{word.text}?":
-            return word  # A question mark ends a question.
+        case Either(parts=(Term(bare) as word, Wild(text))) if bare == text.strip("?") and not patterns.has_gaps(bare):
+            return word  # A question mark ends a question, or stands beside a word with punctuation.
         case Wild(text) if not patterns.has_gaps(text.strip("?")):
             return Term(text.strip("?"))  # A broken encoding turns quotation marks into question marks.
         case _:

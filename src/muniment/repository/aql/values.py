@@ -69,7 +69,7 @@ def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
 
 
 def is_day(text: str) -> bool:
-    """Return whether a text is a date without a time."""
+    """Return whether a text has the form of a date without a time."""
     return _DAY_ALONE.fullmatch(text) is not None
 
 

@@ -326,7 +326,8 @@ def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repositor
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
     """Return a verifier that asks the directory in this process.
 
-    With ``off_loop``, the directory is asked in another thread, because its answer would keep the event loop waiting.
+    With ``off_loop``, the verifier's ``fetch`` asks in another thread, because the answer would keep the event loop
+    waiting.
     """
 
     async def fetch(credential: str, resource_id: str) -> bytes:

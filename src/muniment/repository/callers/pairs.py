@@ -25,8 +25,8 @@ from muniment.repository.refusals import NotSignedIn
 log = structlog.get_logger("muniment.repository.callers")
 
 _OF_ACCOUNT = 16
-"""How many pairs of one account a process remembers. So an account that signs in from many addresses does not push out
-the pairs of other accounts."""
+"""How many pairs of one account a process remembers at most. So an account that signs in from many addresses does not
+push out the pairs of other accounts."""
 
 _CLOSING_SECONDS = 5.0
 _SHORTEST_WAIT = 1.0
@@ -65,6 +65,7 @@ EndGrant = Callable[[str], Awaitable[None]]
 class _PairMemory:
     token: str
     account: bytes
+    password: bytes
     place: bytes
     expires: float
     forgotten: float
@@ -74,8 +75,9 @@ class Pairs:
     """The pairs that this process remembers: at most ``most``, each for at most ``seconds`` after its last use.
 
     A remembered pair is valid for one address and one resource. A guess from another address goes to the directory,
-    which counts wrong passwords and pauses sign-in. After one wrong password for an account, its pairs from the same
-    address are forgotten, so that nobody can guess during a pause.
+    which counts wrong passwords and pauses sign-in. If the directory refuses a sign-in, pairs of the account with
+    another password are forgotten at that address, so that nobody can guess during a pause. A pair with the same
+    password stays: it may be right, while its user has no role at the resource that refused it.
     """
 
     def __init__(
@@ -106,7 +108,8 @@ class Pairs:
     async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
         """Return an access token of the pair, and whether its password was checked for this call.
 
-        Requests that show the same pair at the same time share one sign-in. Raises what ``SignIn`` raises.
+        Attempts with the same pair, address and resource share one sign-in while it is under way. Raises what
+        ``SignIn`` raises.
         """
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
@@ -165,7 +168,7 @@ class Pairs:
         try:
             access_token = await self._sign_in(attempt)
         except NotSignedIn:
-            self._forget_place(attempt)
+            self._forget_other_passwords(attempt)
             raise
         if self._closed:
             self._begin_end(access_token.text)
@@ -186,17 +189,22 @@ class Pairs:
         if len(self._memories) >= self._most:
             self._drop(next(iter(self._memories)))
         now = self._clock()
-        place = self._place_of(attempt)
         self._memories[digest] = _PairMemory(
-            access_token.text, account, place, now + access_token.seconds, now + self._seconds
+            access_token.text,
+            account,
+            self._password_of(attempt),
+            self._place_of(attempt),
+            now + access_token.seconds,
+            now + self._seconds,
         )
         self._of_account.setdefault(account, []).append(digest)
         self._wait_for_unused()
 
-    def _forget_place(self, attempt: PairSignIn) -> None:
-        place = self._place_of(attempt)
+    def _forget_other_passwords(self, attempt: PairSignIn) -> None:
+        place, password = self._place_of(attempt), self._password_of(attempt)
         for digest in list(self._of_account.get(self._digest(fold_name(attempt.pair.account)), ())):
-            if self._memories[digest].place == place:
+            memory = self._memories[digest]
+            if memory.place == place and memory.password != password:
                 self._drop(digest)
 
     def _drop(self, digest: bytes) -> None:
@@ -234,6 +242,9 @@ class Pairs:
 
     def _place_of(self, attempt: PairSignIn) -> bytes:
         return self._digest(fold_name(attempt.pair.account), attempt.address)
+
+    def _password_of(self, attempt: PairSignIn) -> bytes:
+        return self._digest(fold_name(attempt.pair.account), attempt.pair.password)
 
     def _digest(self, *parts: str) -> bytes:
         # No part holds a NUL, so two different lists are never joined alike.

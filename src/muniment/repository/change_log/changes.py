@@ -192,7 +192,7 @@ def pending(cx: Connection, repository_id: int, position: Position, object_ids: 
 
 
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that this transaction sees, also of one that was cut off; else START."""
+    """Return the position of the last line that this transaction sees, even if it was cut off; else START."""
     return _last(cx, repository_id, sa.true())
 
 
@@ -215,7 +215,8 @@ def cut_to(cx: Connection, repository_id: int) -> Position:
 def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
     """Cut off at most ``limit`` of the oldest lines, none after the position ``to``, and return how many.
 
-    A line is cut off if it was noted before the instant ``before``, or if at least ``newest`` other lines follow it.
+    A line may go if it was noted before the instant ``before``, or if at least ``newest`` other lines follow it. The
+    first line that may not go ends the cut.
     Two processes that cut at the same time cut the same lines.
     """
     query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)

@@ -115,8 +115,8 @@ class ContentStore(Protocol):
     def remove(self, key: str) -> bool:
         """Remove content, and return whether removing is allowed now. A ``keeping`` block forbids it.
 
-        If there is no content under the key, nothing is removed. Content that cannot be removed now stays. If it is not
-        in a pack, a later ``older_than`` yields it.
+        A store in the network also returns False if it does not answer. If there is no content under the key, nothing
+        is removed. Content that cannot be removed now stays. If it is not in a pack, a later ``older_than`` yields it.
         """
 
     def keeping(self) -> AbstractContextManager[None]:

@@ -328,8 +328,8 @@ class FileStore:
     def keeping(self) -> Iterator[None]:
         """Forbid every process to remove content while the block runs.
 
-        First it waits for a removal that is under way, and for another process's ``keeping`` block. If the process
-        ends within the block, removing is allowed again.
+        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends
+        within the block, removing is allowed again.
         """
         with self._removals() as lock:
             locks.take(lock)

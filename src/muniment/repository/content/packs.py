@@ -102,7 +102,7 @@ class Packs:
             _write(file, _HEADER.pack(_MAGIC, content.size, content.sha256) + whole, offset)
 
     def ended_before(self, before: Instant) -> Iterator[Pack]:
-        """Yield every pack that was begun more than a day before the instant, and to which nobody appends any more.
+        """Yield every pack that was begun more than a day before the instant, and that no process has open for writing.
 
         So all contents of these packs were written before the instant.
         """

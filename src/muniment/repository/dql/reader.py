@@ -42,7 +42,8 @@ MAX_DEPTH = 20
 """The deepest nesting of parentheses and negations."""
 
 MAX_CLAUSES = 1000
-"""The most comparisons and values of lists in a statement."""
+"""The most conditions in a statement. Each value of a list after the first one, and each text with keywords after the
+first one, counts as one condition more."""
 
 MAX_COLUMNS = 200
 """The most columns of a statement."""

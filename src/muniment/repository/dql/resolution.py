@@ -76,7 +76,8 @@ def counters(
 ) -> list[int]:
     """Return the counters of the objects whose metadata or content match the keywords of a statement.
 
-    Raises BadQuery if more than ``most`` objects match, and what ``results.prepare`` raises.
+    Raises BadQuery if there are more keywords than ``limits`` allow or if more than ``most`` objects match, and what
+    ``results.prepare`` raises.
     """
     condition = _fulltext(statement.fulltext, limits)
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)
@@ -89,12 +90,18 @@ def counters(
 
 
 def _fulltext(parts: Sequence[KeywordClause], limits: QueryLimits) -> ExpressionSet:
-    """Return the query tree of the keywords: alternatives, each of them a conjunction."""
+    """Return the query tree of the keywords: alternatives, each of them a conjunction.
+
+    Raises BadQuery if all parts together have more keywords than ``limits`` allow.
+    """
     alternatives: list[list[Keywords | None]] = [[]]
+    number = 0
     for part in parts:
         if part.joint == "OR":
             alternatives.append([])
         words = keywords.read(part.text, limits)
+        number += keywords.count(words)
+        keywords.check_count(number, limits)
         alternatives[-1].append(Without(words) if words is not None and part.negated else words)
     conjunctions = [ExpressionSet("AND", tuple(map(Fulltext, each))) for each in alternatives]
     return ExpressionSet("OR", tuple(conjunctions))

@@ -336,7 +336,7 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
     """Read a whole number from a parameter; without a value, return ``default``.
 
-    Raises Malformed for a number below ``least``, and for a text that is no whole number.
+    Raises Malformed for a number below ``least``, and for a text that is no whole number of at most 12 digits.
     """
     text = values.get(name)
     if not text:

@@ -49,13 +49,13 @@ from muniment.web.transactions import Transactions
 T = TypeVar("T")
 
 SEARCHES = 2
-"""How many searches run at one time in one process. More would wait for each other, and hold up all other work."""
+"""How many searches run at one time in one process at most. More would hold up each other and all other work."""
 
 BATCHES = _DIRECTORY_CHANGES = 4
 """How many batches, and how many changes of users and groups, one caller may have under way in one process."""
 
 _LONG_DECISION = 0.05
-"""If a decision takes more seconds than this, perhaps for a lock, the caller's rights are checked again after it."""
+"""If a decision takes more seconds than this, the caller's rights are checked again after it."""
 
 _TRIES = 3
 """How often a decision is tried at most. It is tried again if the directory's answer about the caller is too old."""
@@ -104,7 +104,7 @@ ENTERING: Table = {
     NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
     NotOfferedYet: ErrorCode(400, "E_NOT_OFFERED_YET"),
 }
-"""The refusals of every address below a repository: those of ``enter``, and those of features that are not offered."""
+"""The refusals of every address below a repository: of ``enter``, of lacking rights, of features not offered."""
 
 
 class Caller:
@@ -319,7 +319,7 @@ class Caller:
 
 
 class OpenRepositories:
-    """The repositories that the credentials of one request open, and who the caller is, as the guard of each says."""
+    """The repositories that the credentials of one request open, with a ``Bearer`` for the guard of each."""
 
     def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
         self._context = context
@@ -329,7 +329,7 @@ class OpenRepositories:
     async def callers(self, names: Collection[str]) -> list[Caller]:
         """Return a caller for each named repository, or for each open one if ``names`` is empty, ordered by name.
 
-        Raises UnknownRepository if a named repository is not open or does not exist, and Malformed for too many.
+        Raises UnknownRepository if a named repository is not open, Malformed for too many, and what ``prove`` raises.
         """
         most = self._context.options.max_searched_repositories
         check_number(names, most)
@@ -397,10 +397,10 @@ async def _open(
     bearers_of: dict[str, Bearer],
     refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Ask guards of these repositories whether they admit the caller. Fill ``bearers_of`` and ``refusals``.
+    """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``.
 
-    A token is asked about until one admits it, a pair until too many refuse it. Guards that need no password check
-    come first. Raises DirectoryUnavailable if none admits the caller, and the directory was unavailable for one.
+    A token is tried until one guard admits it, a pair until too many guards refuse it. Guards without a password check
+    come first. Raises Overloaded, and DirectoryUnavailable if no guard admits and the directory failed for one.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {

@@ -109,7 +109,7 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
 
 
 def listing_of(targets: Sequence[LinkTarget]) -> Answering:
-    """Return the endpoint for the GET that lists the name and address of every repository.
+    """Return the endpoint for the GET that lists the name and address of every repository that has a guard.
 
     With ``inline=true``, each repository also has links to these targets.
     """

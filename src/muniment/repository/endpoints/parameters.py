@@ -1,6 +1,6 @@
 """Which parameters and headers may a request to the repository carry, and what does each mean?
 
-Every method says in the table of addresses which parameters it takes, and ``check`` enforces that.
+Every method says in the table of addresses which parameters it takes. ``check`` compares a request's query with them.
 Source: docs/interface.md, ours 1.
 """
 

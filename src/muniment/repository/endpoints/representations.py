@@ -302,7 +302,7 @@ def expected_version(request: Request) -> int | None:
 
 
 def identifier(request: Request) -> str:
-    """Return the id of the object that the address names."""
+    """Return the id of the object, relation or comment that the address names."""
     object_id: str = request.path_params["id"]
     return object_id.lower()[:40]
 

@@ -239,7 +239,7 @@ def error_shape(names: RepositoryNames) -> Shape:
 def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
     """Yield the schemes that a 401 offers, each for a header line of its own (RFC 9110 11.6.1).
 
-    Basic comes first, because old clients read only one line. A caller may name another scheme in
+    If Basic is offered, it comes first, because old clients read only one line. A caller may name another scheme in
     the place of Basic, so that no browser opens its dialogue.
     """
     realm = names.realm.replace("\\", "\\\\").replace('"', '\\"')

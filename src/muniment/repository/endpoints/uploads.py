@@ -1,4 +1,4 @@
-"""Receive content, and put it into the store piece by piece. It is a whole body, or a part of a multipart body.
+"""Receive content, a whole body or a part of a multipart body, and put it into the store piece by piece.
 
 Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by order and type); RFC 2046 5.1, RFC 7578.
 """
@@ -39,7 +39,7 @@ _AROUND = 65_536
 """How many bytes a multipart body may have around and between its parts."""
 
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
-_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*charset={_TOKEN})?")
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*(?i:charset)={_TOKEN})?")
 _PLAIN = ("", "text/plain", "application/octet-stream")
 _types = mimetypes.MimeTypes(filenames=())
 
@@ -72,8 +72,8 @@ class Upload(msgspec.Struct, frozen=True):
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded. If it raises anything, for example because the body
-    ends early, it discards the bytes. If that fails, the sweep removes them later.
+    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded, NotStored. If it raises anything, for example
+    because the body ends early, it discards the bytes. If that fails, the sweep removes them later.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -83,7 +83,7 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
             await keeping.take(piece)
         return await keeping.finish()
     except BaseException:
-        keeping.abort()
+        await asyncio.shield(keeping.abort())
         raise
 
 
@@ -102,7 +102,7 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
     try:
         return await receiving.upload(request)
     except BaseException:
-        await receiving.abort()
+        await asyncio.shield(receiving.abort())
         raise
 
 
@@ -173,13 +173,14 @@ def media_type_of(media_type: str, name: str) -> str:
 def servable(media_type: str) -> str:
     """Return the media type with which stored content is sent.
 
-    A text without the form of a media type is replaced by ``application/octet-stream``.
+    A media type without parameters, or with only the parameter ``charset``, stays as it is. Any other text is replaced
+    by ``application/octet-stream``.
     """
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text is a token, as the name of a charset is (RFC 9110 5.6.2)."""
+    """Return whether a text may be the name of a charset: up to 120 of the characters of RFC 6838 4.2."""
     return re.fullmatch(_TOKEN, text) is not None
 
 
@@ -207,11 +208,12 @@ class _Keeping:
         self._size = 0
         self._in_pieces = False
         self._writing: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[ReceivedBody] | None = None
 
     async def take(self, data: bytes) -> None:
         """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held.
 
-        Raises QuotaExceeded.
+        Raises QuotaExceeded, NotStored.
         """
         if self._room is not None:
             self._room -= len(data)
@@ -228,15 +230,21 @@ class _Keeping:
             self._pieces_to_write, self._size = [], 0
 
     async def finish(self) -> ReceivedBody:
-        """Write what is left to the store, and return the content."""
+        """Write what is left to the store, and return the content. Raises NotStored."""
         await self._wait_for_writing()
-        return await self._context.transactions.off_loop(self._last)
+        self._finishing = asyncio.create_task(self._context.transactions.off_loop(self._last))
+        return await asyncio.shield(self._finishing)
 
-    def abort(self) -> None:
-        """Discard the bytes that were taken."""
+    async def abort(self) -> None:
+        """Discard the bytes that were taken. The writer may be busy in another thread, so this runs in a thread, too."""
         if self._writing is not None:
             self._writing.cancel()
-        self._writer.abort()
+        if self._finishing is not None:
+            await asyncio.wait([self._finishing])
+            if self._finishing.exception() is None:
+                key = self._finishing.result().stored.key
+                await self._context.transactions.off_loop(self._context.store.remove, key)
+        await self._context.transactions.off_loop(self._writer.abort)
 
     def _last(self) -> ReceivedBody:
         whole = b"" if self._in_pieces else b"".join(self._pieces_to_write)
@@ -297,7 +305,7 @@ class _Receiving:
     async def abort(self) -> None:
         """Remove what was received. A removal from the store may take long, so it runs outside the event loop."""
         if self._content is not None:
-            self._content.abort()
+            await self._content.abort()
         for body, _ in self._contents:
             await self._context.transactions.off_loop(self._context.store.remove, body.stored.key)
 

@@ -40,8 +40,8 @@ class ContentArrivals:
         """Put the contents of some lines into the store, and return them.
 
         Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
-        content's bytes are not those that its line names. Before a refusal is raised, the new contents are removed
-        again. The sweep or the compaction later removes those that stay.
+        content's bytes are not those that its line names. Before it raises a refusal, it removes the new contents
+        again. The sweep or the compaction later removes what cannot go now.
         """
         new = {
             content.sha256: content
@@ -83,7 +83,7 @@ class ContentArrivals:
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
-        """Remove these contents, which no row names. The sweep or the compaction later removes those that stay."""
+        """Remove these contents, which no row names. The sweep or the compaction later removes what cannot go now."""
         for content in uploaded:
             self.store.remove(content.key)
 
@@ -108,7 +108,7 @@ and returns the contents that the new rows name. Raises BadExport, VersionConfli
 def about(file: str, first: int, last: int | None = None) -> Iterator[None]:
     """Turn a refusal in the block into a BadExport that names the line ``first``, or the lines ``first`` to ``last``.
 
-    VersionConflict and BadExport pass through.
+    An IntegrityError becomes a BadExport, too. VersionConflict and BadExport pass through.
     """
     place = f"{file}, line {first}" if last in (None, first) else f"{file}, lines {first} to {last}"
     try:

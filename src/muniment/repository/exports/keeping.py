@@ -1,7 +1,7 @@
 """How do the lines of an export become rows? Each file has a decision, here or in ``object_lines``.
 
-A file may come from anybody. So its values are checked, and whatever a line refers to must be in the same repository
-already. No rights are checked.
+A file may come from anybody. So its values are checked, and whatever a line refers to must come before it. Only the
+folders and the antecedent of an object may come after the object (``object_lines.folders_of``). No rights are checked.
 """
 
 from collections.abc import Sequence

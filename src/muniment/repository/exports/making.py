@@ -58,7 +58,7 @@ def make(
     sync: Callable[[], None],
     progress: Progress,
 ) -> ExportResult:
-    """Write a repository into a folder, which is new, empty, or holds an export of the same repository.
+    """Write a repository into a folder, which is new, empty, or holds a whole or unfinished export of the repository.
 
     If contents are damaged, everything else is written, but no manifest. ``sync`` writes the folder to its disk.
     Raises BadExport, InUse, OSError, NotStored, Busy.

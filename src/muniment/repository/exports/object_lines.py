@@ -64,7 +64,7 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put an object into all its folders if a folder came after the object. Check the versions of all objects.
+    """Put each object that came before one of its folders into all its folders. Check the versions of all objects.
 
     A version's antecedent must be there. Another repository must not hold versions of the same tree. The first version,
     whose id is the chronicle id of the tree, may be missing.
@@ -156,9 +156,9 @@ def _is_too_large(value: Value) -> bool:
 
 
 def _version(line: ObjectLine, to: Destination) -> Version:
+    if line.chronicle is None and (line.antecedent or line.labels or line.superseded or line.comment):
+        raise WrongValue("It is a version of no tree: 'chronicle' is missing.")
     if line.chronicle is None and line.lock is None:
-        if line.antecedent or line.labels or line.superseded or line.comment:
-            raise WrongValue("It is a version of no tree: 'chronicle' is missing.")
         return FIRST
     labels = tuple(line.labels) or FIRST.labels
     if object_ids.holds_objects(line.id) or not _NUMBER.fullmatch(labels[0]):

@@ -98,8 +98,8 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
     ``resource_id`` names the resource that is to guard the repository after the import. If it is empty, an import that
     was begun keeps the resource that it has.
 
-    Raises InUse if the repository holds anything, if the import of another export was begun, or if the exported objects
-    are still in this installation.
+    Raises InUse if the repository holds anything, if the import of another export was begun, or if one of the first
+    exported objects is in this installation.
     """
     repositories.lock(cx, repository)
     present = progress.of(cx, repository)

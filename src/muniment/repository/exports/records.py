@@ -58,7 +58,7 @@ class BearerLine(ExportLine, frozen=True):
 
 
 class PropertyLine(ExportLine, frozen=True):
-    """A property that a type adds. ``length`` is the most characters of a string; None means the usual limit."""
+    """A property that a type adds. A string has at most ``length`` characters; None means the usual limit."""
 
     name: Annotated[str, Meta(max_length=64)]
     kind: PropertyKind

@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import BinaryIO, Literal, Protocol
 
 import structlog
+from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant, now
+from muniment.clock import SECOND, Instant, now
 from muniment.db import Busy, Database
 from muniment.glances import Watch
 from muniment.repository.extraction import plain, queue
@@ -119,35 +121,32 @@ def _handle(
     stop: threading.Event,
     clock: Callable[[], Instant],
 ) -> None:
-    lease = _HeldJob(database, job, stop, clock)
+    lease, record = _HeldJob(database, job, stop, clock), partial(_record, database, stop)
     try:
         with store.local(job.content_key) as content:
             result = _plain(content.fileno(), job, reader.characters) or reader.read(
                 content.fileno(), job.file_name, job.media_type, lease
             )
     except TooLarge as refusal:
-        _fail(database, job, refusal.sentence, "failed", clock())
+        _fail(record, job, refusal.sentence, "failed", clock())
     except StoreUnavailable:
         # The file did nothing wrong, so it waits for the store, however long that takes.
-        with database.begin() as cx:
-            queue.release(cx, job, clock())
+        record(lambda cx: queue.release(cx, job, clock()))
         raise
     except (Refusal, OSError) as error:
-        _fail(database, job, f"Its content could not be opened: {error}", "retry", clock())
+        _fail(record, job, f"Its content could not be opened: {error}", "retry", clock())
     except (Stopped, Unstarted) as error:
-        with database.begin() as cx:
-            queue.release(cx, job, clock())
+        record(lambda cx: queue.release(cx, job, clock()))
         if isinstance(error, Unstarted):
             raise
     except Unreadable as refusal:
-        _fail(database, job, str(refusal), "failed", clock())
+        _fail(record, job, str(refusal), "failed", clock())
     except Unsupported as refusal:
-        _fail(database, job, str(refusal), "unsupported", clock())
+        _fail(record, job, str(refusal), "unsupported", clock())
     except Poisoned as refusal:
-        _fail(database, job, str(refusal), "retry", clock())
+        _fail(record, job, str(refusal), "retry", clock())
     else:
-        with database.begin() as cx:
-            queue.finish(cx, job, result.text, clock(), result.note)
+        record(lambda cx: queue.finish(cx, job, result.text, clock(), result.note))
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
@@ -158,11 +157,31 @@ def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
 
 
 def _fail(
-    database: Database, job: Job, reason: str, state: Literal["failed", "unsupported", "retry"], now: Instant
+    record: Callable[[Callable[[Connection], object]], None],
+    job: Job,
+    reason: str,
+    state: Literal["failed", "unsupported", "retry"],
+    now: Instant,
 ) -> None:
     _log.info("extraction.failed", object=job.object_id, outcome=state, reason=reason, attempt=job.attempts + 1)
-    with database.begin() as cx:
-        queue.fail(cx, job, reason, now, state)
+    record(lambda cx: queue.fail(cx, job, reason, now, state))
+
+
+def _record(database: Database, stop: threading.Event, write: Callable[[Connection], object]) -> None:
+    """Write what became of a job, so that nobody reads the file again. Raises Busy if the database stays busy.
+
+    A busy database is tried again until the extractor stops, or the lease has run out.
+    """
+    tries_end = time.monotonic() + queue.LEASE / SECOND
+    while True:
+        try:
+            with database.begin() as cx:
+                write(cx)
+        except Busy:
+            if time.monotonic() >= tries_end or stop.wait(_POLL_SECONDS):
+                raise
+        else:
+            return
 
 
 class _HeldJob:

@@ -80,8 +80,8 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
     """Return whether the file's name or media type declares plain text or Markdown.
 
-    Returns False if the media type has a parameter, if the name or the media type declares another format, or if the
-    first bytes are the mark of another format.
+    Returns False if the media type has a parameter, if the name or the media type declares HTML, XML or a mail, or if
+    the first bytes are the mark of another format.
     """
     full_type, suffix = media_type.strip().lower(), _suffix(name)
     if ";" in full_type or _by_mark(head) or _declared_format(suffix, full_type):

@@ -154,7 +154,7 @@ class _Package:
             raise Unreadable(f"The file is damaged: its part {part} is missing or cannot be read.") from error
 
     def related_parts(self, part: str) -> Iterator[tuple[str, str, str]]:
-        """Yield each reference in a part of an Office Open XML file: its id, its kind, and the part it names."""
+        """Yield each reference from a part of an Office Open XML file to another part: its id, its kind, that part."""
         folder, name = posixpath.split(part)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
         if relations not in self._names:

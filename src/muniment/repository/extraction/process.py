@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 
 class Unstarted(Exception):
-    """The worker process does not start. The file is not to blame."""
+    """The worker process does not start, or ends before it gets a file. The file is not to blame."""
 
 
 class Reader:
@@ -74,7 +74,7 @@ class Reader:
             self._process = None
 
     def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
-        """Read the text of the open file. ``goes_on`` is called several times a second.
+        """Read the text of the open file. Until its end is known, ``goes_on`` is called several times a second.
 
         Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start, and Unreadable,
         Unsupported or Poisoned when the file cannot be read.
@@ -86,6 +86,8 @@ class Reader:
             try:
                 request = msgspec.json.encode(Request(_sendable(name), _sendable(media_type)))
                 socket.send_fds(channel, [request], [descriptor, target])
+            except OSError as error:
+                raise Unstarted("The process that reads files ended before it got this one.") from error
             finally:
                 os.close(target)
             answer, end = self._await_answer(source, channel, goes_on)
@@ -130,21 +132,26 @@ class Reader:
 
     def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
         """Return all bytes of the pipe ``source``, and how the worker's child ended. Raises Poisoned, Stopped."""
-        deadline = time.monotonic() + self._limits.seconds + _GRACE
+        asked = time.monotonic()
+        deadline = asked + self._limits.seconds + _GRACE
         limit = _HEADER + 4 * self._limits.characters
         answer = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(source, selectors.EVENT_READ)
             watched_file: int | socket.socket = source
             while True:
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                if now > deadline:
                     raise Poisoned(f"Reading it took longer than the {self._limits.seconds} seconds allowed.")
-                if not selector.select(_TICK):
+                if now - asked >= _TICK:
+                    asked = now
                     if not goes_on():
                         raise Stopped
-                elif watched_file is channel:
+                if not selector.select(_TICK):
+                    continue
+                if watched_file is channel:
                     return bytes(answer), _receive_end(channel)
-                elif piece := os.read(source, 1 << 18):
+                if piece := os.read(source, 1 << 18):
                     answer += piece
                     if len(answer) > limit:
                         raise Poisoned("Its reader wrote more than is allowed.")
@@ -180,8 +187,11 @@ def limits(options: RepositoryOptions) -> Limits:
 
 
 def _receive_end(channel: socket.socket) -> Ended:
-    if message := channel.recv(_HEADER):
-        return msgspec.json.decode(message, type=Ended)
+    try:
+        if message := channel.recv(_HEADER):
+            return msgspec.json.decode(message, type=Ended)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Poisoned("The process that reads files failed while it read this one.") from error
     raise Poisoned("The process that reads files ended while it read this one.")
 
 

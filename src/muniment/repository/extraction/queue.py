@@ -2,7 +2,7 @@
 
 The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
 already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
-the reason why there is none. This text is noted in the change log as a change of kind `text`. Owners take turns
+the reason why there is none. If there is a text, the change log gets a change of kind `text`. Owners take turns
 (``turns``). The next file of an owner is the one that has been due longest. If several files have been due equally
 long, the one whose object was made first is next.
 """

@@ -58,7 +58,7 @@ def _gzip(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extract
     if limits.depth < 1:
         raise Unreadable("The file is packed within packed files deeper than is read.")
     inner = io.BytesIO(packed.inflate(file, limits))
-    kind = "" if "gzip" in media_type else media_type
+    kind = "" if "gzip" in media_type.lower() else media_type
     deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
     return _read(inner, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE), kind, deeper)
 

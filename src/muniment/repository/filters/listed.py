@@ -23,11 +23,11 @@ SORTED = 255
 class ListedProperty:
     """A property of the members of a list.
 
-    ``value`` is the value that the list is sorted by; None if no list can be sorted by it. ``compared`` is the value
-    that comparisons use: for a text, usually its folded form. ``match`` makes the condition that at least one value of
-    the property meets a test; the condition is never null. ``names`` is given if a value can have several names, as an
-    ACL can. ``names`` makes the condition that a text is one of the names. A property with ``names`` can only be tested
-    for equality with a text. With ``indexed``, a database index holds ``value``.
+    ``value`` is the value that the list is sorted by, and ``compared`` the value that a sort without case uses: for a
+    text, usually its folded form. Both are None if no list can be sorted by the property. ``match`` makes the condition
+    that at least one value of the property meets a test; the condition is never null. ``names`` is given if a value can
+    have several names, as an ACL can. ``names`` makes the condition that a text is one of the names. A property with
+    ``names`` can only be tested for equality with a text. With ``indexed``, a database index holds ``value``.
     """
 
     kind: Kind

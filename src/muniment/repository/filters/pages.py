@@ -32,7 +32,7 @@ class OrderKey(NamedTuple):
 class Order(NamedTuple):
     """The keys of an order. No two members have the same value for every key.
 
-    With ``indexed``, a database index holds the keys, and a page is found by one look-up for each key.
+    With ``indexed``, a database index holds the keys, and a page is found by at most one look-up for each key.
     """
 
     keys: tuple[OrderKey, ...]

@@ -14,6 +14,7 @@ SMALL = plain.LARGEST
 """The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
 
 _PIECE = 1024 * 1024
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderContents(NamedTuple):
@@ -56,15 +57,25 @@ class SourceFile(NamedTuple):
             os.close(self.handle)
 
 
+class _OpenFolder(NamedTuple):
+    """An open folder of the tree, with the names in it. ``folders`` also has the links that lead to folders."""
+
+    path: str
+    folders: list[str]
+    names: list[str]
+    handle: int
+
+
 class FileTree:
     """One pass over a folder and all folders below it, in the order of their names.
 
     ``enter`` is called once for each folder, before the folders in it, and decides whether to go in. ``accept`` decides
     whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files,
-    ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``note_failure`` is
-    called with the path of each unreadable file, and with the reason. A file for which ``is_settled`` is false is still
-    being written: it is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the
-    symbolic links, ``left_out`` the hidden names, ``unsettled`` the files still being written.
+    ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``files`` calls
+    ``note_failure`` with the path of each unreadable file or folder, and with the reason. A file for which
+    ``is_settled`` is false is still being written: it is left out. Without ``hidden``, names that begin with a dot are
+    left out. ``links`` counts the symbolic links, ``left_out`` the hidden names, ``unsettled`` the files still being
+    written.
     """
 
     def __init__(
@@ -97,23 +108,24 @@ class FileTree:
         """List the folders and the accepted files, even files that cannot be imported. No file is opened."""
         whole_tree = FolderContents({}, [""], [])
 
-        def note(error: OSError) -> None:
-            whole_tree.unreadable.append((os.fspath(error.filename or ""), error.strerror or ""))
+        def note(path: str, error: OSError) -> None:
+            whole_tree.unreadable.append((path or ".", error.strerror or ""))
 
-        for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False, onerror=note):
-            folder = os.path.relpath(root, self._folder)
-            folders[:] = sorted(self._visible(folders))
-            for name in (*folders, *sorted(self._visible(names))):
-                path = name if folder == "." else os.path.join(folder, name)
+        for folder, folders, names, handle in self._walk(note):
+            visible_names = (*sorted(self._visible(folders)), *sorted(self._visible(names)))
+            folders.clear()
+            for name in visible_names:
+                path = os.path.join(folder, name)
                 try:
                     about = os.lstat(name, dir_fd=handle)
                 except FileNotFoundError:
                     continue  # it is gone already
                 except OSError as error:  # such as a folder that may be listed and not searched
-                    whole_tree.unreadable.append((folder, error.strerror or ""))
-                    folders[:] = []
+                    note(folder, error)
+                    folders.clear()
                     break
                 if stat.S_ISDIR(about.st_mode):
+                    folders.append(name)
                     whole_tree.folders.append(path)
                 elif stat.S_ISREG(about.st_mode) and self._accept(path):
                     whole_tree.files[path] = about.st_size
@@ -138,10 +150,8 @@ class FileTree:
         count, total = 0, 0
         if not self._enter(""):
             return
-        for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False, onerror=self._not_listed):
+        for folder, folders, names, handle in self._walk(self._not_listed):
             self.left_out += sum(self._is_left_out(name) for name in (*folders, *names))
-            folder = os.path.relpath(root, self._folder)
-            folder = "" if folder == "." else folder
             folders[:] = [
                 name
                 for name in sorted(self._visible(folders))
@@ -158,8 +168,15 @@ class FileTree:
                     return
                 yield file
 
-    def _not_listed(self, error: OSError) -> None:
-        self._note_failure(os.fspath(error.filename or ""), f"cannot be read: {error.strerror}")
+    def _walk(self, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
+        handle = os.open(self._folder, _FOLDER_FLAGS)
+        try:
+            yield from _walk(handle, "", note)
+        finally:
+            os.close(handle)
+
+    def _not_listed(self, path: str, error: OSError) -> None:
+        self._note_failure(path or ".", f"cannot be read: {error.strerror}")
 
     def _is_left_out(self, name: str) -> bool:
         return not self._with_hidden and name.startswith(".")
@@ -220,6 +237,41 @@ class FileTree:
 def printable(path: str) -> str:
     """Return a path or a name as text, whatever bytes it has."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _walk(handle: int, path: str, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
+    """Yield an open folder, and then each folder below it whose name the caller leaves in ``folders``.
+
+    Each folder is closed again when all folders below it have been yielded. ``note`` gets the path of each folder that
+    cannot be read, and the error. (``os.fwalk`` does not know this path.)
+    """
+    folder = _OpenFolder(path, [], [], handle)
+    try:
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                (folder.folders if _is_folder(entry) else folder.names).append(entry.name)
+    except OSError as error:
+        note(path, error)
+        return
+    yield folder
+    for name in folder.folders:
+        path_below = os.path.join(path, name)
+        try:
+            handle_below = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
+        except OSError as error:
+            note(path_below, error)
+            continue
+        try:
+            yield from _walk(handle_below, path_below, note)
+        finally:
+            os.close(handle_below)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # such as a link that leads to itself
+        return False
 
 
 def _pieces(handle: int, limit: int | None = None) -> Iterator[bytes]:

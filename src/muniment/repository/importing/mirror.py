@@ -148,7 +148,7 @@ class Import:
         """Import what is new and replace what has changed, ``threads`` batches of files at one time.
 
         Raises InUse while another process imports the folder, WrongValue for a type other than that of the documents
-        imported earlier.
+        imported earlier, and any refusal of ``cabinet`` or ``acl``.
         """
         with (
             closing(self._pace),
@@ -210,7 +210,7 @@ class Import:
     def _apply_options(self) -> None:
         """Give this import's ACL to all imported objects that have the cabinet's ACL. Then rename the cabinet.
 
-        The cabinet itself gets the ACL last.
+        Of these objects, the cabinet itself gets the ACL last.
         """
         former = self._former("")
         if former is None:

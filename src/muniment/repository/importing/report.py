@@ -4,7 +4,7 @@ import msgspec
 
 
 class ImportReport(msgspec.Struct):
-    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
+    """What an import did. ``object_ids`` names the object of each file that did not fail, imported now or earlier."""
 
     created: int = 0
     replaced: int = 0
@@ -32,7 +32,7 @@ class ImportReport(msgspec.Struct):
         """Count a file.
 
         ``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or else the reason why the file failed.
-        ``object_id`` is empty if the file has no object.
+        ``object_id`` is empty if the file failed.
         """
         if object_id:
             self.object_ids.append(object_id)

@@ -201,7 +201,7 @@ class WordCount(msgspec.Struct, frozen=True):
 class LeafWeight(msgspec.Struct, frozen=True):
     """What one word or phrase of a query adds to the score of one object.
 
-    ``anywhere`` is what a match in all of the object adds; it counts for callers who may read the object.
+    ``anywhere`` is what a match anywhere in the object adds; it counts for callers who may read the object.
     ``in_metadata`` is what a match in the metadata adds; it counts for callers who may only browse the object. Each is
     None if there is no match. ``in_text`` says whether the word or phrase is in the text. ``term`` is the word or
     phrase as the terms of a hit show it. ``properties`` names the properties that hold the word or phrase, or is None
@@ -234,8 +234,9 @@ class Examination(msgspec.Struct, frozen=True):
 class DocumentDigest(msgspec.Struct, frozen=True, order=True):
     """What the index holds of one object: its counter, its key, and a 16-byte digest of the whole document.
 
-    ``consistent`` says whether searches find the document by the type, ACL and owner that it states, and by no others.
-    It is also False if a search for former versions finds the document wrongly, or misses it.
+    ``consistent`` says whether searches find the document by the type, ACL and owner that it states, and not by those
+    that only other documents of the same answer state. It is also False if a search for former versions finds the
+    document wrongly, or misses it, or if the document cannot be read.
     """
 
     counter: int
@@ -265,7 +266,7 @@ class Snapshot(Protocol):
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises IndexUnavailable, and BadQuery if the engine refuses the query.
 
-        For example, it refuses a prefix with which too many words begin.
+        For example, an engine may refuse a prefix with which too many words begin.
         """
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
@@ -298,7 +299,8 @@ class Snapshot(Protocol):
 
         Equally common words are in alphabetical order. In an object that the caller may only browse, only the words of
         the metadata count. Stop words are left out. The list is empty if the beginning is not one word of 2 to 60
-        letters. It is also empty while an index of an earlier release is being rebuilt. Raises what ``search`` raises.
+        letters. It may also be empty while an index of an earlier release is being rebuilt. Raises what ``search``
+        raises.
         """
 
     def correction(self, visible: Visible, word: str) -> str | None:

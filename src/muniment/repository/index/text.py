@@ -9,7 +9,7 @@ BREAK = "\u200b"
 """The zero-width space. ``normal`` puts it between words that no blank separates."""
 
 NARROW_BLANK = "\u202f"
-"""The narrow blank that does not break. ``normal`` puts it between the thousands of a number."""
+"""The narrow blank that does not break. ``normal`` puts it in place of thin or unbreakable blanks between thousands."""
 
 _SOFT_HYPHEN = "\u00ad"
 _UNSPACED = re.compile(f"[{UNSPACED}]")

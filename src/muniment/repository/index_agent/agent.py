@@ -113,12 +113,12 @@ def run(
 ) -> None:
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
-    The agent works while it holds the lease of these indexes. While an agent of another machine holds the lease, this
-    one waits. ``ready`` is called as soon as no other agent of this machine can work on these indexes. ``retention``
-    says which lines of the logs are removed. Without a ``store``, the agent neither purges the wastebasket nor removes
-    content. For its own checks, the agent waits ``check_seconds`` before it compares the next range of objects with
-    their index. With 0, it compares only when somebody asks for a check. Raises InUse when another agent of this
-    machine works on these indexes.
+    The agent works while it holds the lease of the engine's indexes. While an agent of another machine holds the
+    lease, this one waits. ``ready`` is called as soon as no other agent of this machine can work on these indexes.
+    ``retention`` says which lines of the logs are removed. Without a ``store``, the agent neither purges the
+    wastebasket nor removes content. For its own checks, the agent waits ``check_seconds`` before it compares the next
+    range of objects with their index. With 0, it compares only when somebody asks for a check. Raises InUse when
+    another agent of this machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
         ready()
@@ -363,7 +363,7 @@ class _Feeder:
 
 
 class _ContentChores:
-    """Purges the wastebasket, removes content without an object, and frees the unused space of packs.
+    """Purges the wastebasket, removes content that no row names, and frees the unused space of packs.
 
     The agent does one step at a time, between its other work. Only the machine that holds the lease for this work does
     it.
@@ -462,7 +462,7 @@ def _purge(database: Database, store: ContentStore, now: Instant) -> Iterator[in
 
 
 def _sweep(database: Database, store: ContentStore, before: Instant) -> Iterator[int]:
-    """Remove content without an object, in steps. Each step yields how many contents it removed."""
+    """Remove content older than ``before`` that no row names, in steps. Each step yields how many it removed."""
     old_keys = store.older_than(before)
     while keys := list(itertools.islice(old_keys, _SWEPT_AT_A_TIME)):
         with database.read() as cx:

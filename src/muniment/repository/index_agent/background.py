@@ -80,9 +80,10 @@ class BackgroundChecks:
         self.close()
 
     def _look(self, now: Instant) -> None:
-        """Begin the next check: one that somebody asks for, or that of the index whose last check is the oldest.
+        """Begin a check that somebody asks for. If there is none, go on with the index whose last check is the oldest.
 
-        A check that somebody asks for replaces a background check that is under way.
+        A check that somebody asks for replaces a background check that is under way. If it was begun before and was
+        interrupted, it goes on.
         """
         if self._current is not None and self._current.is_wanted:
             return
@@ -100,16 +101,15 @@ class BackgroundChecks:
             repository_id: check
             for repository_id, check in checks.items()
             if repository_id in repositories_by_id
-            and check.wanted > reports.began(kept_reports.get(repository_id, KeptReport()))
+            and not reports.is_done(check, kept_reports.get(repository_id, KeptReport()))
         }
         if due_checks:
             repository_id = min(due_checks, key=lambda each: due_checks[each].wanted)
-            self._begin(
-                repositories_by_id[repository_id],
-                kept_reports,
-                Course(Report(now), due_checks[repository_id].repairs),
-                is_wanted=True,
-            )
+            check = due_checks[repository_id]
+            course = kept_reports.get(repository_id, KeptReport()).course
+            if course is None or course.report.began < check.wanted:
+                course = Course(Report(now), check.repairs)
+            self._begin(repositories_by_id[repository_id], kept_reports, course, is_wanted=True)
         elif self._current is None and self._seconds and repositories_by_id:
             repository_id = min(
                 repositories_by_id, key=lambda each: reports.began(kept_reports.get(each, KeptReport()))

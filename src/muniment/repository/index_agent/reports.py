@@ -59,6 +59,11 @@ def began(report: KeptReport) -> Instant:
     return 0 if report.report is None else report.report.began
 
 
+def is_done(check: WantedCheck, report: KeptReport) -> bool:
+    """Return whether an agent has ended a check that it began after this check was asked for."""
+    return report.report is not None and report.report.began >= check.wanted
+
+
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
     """Write down that a check of the repository is wanted now, in place of any that was wanted before."""
     cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})

@@ -38,7 +38,7 @@ FOLLOWER = "meaning"
 _OBJECTS, _LINES = 100, 200
 
 _PASSAGES = 16
-"""How many passages the confined process gets at one time, unless one object has more."""
+"""The most passages that the confined process gets at one time, unless one object has more."""
 
 _TRIES = 3
 """How often the embedder tries a text. If every try fails, the text gets no vectors, and is found only by its words."""

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from muniment.repository.meaning.embeddings import DIMENSIONS
 
 _TOKENS = 256
-"""How many tokens of a text the model reads."""
+"""How many tokens of a text the model reads at most."""
 
 _AT_A_TIME = 8
 

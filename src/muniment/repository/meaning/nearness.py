@@ -55,7 +55,7 @@ class TextEncoder(Protocol):
 class Meaning:
     """Finds what is near in meaning, for the searches of one process.
 
-    ``load`` loads the model, at the first question. ``most_vectors`` is how many vectors the process remembers.
+    ``load`` loads the model, at the first question. The process remembers at most ``most_vectors`` vectors.
     """
 
     def __init__(self, load: Callable[[], TextEncoder], most_vectors: int) -> None:

@@ -24,8 +24,8 @@ _word = re.compile(r"\S+")
 def passages(heading: str, text: str) -> list[str]:
     """Cut an object's heading and the beginning of its text into passages; there are none if both are empty.
 
-    The last passage also holds words of the passage before it, so that it is as long as the others: the vector of a few
-    words would be too near to too many questions.
+    If the last of several passages would be shorter than the others, it begins with words of the passage before it: the
+    vector of a few words would be too near to too many questions.
     """
     words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
     starts = [0]

@@ -1,4 +1,4 @@
-"""What does a process remember of embeddings? Their vectors in one matrix: a question is compared with all at once."""
+"""What does a process remember of embeddings? Their vectors in one matrix: a question is compared with many at once."""
 
 import threading
 from collections.abc import Sequence

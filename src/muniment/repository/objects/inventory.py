@@ -3,13 +3,11 @@
 A page of hits reads its objects here, too, after ``search/visibility`` has decided which of them a caller may see.
 """
 
-import itertools
 from collections.abc import Collection, Container, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
 from muniment.db import PreparedStatement
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.objects import object_ids, usage, version, wastebasket
@@ -71,10 +69,14 @@ def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> lis
     return [read_row(row) for row in cx.execute(query.order_by(objects.c.seq).limit(limit))]
 
 
-def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
-    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first ``limit`` of them."""
-    count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
-    first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
+def carrying(cx: Connection, acl_id: int, limit: int, *, as_default: bool = False) -> tuple[int, list[StoredObject]]:
+    """Count the objects that carry an ACL, whatever the caller's rights. Also return the first ``limit`` of them.
+
+    With ``as_default``, these are the folders that have the ACL as their default.
+    """
+    carries = (objects.c.default_acl_id if as_default else objects.c.acl_id) == acl_id
+    count = cx.execute(sa.select(sa.func.count()).where(carries)).scalar_one()
+    first = sa.select(objects).where(carries).order_by(objects.c.seq).limit(limit)
     return count, [read_row(row) for row in cx.execute(first)]
 
 
@@ -123,17 +125,6 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
         present = amounts.get(owner_key, usage.NOTHING)
         amounts[owner_key] = Amount(present.objects + amount.objects, present.bytes + amount.bytes)
     return amounts
-
-
-def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
-    """Remove contents that no row names and that were written before the instant. A crash may leave such contents.
-
-    Contents in packs stay: the ``compaction`` removes them. Returns how many contents it removed.
-    """
-    count, old_keys = 0, store.older_than(before)
-    while keys := list(itertools.islice(old_keys, _AT_A_TIME)):
-        count += remove_unnamed(cx, store, keys)
-    return count
 
 
 def remove_unnamed(cx: Connection, store: ContentStore, keys: Sequence[str]) -> int:

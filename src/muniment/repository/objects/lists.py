@@ -213,9 +213,10 @@ def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
 def parents(
     cx: Connection, stored: StoredObject, stretch: Stretch, selection: Selection = EVERYTHING
 ) -> list[ListedParent]:
-    """List the folders in which an object lies, the first one first. It checks no right.
+    """List the folders in which an object lies, the first one first unless the selection sorts them.
 
-    The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty, WrongValue, BadSort.
+    It checks no right. The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty,
+    WrongValue, BadSort.
     """
     ids, properties = _parents(cx, stored)
     order = Order((OrderKey(ids.c.key, kind="integer"),))

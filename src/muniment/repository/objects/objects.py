@@ -278,11 +278,14 @@ def replace_content(
     text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Replace the main content of an object. If equal bytes are kept already, the object names the kept content. After
-    the commit, the caller removes the ``freed`` contents, and ``content`` if the object does not name it. ``text`` is
-    the text of the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not
-    checked if the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for
-    folders), CheckedOut, Superseded, QuotaExceeded."""
+    """Replace the main content of an object, and return the object.
+
+    If equal bytes are kept already, the object names the kept content. After the commit, the calling code removes the
+    ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of the new content, or None
+    if it must still be read. ``quota`` limits what the owner may have. It is not checked if the caller is an
+    administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut,
+    Superseded, QuotaExceeded.
+    """
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)

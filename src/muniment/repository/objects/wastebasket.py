@@ -71,7 +71,7 @@ def keep(
     now: Instant,
     days: int,
 ) -> None:
-    """Put objects that are deleted together into the wastebasket, where they stay for so many days.
+    """Put objects that are deleted together into the wastebasket, where they stay for ``days`` days.
 
     ``further`` holds their further contents by object id. The last object is the one with which the others are deleted.
     The counts of uses of their contents stay as they are.
@@ -111,10 +111,12 @@ def page(
     stretch: Stretch,
     selection: Selection = EVERYTHING,
 ) -> list[ListedDiscard]:
-    """List deleted objects that the caller owns, and those that they deleted and may browse, the last deletion first.
+    """List deleted objects that the caller owns, and those that they deleted and may browse.
 
-    An administrator sees only the root of each deletion, and so does the user who deleted the objects. Any other owner
-    sees each of their own objects. Raises UnknownProperty, WrongValue, BadSort.
+    The last deletion comes first unless the selection sorts the list. An administrator sees the root of every deletion,
+    and nothing else. The user who deleted the objects sees only the root, too, if they own it or may browse it. Any
+    other owner sees each of their own objects, and so does a user who deleted objects but does not see their root.
+    Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]
@@ -137,7 +139,7 @@ def find(cx: Connection, repository: Repository, principals: Principals, object_
 
 
 def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
-    """Return a deleted object, and then the objects to restore or remove with it. Lock the rows of all of them.
+    """Return a deleted object, and then the objects to restore or remove with it. Lock all rows of its deletion.
 
     If the object is the root of its deletion, all objects of that deletion are returned. Otherwise, the object and the
     objects of the deletion that lay below it are returned. Raises UnknownObject.
@@ -240,14 +242,16 @@ def _remove(cx: Connection, query: sa.Select[tuple[object]]) -> tuple[int, tuple
 
 
 def _members(repository: Repository, principals: Principals, now: Instant) -> sa.Select[tuple[object]]:
-    table = wastebasket.c
+    table, top = wastebasket.c, wastebasket.alias().c
     statement = sa.select(wastebasket).where(table.repository_id == repository.id, table.expires > now)
     is_root = table.root == table.id
     if principals.administrator:
         return statement.where(is_root)
-    browsable = table.acl_id.in_(acls.acls_with(repository.id, principals, Permission.BROWSE))
-    owned = sa.and_(table.owner_key == principals.key, sa.or_(is_root, table.deleter_key != principals.key))
-    return statement.where(sa.or_(owned, sa.and_(table.deleter_key == principals.key, is_root, browsable)))
+    browsable = top.acl_id.in_(acls.acls_with(repository.id, principals, Permission.BROWSE))
+    root_is_visible = sa.exists().where(top.id == table.root, sa.or_(top.owner_key == principals.key, browsable))
+    by_root = sa.and_(table.deleter_key == principals.key, root_is_visible)
+    owned = table.owner_key == principals.key
+    return statement.where(sa.or_(sa.and_(is_root, by_root), sa.and_(owned, sa.not_(by_root))))
 
 
 def _read(row: sa.Row[tuple[object]]) -> Discard:

@@ -89,7 +89,7 @@ def put_back(
 
 
 def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[Row]:
-    """Return the ACLs of a repository whose rows follow ``after_key``, including unnamed ones, the oldest first."""
+    """Return at most ``limit`` ACLs of a repository, unnamed ones included: those after ``after_key``, oldest first."""
     query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
     return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
 

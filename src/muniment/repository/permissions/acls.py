@@ -144,7 +144,7 @@ def change(
 
 
 def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
-    """Delete an ACL that no object carries. Raises NotPermitted, InUse."""
+    """Delete an ACL that no object carries, and no folder has as its default. Raises NotPermitted, InUse."""
     if not acl.owner:
         raise NotPermitted(f"The ACL {acl.name!r} belongs to the repository and stays.")
     _check_owned(acl, principals)
@@ -152,7 +152,7 @@ def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
     try:
         cx.execute(acls.delete().where(acls.c.id == acl.id))
     except IntegrityError as error:
-        raise InUse(f"The ACL {acl.name!r} is still on objects.") from error
+        raise InUse(f"The ACL {acl.name!r} is still on objects, or the default of folders.") from error
 
 
 def find(cx: Connection, repository_id: int, text: str, principals: Principals) -> Acl:

@@ -167,7 +167,10 @@ def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
 
 
 def keys_of_name(cx: Connection, name: str) -> list[str]:
-    """Return the keys of all bearers that this folded name has had, the last known bearer's key at the end."""
+    """Return the keys of all known bearers of this folded name, the last bearer's key at the end.
+
+    If none is known, return the name itself, which is the key of its first bearer.
+    """
     rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
     return list(rows) or [name]
 
@@ -208,9 +211,10 @@ def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
-    """Bind at most ``limit`` names whose rows have no identity to their present bearers, or to nobody.
+    """Bind names whose rows have no identity: each to its present bearer, or to nobody.
 
-    Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer inherits nothing.
+    Binds at most ``limit`` names. Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer
+    inherits nothing.
     """
     query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
     waiting = cx.execute(query).scalars().all()

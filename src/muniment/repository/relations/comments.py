@@ -149,7 +149,7 @@ def change(
 def remove(
     cx: Connection, repository: Repository, comment_id: str, principals: Principals, expected: int | None = None
 ) -> None:
-    """Remove a comment with all replies to it. Raises UnknownComment, NotPermitted, VersionConflict."""
+    """Remove a comment with all replies to it. Raises what ``change`` raises, except WrongValue."""
     comment, _ = _lock_own(cx, repository, comment_id, principals, expected)
     cx.execute(comments.delete().where(comments.c.id == comment.id))
 
@@ -187,9 +187,9 @@ def count_by_author(cx: Connection, author_key: str) -> int:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Comment]]:
-    """Return a repository's comments with counters above ``after_seq``, each with its counter.
+    """Return at most ``limit`` comments of a repository, each with its counter.
 
-    No rights are checked.
+    These are the first ones with counters above ``after_seq``. No rights are checked.
     """
     query = sa.select(comments.c.seq, *_COLUMNS)
     rows = query.where(comments.c.repository_id == repository_id, comments.c.seq > after_seq)

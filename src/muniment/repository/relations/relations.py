@@ -113,7 +113,7 @@ def find(cx: Connection, repository: Repository, relation_id: str, principals: P
 
 
 def remove(cx: Connection, repository: Repository, relation_id: str, principals: Principals) -> None:
-    """Remove a relation. Raises UnknownRelation, NotPermitted."""
+    """Remove a relation. Raises UnknownRelation, NotPermitted, UnknownObject (an end is gone)."""
     relation = find(cx, repository, relation_id, principals)
     _ends(cx, repository, relation, principals)
     cx.execute(relations.delete().where(relations.c.id == relation.id))
@@ -188,9 +188,9 @@ def _members(repository: Repository, principals: Principals) -> sa.Select[Any]:
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[tuple[int, Relation, str]]:
-    """Return a repository's relations with counters above ``after_seq``, each with its counter and its maker's key.
+    """Return at most ``limit`` relations of a repository, each with its counter and its maker's key.
 
-    No rights are checked.
+    These are the first ones with counters above ``after_seq``. No rights are checked.
     """
     query = sa.select(relations.c.seq, relations.c.maker_key, *_COLUMNS)
     rows = query.where(relations.c.repository_id == repository_id, relations.c.seq > after_seq)

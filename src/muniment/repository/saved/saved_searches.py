@@ -37,7 +37,7 @@ from muniment.repository.saved.table import saved_searches
 FORMAT = 1
 """The format of the documents that this release writes and reads.
 
-Raise it when old documents would mean something else.
+A release for which old documents would mean something else needs another number.
 """
 
 LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000

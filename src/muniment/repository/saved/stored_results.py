@@ -16,7 +16,7 @@ from muniment.repository.refusals import NoStoredResults
 from muniment.repository.saved.table import saved_results
 
 FORMAT = 1
-"""The format of stored results that this release writes and reads. Results of another format count as none."""
+"""The format of stored results that this release writes and reads. Results of another format are not read."""
 
 
 class StoredResults(msgspec.Struct, frozen=True):

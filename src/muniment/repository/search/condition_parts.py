@@ -1,8 +1,8 @@
 """Which parts of a condition does one object meet? The answer is the tree of the query, with an outcome at each part.
 
 The index says which words and phrases match; this module decides comparisons of properties. If a comparison would take
-too long, its outcome is unknown. If the index does not hold the object as it is now, the outcome of every word and
-phrase is unknown.
+too long, its outcome is unknown. If the index lacks the object, or has missed a change that hides it from the search,
+the outcome of every word and phrase is unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class ConditionPart(msgspec.Struct, frozen=True):
         return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
 
     def failures(self) -> list[tuple[str, str]]:
-        """List the reasons why the part is not met: sentences, each with the place of the failing part in the document.
+        """List the reasons why the part is not met: sentences, each with the place of the failing part in the query.
 
         The place is empty if the failing part belongs to keywords.
         """
@@ -100,8 +100,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
 class Examiner:
     """Decides for one object which parts of a condition it meets.
 
-    ``leaves`` are the answers of the index about the query's words and phrases, or None if the index does not hold the
-    object as it is now. Without ``may_read``, matches in the text do not count.
+    ``leaves`` are the answers of the index about the query's words and phrases, or None if the index lacks the object,
+    or has missed a change that hides it from the search. Without ``may_read``, matches in the text do not count.
     """
 
     def __init__(

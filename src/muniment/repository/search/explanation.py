@@ -92,7 +92,11 @@ class UserRight(msgspec.Struct, frozen=True):
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """Whether the index holds the object as it is now, and which kinds of change it has missed."""
+    """Whether the index holds the object, and has missed no change that hides it from the search.
+
+    ``missed`` has the kinds of the missed changes. ``reason`` says why the object could not be indexed. Both are empty
+    if the caller may not read the object's text.
+    """
 
     outcome: Outcome
     missed: tuple[Kind, ...] = ()
@@ -142,7 +146,7 @@ def explain(
     """Explain how a search judges one object: for the caller, or for another ``user`` about whom an administrator asks.
 
     ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
-    only once it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
+    only after it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
     indexed, or None. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, and what
     these functions and ``results.search`` raise.
     """
@@ -350,7 +354,9 @@ class _Explainer:
 
 
 def shares(total: str, weights: Sequence[float]) -> list[str]:
-    """Write the weights with four decimals, rounded so that they add up to ``total`` exactly."""
+    """Write the weights with four decimals, rounded so that they add up to ``total`` exactly, if there are any."""
+    if not weights:
+        return []
     units = round(float(total) * _UNITS)
     exact = [weight * _UNITS for weight in weights]
     parts = [int(weight) for weight in exact]

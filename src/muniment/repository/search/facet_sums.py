@@ -85,10 +85,10 @@ def add_up(
 
 
 def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
-    """Return the width of each facet: how many values a repository returns at a level that is ordered by frequency.
+    """Return the width of each facet: how many values there is room for at a level that is ordered by frequency.
 
-    If a level shows more values than the width, a repository returns as many as are shown, and one additional value,
-    which tells that there are more. If there is no room for additional values, all widths are 0, and none is returned.
+    If a level shows more values than the width, there is room for as many as are shown. A repository returns one
+    additional value, which tells that there are more. If a facet has no room for additional values, its width is 0.
     """
     values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
     return [

@@ -65,8 +65,9 @@ def by_number(
 def begin(cx: Connection, page: HitPage, following: Binding, now: Instant, options: RepositoryOptions) -> TurnedPage:
     """Return a page that was asked for by number, with the cursor to the next page.
 
-    ``following`` is what the cursor is bound to: the caller, the search and the next page. There is no cursor to a page
-    beyond the depth that a walk reaches. Such a page is asked for by its number.
+    ``following`` is what the cursor is bound to: the caller, the search and the next page. There is no cursor if no
+    page follows, if the page lacks its counters, or if the next page lies beyond the depth that a walk reaches. A page
+    beyond this depth is asked for by its number.
     """
     if not page.has_more or not page.counters or following.page * page.items_per_page > options.walk_hits:
         return TurnedPage(page)
@@ -89,8 +90,8 @@ def follow(
 ) -> TurnedPage:
     """Return the page that a cursor leads to.
 
-    It checks again whether the caller may see each hit, and whether each hit still meets the query's condition. It does
-    not check again whether a hit of a kept walk lies in the query's locations.
+    Whether the caller may see a hit, and whether the hit still meets the query's condition, is checked again for each
+    page. Whether a hit of a kept walk lies in the query's locations is not checked again.
 
     Raises UnknownLink for a cursor that leads nowhere. Also raises what ``results.search`` raises.
     """

@@ -1,7 +1,7 @@
 """A page of a search: hits of the index that the database confirms.
 
 First a snapshot of the index is taken. Then one read of the database says what the caller may see, which changes the
-snapshot has missed, and which properties the hits have now. So a page obeys every change that was answered before the
+snapshot has missed, and which properties the hits have now. So a page obeys every change that was committed before the
 read began, however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
@@ -46,8 +46,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     ``narrowings`` are the values of the query's facets that hits must have. With ``bare``, hits have neither excerpts
     nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
     hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether objects near in
-    meaning are found, too. With None, such objects are found only if ``words`` is ``any``. ``locale`` names the
-    language of the keywords, if it is known.
+    meaning are found, too. With None, such objects are found only if ``words`` is ``any``. A search with sorts never
+    finds them. ``locale`` names the language of the keywords, if it is known.
     """
 
     query: Query
@@ -206,7 +206,7 @@ def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
 
 
 def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
-    """Return whether a search also finds objects that lack some words of its question."""
+    """Return whether a search also finds objects that lack words, because any one of its question's words is enough."""
     return question.words == "any" and (_relaxed_query(question) is not None or bool(search.near.embeddings))
 
 
@@ -395,7 +395,8 @@ def _near(
 ) -> Near | None:
     """Return the objects that are near a question in meaning.
 
-    Return None if such objects are not wanted, or if the question has no words to compare.
+    Return None if such objects are not wanted, if nothing is embedded, or if the question has sorts or no words to
+    compare.
     """
     wanted = question.meaning or (question.meaning is None and question.words == "any")
     if memory.meaning is None or not wanted or question.query.sorts:
@@ -425,6 +426,12 @@ def _with_facets(
     bound_facets = binder.bind(question.query.facets)
     narrowing_condition = facets.narrowing_condition(bound_facets, question.narrowings)
     return bound_facets, query if narrowing_condition is None else _both(query, narrowing_condition)
+
+
+def check_offered(query: Query, repository: Repository) -> None:
+    """Raise BadQuery for a query that names another repository."""
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
 
 
 def bind_query(

@@ -10,12 +10,13 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.repository.aql import as_json, as_xml, documents
+from muniment.repository.aql.facets import FacetBinder, FacetLimits
 from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery
 from muniment.repository.saved.saved_searches import FORMAT, Kind, SavedDocument, Spelling, WrittenNames
-from muniment.repository.search import results, search_templates
+from muniment.repository.search import results, search_templates, sorting
 from muniment.repository.search.memory import SearchMemory
 from muniment.web.refusals import Refusal
 from muniment.web.xml import Element
@@ -44,12 +45,19 @@ def elements(document: SavedDocument, limits: QueryLimits) -> Element:
 
 
 def check(
-    cx: Connection, view: RepositoryView, kind: Kind, document: SavedDocument, limits: QueryLimits, now: Instant
+    cx: Connection,
+    view: RepositoryView,
+    kind: Kind,
+    document: SavedDocument,
+    limits: QueryLimits,
+    facet_limits: FacetLimits,
+    now: Instant,
 ) -> None:
-    """Check a document against the types, as far as that is possible before it is executed.
+    """Check a document against the repository's types, as a search does that executes it.
 
-    Its folders are not checked, because whether they exist depends on the caller who executes it. The variables of a
-    template are checked, but their values are not. Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    The document's folders are not checked, because whether they exist depends on the caller who executes it. The
+    variables of a template are checked, but their values are not. Raises BadQuery, BadSort, UnknownType,
+    UnknownProperty, NotSearchable, WrongValue.
     """
     root = elements(document, limits)
     plain_query = query(document, limits)
@@ -57,7 +65,10 @@ def check(
         search_templates.check(root, names_of(document), view.catalogue)
         plain_query = search_templates.without_variables(plain_query, root)
     plain_query = msgspec.structs.replace(plain_query, locations=())
+    results.check_offered(plain_query, view.repository)
     results.bind_query(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
+    FacetBinder(view.catalogue, now, facet_limits).bind(plain_query.facets)
+    sorting.order_of(cx, view, plain_query.sorts)
 
 
 def query(document: SavedDocument, limits: QueryLimits) -> Query:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.repository.aql.tree import SortCriterion
 from muniment.repository.cursors import Place
+from muniment.repository.filters.pages import Order
 from muniment.repository.filters.reader import MAX_SORT_KEYS
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.index.contract import Answer, Search, Snapshot, SortedBy
@@ -21,7 +22,7 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, BadSort, NotSearchable, UnknownProperty
 
 MOST_SORTED = 100_000
-"""The most hits of a search that is sorted by properties."""
+"""The most hits of a search that is sorted by properties, unless ``r_modify_date`` is its only sort."""
 
 _MODIFICATION = "r_modify_date"
 
@@ -98,18 +99,26 @@ def counters(
 
     Equal hits are in the order of counters. The offset and the limit of ``search`` say which part of the order is
     wanted. More than ``most`` hits can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery. The
-    shown names of the built-in types begin with ``type_prefix``. Raises UnknownProperty, BadSort, BadQuery,
+    shown names of the built-in types begin with ``type_prefix``. Raises what ``order_of`` raises, BadQuery,
     IndexUnavailable.
     """
-    sort_keys = _sort_keys(sorts)
-    if [key.name for key in sort_keys] == [_MODIFICATION]:
-        return snapshot.counters(search, "newest" if sort_keys[0].descending else "oldest")
-    check(sorts, view.catalogue)
-    order = lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
+    if [sort.name for sort in sorts] == [_MODIFICATION]:
+        return snapshot.counters(search, "oldest" if sorts[0].ascending else "newest")
+    order = order_of(cx, view, sorts, type_prefix)
     hits = snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
     if len(hits) > most:
         raise _too_many(most)
     return lists.sort(cx, view, hits, order, search.offset, search.limit)
+
+
+def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], type_prefix: str = "") -> Order:
+    """Return the order of objects by these sorts, and then by counter. ``type_prefix`` is as in ``counters``.
+
+    Raises NotSearchable, UnknownProperty, BadSort.
+    """
+    sort_keys = _sort_keys(sorts)
+    check(sorts, view.catalogue)
+    return lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
 
 
 def places(

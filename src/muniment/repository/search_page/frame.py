@@ -36,12 +36,12 @@ def amount(size: int) -> str:
     """Write a number of bytes as people read it, in decimal units."""
     number, unit = float(size), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
-        if number < 1000:
+        if round(number) < 1000:
             break
         number, unit = number / 1000, larger
     if unit == "bytes":
         return "1 byte" if size == 1 else f"{size} bytes"
-    return f"{number:.1f} {unit}" if number < 10 else f"{number:.0f} {unit}"
+    return f"{number:.1f} {unit}" if round(number, 1) < 10 else f"{number:.0f} {unit}"
 
 
 _TEMPLATES = pages.templates("muniment.repository.search_page")
@@ -65,7 +65,7 @@ def draw(
 
 
 def redirect(request: Request, path: str) -> Response:
-    """Lead the browser to another of these pages, to be fetched by GET."""
+    """Lead the browser to another of these pages, which the browser then fetches by GET."""
     return RedirectResponse(place(request) + path, 303, _NEVER_STORED)
 
 

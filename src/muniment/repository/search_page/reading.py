@@ -134,7 +134,10 @@ async def download(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
-    """Return the function that marks the words of a question; None if the question does not find the object."""
+    """Return the function that marks the words of a question; None if the question does not find the object.
+
+    It is also None if the question is refused, and if the index is unavailable or too far behind.
+    """
 
     def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> Marker | None:
         query, _ = searching.question_query(cx, context.options, caller.repository, principals, asked)

@@ -107,6 +107,6 @@ def _save(
         )
     document = saved_documents.nested(element, options.names, limits)
     view = RepositoryView.read(cx, repository, principals)
-    saved_documents.check(cx, view, "search", document, limits, now)
+    saved_documents.check(cx, view, "search", document, limits, saved_shapes.facet_limits(options), now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
     return saved_searches.add(cx, repository.id, "search", wanted, document, principals, quota, now).id

@@ -158,7 +158,7 @@ async def around(
         "asked": asked,
         "form_mark": frame.form_mark(seal, frame.session_cookie(request)),
         "repository": caller.repository.name,
-        "repositories": await sessions.names(context, session),
+        "repositories": await sessions.names(context, session, caller.repository.name),
         "orders": ORDERS,
         "section": "",
     }
@@ -257,8 +257,8 @@ def _correction(
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
     """Return whether the page must relax a search: it has sorts, may be relaxed, and too few hits have all words.
 
-    ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a person who
-    chooses an order would lose hits.
+    With ``auto``, ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a
+    person who chooses an order would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and search_requests.default_words(options) == "auto" and relaxation.relax(query) is not None

@@ -45,12 +45,12 @@ _decoder = msgspec.json.Decoder(PageSession)
 async def sign_in(
     request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
 ) -> PageSession:
-    """Sign somebody in to the resources that guard repositories and admit them, at most ``_MOST_GUARDS``.
+    """Sign a person in to at most ``_MOST_GUARDS`` resources that guard repositories and admit this person.
 
-    The resource of the repository ``repository_name`` is tried first. Resources in which the person has no role are
-    tried last, and only if no resource has accepted the password. So a wrong password is checked equally often,
-    whatever roles a person has. A password that three resources have refused, and none accepted, is not tried again.
-    Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+    The resource of the repository ``repository_name`` is tried first, if the person has a role there. Resources in
+    which the person has no role are tried last, and only if no resource has accepted the password. So a wrong password
+    is checked equally often, whatever roles a person has. A password that three resources have refused, and none
+    accepted, is not tried again. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
     """
     page = _page_of(context)
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
@@ -98,9 +98,13 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
     raise NotSignedIn("Nobody is signed in.")
 
 
-async def names(context: RepositoryContext, session: PageSession) -> list[str]:
-    """List the repositories that a sign-in opens, by name."""
-    return [one.name for one in await _open(context, session)]
+async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
+    """List the names of the first ``max_searched_repositories`` repositories that a sign-in opens.
+
+    If the repository ``entered`` is not among them, its name comes last.
+    """
+    listed = [one.name for one in await _open(context, session)]
+    return listed if entered in listed else [*listed, entered]
 
 
 async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
@@ -109,7 +113,8 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
     Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others
     but not this one, and DirectoryUnavailable.
     """
-    every = await _open(context, session)
+    named = await context.transactions.read(repositories.by_names, [name]) if name else []
+    every = [one for one in named if one.resource_id in session.tokens] or await _open(context, session)
     chosen = next((one for one in every if name in ("", one.name)), None)
     if chosen is None:
         raise repositories.unknown(name) if every else NotSignedIn("The sign-in opens no repository any more.")

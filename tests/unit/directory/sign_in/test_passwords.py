@@ -174,3 +174,17 @@ def test_a_new_password_is_hashed_in_a_slot_and_only_two_threads_wait_for_one(tm
     gate.close()
     with pytest.raises(Overloaded):
         gate.hash_new("a")
+
+
+def test_a_gate_closes_after_the_new_passwords_that_wait_for_a_slot(tmp_path: Path) -> None:
+    gate, other = (PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1) for _ in range(2))
+    with ThreadPoolExecutor(2) as threads:
+        with other._slots.hold():
+            waiting = threads.submit(gate.hash_new, "a")
+            until(gate._slots._turnstile_lock.locked)
+            closing = threads.submit(gate.close)
+            with pytest.raises(TimeoutError):
+                closing.result(0.1)
+        assert other.check(waiting.result(60), "a", ASKER, 0).result(60)
+        closing.result(60)
+    other.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muniment.repository.aql import keywords
+from muniment.repository.aql import keywords, patterns
 from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
 from tests.trees import shape
@@ -78,6 +78,18 @@ def test_limits_hold() -> None:
     assert shape(keywords.read("not " * 1023 + "a", QueryLimits())) == Without(A)
 
 
+@pytest.mark.parametrize("word", ["*a", "?a", "-*a", "-?a", "(*a)", "NOT -*a", "*-*a", "+*a-b", "a-*b"])
+def test_a_word_that_begins_with_a_wildcard_counts_more(word: str) -> None:
+    number = keywords.count(keywords.read(word, QueryLimits()))
+    assert number > patterns.OPEN_CLAUSES
+    many = f"{word} " * 3
+    assert keywords.count(keywords.read(many, QueryLimits(clauses=3 * number))) == 3 * number
+    with pytest.raises(BadQuery, match=f"more than {3 * number - 1} keywords"):
+        keywords.read(many, QueryLimits(clauses=3 * number - 1))
+
+
 def test_words_are_counted_wherever_they_stand() -> None:
     assert keywords.count(keywords.read('a OR NOT ("b c" d-e)', QueryLimits())) == 5
     assert keywords.count(None) == 0
+    for text, number in (("a-*b", 34), ("*a-?b", 66), ("a*-b?", 2), ("a-*-b*", 2)):
+        assert keywords.count(keywords.read(text, QueryLimits())) == number

@@ -49,6 +49,9 @@ def relaxed(text: str) -> Keywords | None:
         ("what is lift?", ("what", "is", "lift")),
         ("and a", ("and", "a")),
         ("the ?slip? effect", ("the", "slip", "effect")),
+        ("foo-bar? baz", ("foo-bar", "baz")),
+        ("?foo-bar baz", ("foo-bar", "baz")),
+        ("??foo-bar? baz", ("foo-bar", "baz")),
     ],
 )
 def test_words_are_relaxed_to_any_of_them(text: str, words: tuple[str, ...]) -> None:
@@ -70,6 +73,10 @@ def test_words_are_relaxed_to_any_of_them(text: str, words: tuple[str, ...]) -> 
         "a b*",
         "a *b",
         "a b?c",
+        "a b?c?",
+        "a ?b-c?d?",
+        "a *b-c?",
+        "a http://x.org/?b=c",
         "a not (b c)",
         "a or not b",
         "a-b",

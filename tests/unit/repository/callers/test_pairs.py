@@ -13,10 +13,11 @@ from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 
 
 class Directory:
-    """A directory that knows one password of everybody, and counts."""
+    """A directory that knows one password of everybody, and counts. Nobody has a role at its ``closed`` resources."""
 
     def __init__(self, password: str = "right") -> None:
         self.password = password
+        self.closed: set[str] = set()
         self.sign_ins = 0
         self.living: list[str] = []
         self.seconds = 3600.0
@@ -28,7 +29,7 @@ class Directory:
         self.sign_ins += 1
         token = f"{shown.pair.account} {self.sign_ins}"
         await self.open.wait()
-        if shown.pair.password != self.password:
+        if shown.pair.password != self.password or shown.resource_id in self.closed:
             raise NotSignedIn("no")
         self.living.append(token)
         return AccessToken(token, self.seconds)
@@ -125,6 +126,24 @@ def test_a_wrong_password_makes_the_right_one_from_there_be_asked_about_again() 
         await scene.settle()
         assert scene.directory.living == ["marta@staff 2", "boris@staff 3"]
         assert await scene.token() == "marta@staff 5"
+
+    play(act)
+
+
+def test_a_right_password_stays_remembered_when_another_resource_refuses_it() -> None:
+    async def act(scene: Scene) -> None:
+        token = await scene.token()
+        scene.directory.closed.add("other")
+        with pytest.raises(NotSignedIn):
+            await scene.pairs.token(shown("Marta@Staff", resource="other"))
+        await scene.settle()
+        assert scene.directory.living == [token]
+        assert scene.pairs.knows(shown())
+        with pytest.raises(NotSignedIn):
+            await scene.pairs.token(shown(password="wrong", resource="other"))
+        await scene.settle()
+        assert scene.directory.living == []
+        assert not scene.pairs.knows(shown())
 
     play(act)
 
@@ -249,7 +268,7 @@ def test_neither_name_nor_password_is_kept() -> None:
     async def act(scene: Scene) -> None:
         await scene.token("marta@staff", "right")
         ((digest, known),) = scene.pairs._memories.items()
-        kept = repr((digest, known.account, known.place, scene.pairs._of_account))
+        kept = repr((digest, known.account, known.password, known.place, scene.pairs._of_account))
         assert "right" not in kept
         assert "marta" not in kept
         assert len(digest) == 64

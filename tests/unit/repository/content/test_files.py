@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from muniment.clock import SECOND
 from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.content.files import FileStore
-from muniment.repository.objects import inventory
+from muniment.repository.index_agent import agent
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
 from tests.shelf import Shelf
@@ -166,8 +166,7 @@ def test_the_sweep_removes_what_no_object_names_and_nothing_else(shelf: Shelf, t
     for path in files(tmp_path):
         if path.name != young.key:
             os.utime(path, (1000, 1000))
-    with shelf.database.read() as cx:
-        assert inventory.sweep(cx, shelf.store, 2000 * SECOND) == 1
+    assert sum(agent._sweep(shelf.database, shelf.store, 2000 * SECOND)) == 1
     kept = {path.name for path in files(tmp_path / "content")}
     assert kept == {named.key, young.key}
     part.abort()

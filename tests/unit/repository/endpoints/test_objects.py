@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import os
 import random
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from typing import Any, BinaryIO
 
 import httpx
 import lxml.etree
@@ -16,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from muniment.repository.change_log import changes
+from muniment.repository.content import files as content_files
 from muniment.repository.content.contract import PIECE
 from muniment.repository.content.files import FileStore, FileWriter
 from muniment.repository.cursors import Stretch
@@ -26,6 +30,7 @@ from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acl_lists
 from muniment.repository.permissions.principals import Principals
 from tests.shelf import Shelf
+from tests.waiting import until_on_loop
 
 SPACE = "{urn:muniment:vocab}"
 
@@ -246,6 +251,21 @@ RAW = b"x" * 600_000
 OCTETS = "application/octet-stream"
 
 
+def posting(site: Site, path: str, kind: str) -> dict[str, Any]:
+    """Write the head of Marta's POST."""
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": f"{site.repository_path}{path.partition('?')[0]}",
+        "raw_path": b"",
+        "query_string": path.partition("?")[2].encode(),
+        "root_path": "",
+        "scheme": "https",
+        "server": ("muniment.test", 443),
+        "headers": [(b"authorization", b"Bearer marta"), (b"content-type", kind.encode())],
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "body", "kind"),
     [
@@ -282,18 +302,7 @@ def test_a_caller_who_goes_away_leaves_nothing(site: Site, path: str, body: byte
     async def send(_message: Message) -> None:
         return None
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"{site.repository_path}{path.partition('?')[0]}",
-        "raw_path": b"",
-        "query_string": path.partition("?")[2].encode(),
-        "root_path": "",
-        "scheme": "https",
-        "server": ("muniment.test", 443),
-        "headers": [(b"authorization", b"Bearer marta"), (b"content-type", kind.encode())],
-    }
-    asyncio.run(site.application(scope, receive, send))
+    asyncio.run(site.application(posting(site, path, kind), receive, send))
     assert next(waiting, None) is None, "the caller was let in, and left in the middle"
     assert site.shelf.files() == files
     assert site.half.uploads.count() == 0
@@ -314,6 +323,88 @@ def test_contents_that_are_given_up_are_removed_outside_the_event_loop(
     monkeypatch.setattr(FileStore, "remove", observed)
     assert site("POST", "/objects", SEVERAL[:-9], Content_Type=FORM).status_code == 400
     assert loops == [False, False]
+    assert site.shelf.files() == []
+
+
+class SlowDisk:
+    """A disk that is busy until the event loop lets it go on. ``is_stuck`` says that this took too long."""
+
+    def __init__(self) -> None:
+        self.is_busy, self.goes_on = threading.Event(), threading.Event()
+        self.is_stuck = False
+
+    def wait(self) -> None:
+        self.is_busy.set()
+        self.is_stuck = not self.goes_on.wait(10)
+
+
+async def discard(_message: Message) -> None:
+    return None
+
+
+UPLOADS = pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [("/objects?object-name=x", RAW, OCTETS), ("/objects?content-count=3", SEVERAL, FORM)],
+    ids=["raw", "multipart"],
+)
+
+
+@UPLOADS
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_upload_that_is_cancelled_while_it_is_synced_stops_nobody_and_leaves_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, path: str, body: bytes, kind: str, times: int
+) -> None:
+    disk = SlowDisk()
+
+    def sync(descriptor: int) -> None:
+        if os.fstat(descriptor).st_size == len(RAW):
+            disk.wait()
+
+    monkeypatch.setattr(os, "fsync", sync)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def scene() -> None:
+        upload = asyncio.create_task(site.application(posting(site, path, kind), receive, discard))
+        await until_on_loop(disk.is_busy.is_set, "nothing is synced")
+        for _ in range(times):
+            upload.cancel()
+            # The answer of a thread comes only after the upload has taken note of the cancellation.
+            await site.half.transactions.off_loop(int)
+        disk.goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await upload
+        assert not disk.is_stuck
+        await until_on_loop(lambda: not site.shelf.files(), "content is left behind")
+
+    asyncio.run(scene())
+    assert site.half.uploads.count() == 0
+
+
+@UPLOADS
+def test_a_caller_who_goes_away_while_a_piece_is_written_stops_nobody_and_leaves_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, path: str, body: bytes, kind: str
+) -> None:
+    disk, write = SlowDisk(), content_files._write
+    waiting = iter([{"type": "http.request", "body": body[:500_000], "more_body": True}])
+
+    def slow(file: BinaryIO, piece: bytes) -> None:
+        if len(piece) >= PIECE:
+            disk.wait()
+        write(file, piece)
+
+    monkeypatch.setattr(content_files, "_write", slow)
+
+    async def receive() -> Message:
+        message = next(waiting, None)
+        if message is None:
+            await until_on_loop(disk.is_busy.is_set, "nothing is written")
+            asyncio.get_running_loop().call_soon(disk.goes_on.set)
+        return message or {"type": "http.disconnect"}
+
+    asyncio.run(site.application(posting(site, path, kind), receive, discard))
+    assert not disk.is_stuck
     assert site.shelf.files() == []
 
 

@@ -15,11 +15,11 @@ from muniment.repository import removal, repositories
 from muniment.repository.exports import lines, rebuilding
 from muniment.repository.exports.records import FILES
 from muniment.repository.objects import inventory, object_acls, objects, table, usage, version_tree
-from muniment.repository.objects.contents import content_references, stored_contents
+from muniment.repository.objects.contents import content_references
 from muniment.repository.permissions import table as permissions_table
 from muniment.repository.refusals import BadExport, InUse
 from tests.clock import NOON
-from tests.contents import lose, spoil
+from tests.contents import counted_uses, lose, spoil
 from tests.servers import Sqlite
 from tests.shelf import ADMIN, Shelf
 from tests.unit.repository.exports import rich
@@ -64,7 +64,7 @@ def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> No
     assert place.guard == GUARD
     with place.database.read() as cx:
         stored = inventory.rows(cx, place.repository.id, [made["letter"].id])[made["letter"].id]
-        assert stored_contents.uses(cx) == content_references.count(cx)
+        assert counted_uses(cx) == content_references.count(cx)
         recorded = {key: amount for key, amount in usage.every(cx).items() if amount != usage.NOTHING}
         assert recorded == inventory.amounts_by_owner(cx)
     assert stored.content is not None
@@ -174,7 +174,7 @@ def test_an_import_that_is_interrupted_anywhere_goes_on(
     assert len(seen) == len(set(seen)) > 10, "no line was kept twice"
     assert everything(place.database, place.repository.id) == everything(shelf.database, shelf.repository.id)
     with place.database.read() as cx:
-        assert stored_contents.uses(cx) == content_references.count(cx)
+        assert counted_uses(cx) == content_references.count(cx)
 
 
 @pytest.mark.slow
@@ -346,6 +346,11 @@ DAMAGES: dict[str, tuple[str, Callable[[list[Any]], object], str]] = {
         "objects.jsonl",
         _of({"comment": "a branch"}, labels=["draft"]),
         r"line 8: The labels of a version",
+    ),
+    "a check-out of a version of no tree": (
+        "objects.jsonl",
+        _of({"name": "Of him who came"}, labels=["2.0"], superseded=True, lock={"owner": "jon@demo", "since": 0}),
+        r"line 5: It is a version of no tree",
     ),
     "a bearer whom nobody knows": (
         "objects.jsonl",

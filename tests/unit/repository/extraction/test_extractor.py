@@ -6,15 +6,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.db import Busy, Database
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import extractor, process, queue
@@ -208,6 +209,23 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
         running.join()
 
 
+def test_a_result_waits_for_a_busy_database(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = keep(repository_db, store, repository_id, {"a.txt": b"words", "b.pdf": b"%PDF-1.7 and nothing else"}, now)
+    begin = repository_db.begin
+    busy = [False, True, False, False, True]  # each take succeeds, the first try to write each result does not
+
+    def sometimes_busy() -> AbstractContextManager[Connection]:
+        if busy and busy.pop(0):
+            raise Busy
+        return begin()
+
+    monkeypatch.setattr(repository_db, "begin", sometimes_busy)
+    assert drain(repository_db, store, now) == 2
+    assert states(repository_db, ids) == ["done", "failed"]
+
+
 def test_a_worker_that_does_not_start_blames_no_file(
     repository_db: Database, store: Folder, repository_id: int, now: Instant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +248,7 @@ def test_a_killed_extractor_leaves_a_lease_that_runs_out(
     script = f"""
 import sys, threading
 from pathlib import Path
-from muniment.db import Database
+from muniment.db import Busy, Database
 from muniment.repository.extraction import extractor, process
 from tests.unit.repository.extraction.test_extractor import Folder
 from muniment.repository.options import RepositoryOptions

@@ -110,6 +110,7 @@ def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
         ("<meta charset='iso-8859-1'><p>Grüße".encode("latin-1"), "text/html"),
         ("<meta charset='iso-8859-1'><p>Grüße".encode(), "text/html; charset=utf-8"),
         ("<?xml version='1.0' encoding='ISO-8859-1'?><a>Grüße</a>".encode("latin-1"), "text/xml"),
+        (made.compress("Grüße".encode()), "Application/GZip; charset=utf-16le"),
     ],
 )
 def test_the_encoding_is_found(reader: Reader, content: bytes, media_type: str) -> None:

@@ -127,10 +127,11 @@ def test_endless_recursion_is_a_reason_not_a_crash(reader: Reader) -> None:
         do(reader, "recurse")
 
 
-def test_a_file_no_longer_wanted_is_let_go_at_once(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("deed", ["hang", "trickle"])
+def test_a_file_no_longer_wanted_is_let_go_at_once(reader: Reader, deed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_GRACE", 1000)  # longer than a test may take
     with pytest.raises(Stopped):
-        do(reader, "hang", lambda: False)
+        do(reader, deed, lambda: False)
     assert do(reader, "words") == "words"
 
 

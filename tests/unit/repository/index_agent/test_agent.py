@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from tests.clock import Clock
+from tests.faults import fail_each_step
 from tests.shelf import BORIS, MARTA, Shelf
 from tests.waiting import until
 
@@ -237,6 +238,32 @@ def test_an_object_that_kills_every_writer_is_passed_over(
     assert keys(index) == [made[0], made[2]]
     with shelf.database.read() as cx:
         assert cx.scalars(sa.select(indexing.unindexed.c.object_id)).all() == [made[1]]
+
+
+def test_the_name_of_a_folders_agent_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "indexes"
+    engine, file = FolderEngine(folder), folder / "follower"
+    name = engine.follower()
+    assert len(name) == 32
+    assert engine.follower() == name == file.read_text()
+
+    def begin_again() -> None:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+            engine.follower()
+
+    def check(_outcome: None, _step: str) -> None:
+        assert not file.exists() or len(file.read_text()) == 32
+
+    fail_each_step(folder, begin_again, check, {"create", "write", "fsync"})
+
+
+def test_an_empty_name_of_a_folders_agent_is_written_anew(tmp_path: Path) -> None:
+    """Earlier releases left such a file if the machine stopped before the name was on the disk."""
+    (tmp_path / "follower").touch()
+    name = FolderEngine(tmp_path).follower()
+    assert len(name) == 32
+    assert FolderEngine(tmp_path).follower() == name
 
 
 @pytest.mark.slow

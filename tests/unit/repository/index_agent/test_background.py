@@ -15,6 +15,7 @@ from muniment.repository.index_agent import agent, background, indexing, reports
 from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.checking import Course, Difference, Report
 from muniment.repository.index_agent.reports import KeptReport
+from muniment.repository.refusals import IndexUnavailable
 from tests.clock import NOON, Clock
 from tests.shelf import MARTA, Shelf
 from tests.waiting import until
@@ -106,6 +107,71 @@ def test_a_wanted_check_is_done_at_once_and_mends(shelf: Shelf, tmp_path: Path) 
     report = kept(shelf, engine).report
     assert report is not None
     assert report.differences == (msgspec.structs.replace(difference, repaired=True),)
+
+
+def test_a_wanted_check_goes_on_in_the_next_process(shelf: Shelf, tmp_path: Path) -> None:
+    engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
+    _, difference = damaged(shelf, engine)
+    with shelf.database.begin() as cx:
+        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
+    began = clock.advance(1)
+    first = BackgroundChecks(shelf.database, engine, 0)
+    assert first.advance(began)
+    first.close()
+    under_way = kept(shelf, engine).course
+    assert under_way is not None
+    assert under_way.report.ranges == 1
+    second = BackgroundChecks(shelf.database, engine, 0)
+    while second.advance(clock.advance(1)):
+        pass
+    report = kept(shelf, engine).report
+    assert report is not None
+    assert (report.began, report.objects, report.differences, report.noted) == (began, 9, (difference,), 0)
+    assert not second.advance(clock.advance(1)), "it is done"
+    assert kept(shelf, engine) == KeptReport(report)
+
+
+def test_a_check_that_is_wanted_again_begins_anew_in_the_next_process(shelf: Shelf, tmp_path: Path) -> None:
+    engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
+    damaged(shelf, engine)
+    first = BackgroundChecks(shelf.database, engine, 0)
+    with shelf.database.begin() as cx:
+        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
+    assert first.advance(clock.advance(1))
+    first.close()
+    with shelf.database.begin() as cx:
+        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=True)
+    began = clock.advance(1)
+    second = BackgroundChecks(shelf.database, engine, 0)
+    assert second.advance(began)
+    second.close()
+    course = kept(shelf, engine).course
+    assert course is not None
+    assert (course.report.began, course.report.ranges, course.repairs) == (began, 1, True)
+
+
+def test_a_wanted_check_goes_on_after_a_failure(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise IndexUnavailable("no")
+
+    monkeypatch.setattr(background, "_AFTER_A_FAILURE_SECONDS", 0.0)
+    engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
+    for number in range(9):
+        shelf.add(f"pump {number}")
+    agent.rebuild(shelf.database, shelf.repository, engine, clock)
+    with shelf.database.begin() as cx:
+        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
+    checks = BackgroundChecks(shelf.database, engine, 0)
+    began = clock.advance(1)
+    assert checks.advance(began)
+    with monkeypatch.context() as patch:
+        patch.setattr(indexing, "page", failing)
+        assert not checks.advance(clock.advance(1))
+    while checks.advance(clock.advance(1)):
+        pass
+    report = kept(shelf, engine).report
+    assert report is not None
+    assert (report.began, report.objects) == (began, 9)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ The body is JSON or XML. All of it is checked before anything is executed. Sourc
 """
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -175,8 +176,8 @@ def _operation(body: OperationBody, context: RepositoryContext, here: str) -> Ba
         entity.encode()
     except UnicodeEncodeError as error:
         raise Malformed(f"The entity of {what} holds a character that is no Unicode text.") from error
-    raw_path, query = _address(body.request.uri, context, here, what)
-    _check_resource(raw_path, method, what)
+    raw_path, below, query = _address(body.request.uri, context, here, what)
+    _check_resource(below, method, what)
     headers = tuple(_header(header, what) for header in body.request.headers or ())
     if len({name for name, _ in headers}) < len(headers):
         raise Malformed(f"A header of {what} comes twice.")
@@ -193,31 +194,37 @@ def _operation(body: OperationBody, context: RepositoryContext, here: str) -> Ba
     )
 
 
-def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tuple[str, str]:
-    """Return the path and the query of an address of this repository. Raises Malformed for any other address."""
-    own_path = urlsplit(here).path
-    prefix = f"/{context.options.names.prefix}"
-    target = uri.removeprefix(here.removesuffix(own_path)) if uri.startswith(f"{here}/") else uri
-    if target.startswith("/repositories/"):
+def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tuple[str, list[str], str]:
+    """Return the path of an address of this repository, its decoded parts below the repository, and its query.
+
+    The path is the one that the application knows: it lacks the path of the base address. Raises Malformed for any
+    other address.
+    """
+    shown_path, prefix = urlsplit(here).path, f"/{context.options.names.prefix}"
+    base_path = shown_path.rpartition(f"{prefix}/repositories/")[0]
+    target = uri.removeprefix(here.removesuffix(shown_path)) if uri.startswith(f"{here}/") else uri
+    if target.startswith(f"{base_path}{prefix}/repositories/"):
+        target = target.removeprefix(base_path)
+    elif target.startswith("/repositories/"):
         target = prefix + target
     raw_path, _, query = target.partition("#")[0].partition("?")
     if len(uri) > _LONGEST_URI or not _RAW_PATH.fullmatch(target):
         raise Malformed(f"The address of {what} is too long, or has a character that must be percent-encoded.")
-    parts, own_parts = raw_path.split("/"), own_path.split("/")
-    if list(map(unquote, parts[: len(own_parts)])) != list(map(unquote, own_parts)) or len(parts) == len(own_parts):
+    parts, own_parts = ([*map(unquote, path.split("/"))] for path in (raw_path, shown_path.removeprefix(base_path)))
+    below = parts[len(own_parts) :]
+    if parts[: len(own_parts)] != own_parts or not below:
         raise Malformed(f"The address of {what} must be one below {here}/.")
     fields = bodies.form_fields(query.encode(), "The query")
     if carried := fields.keys() & {*credentials.parameters(context.options), credentials.TOKEN_PARAMETER}:
         raise Malformed(
             f"The address of {what} has {min(carried)!r}: operations have the credentials of the batch's own request."
         )
-    return raw_path, query
+    return raw_path, below, query
 
 
-def _check_resource(raw_path: str, method: str, what: str) -> None:
+def _check_resource(below: Sequence[str], method: str, what: str) -> None:
     """Raise Malformed if an operation of a batch may not have this address, or may not have it with this method."""
-    _, _, _, _, *parts = (unquote(part) for part in raw_path.split("/"))
-    bare = [_without_suffix(part) for part in parts]
+    bare = [_without_suffix(part) for part in below]
     refused = sorted({*bare} & {*NOT_BATCHABLE})
     if bare[0] not in BATCHABLE or refused:
         name = refused[0] if refused else bare[0]

@@ -115,7 +115,7 @@ async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[O
     """Execute the operations. If each succeeded, check the caller's right again, and commit.
 
     If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
-    ``Caller.read`` raises.
+    ``Caller.read``, ``Caller.common_transaction`` and ``CommonTransaction.commit`` raise.
     """
     done = False
     try:

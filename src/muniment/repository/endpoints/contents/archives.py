@@ -146,7 +146,10 @@ class _ArchiveStream:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the archive. Raises ContentDamaged, and what ``check`` and ``Caller.read`` raise."""
+        """Yield the bytes of the archive.
+
+        Raises ContentDamaged, StoreUnavailable, and what ``check`` and ``Caller.read`` raise.
+        """
         archive, off_loop = Archive(), self._context.transactions.off_loop
         for object_id in self._ids:
             entry = await self._read(object_id)

@@ -90,7 +90,8 @@ def with_charset(media_type: str, values: Mapping[str, str]) -> str:
         return media_type
     if not uploads.is_token(charset):
         raise Malformed(f"The parameter 'content-charset' is the name of a charset, not {charset[:40]!r}.")
-    if not media_type.startswith("text/") or "charset" in media_type.lower():
+    folded = media_type.lower()
+    if not folded.startswith("text/") or "charset" in folded:
         return media_type
     return f"{media_type}; charset={charset}"
 

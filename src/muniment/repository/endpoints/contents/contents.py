@@ -95,7 +95,7 @@ async def download(
 
     The answer is cut off when the caller may no longer read the object.
 
-    Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and what
+    Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, StoreUnavailable, Overloaded, and what
     ``Caller.read`` raises.
     """
     with ExitStack() as resources:
@@ -153,7 +153,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
 
 
 def _page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
-    """List an object's contents: the pages of the primary content, then the renditions, oldest first."""
+    """List an object's contents: pages of the primary content by number, then renditions, the oldest first."""
     object_id, names, page = feed.own.split("/")[-2], feed.names, feed.page
     stored = objects.readable(cx, repository, object_id, principals)
     by_name = {_order(content): content for content in contents.every(cx, stored)}
@@ -287,6 +287,7 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
     a caller who reads slowly costs little memory.
     """
     waiting = deque([first])
+    del first  # else it is held until the last piece is sent
     while waiting:
         following = asyncio.create_task(context.transactions.off_loop(_next_pieces, rest))
         following.add_done_callback(_heed)

@@ -52,7 +52,7 @@ TABLE: Table = {
 
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
 _TITLE = 60
-"""How many characters of a comment's text a feed shows as the title of its entry."""
+"""How many characters of a comment's text a feed shows at most, as the title of the comment's entry."""
 
 
 class CommentDocument(msgspec.Struct):

@@ -38,7 +38,7 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: a feed of the links to the folders in which the object lies, its first link first."""
+    """GET parent-links: a feed of the links from an object to its folders, in the order of ``i_folder_id``."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -60,7 +60,7 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
 
 
 def linking(end: End) -> Answering:
-    """Return the endpoint for the POST that puts an object into a folder. The body refers to what is at ``end``."""
+    """Return the endpoint for the POST that puts an object into a folder. The body names the ``end`` of the link."""
 
     @events.tells()
     async def link(request: Request, context: RepositoryContext) -> Response:

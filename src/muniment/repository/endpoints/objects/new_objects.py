@@ -1,6 +1,6 @@
 """Make objects from metadata, from metadata and content, from content alone, or as copies of other objects.
 
-Source: docs/interface.md, ours 2. A request that creates an object answers 201 with the object's address.
+Source: docs/interface.md, ours 2. The answer to a request that creates an object is 201, with the object's address.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -100,7 +100,8 @@ async def _read_upload(
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
     """Return a body's metadata, with ``type_name`` if the body names no type.
 
-    If the address names a ``format`` or the body states no media type, the media type of the first content is used.
+    If the address names a ``format``, or the metadata have no ``a_content_type``, the first content gives its media
+    type.
     """
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name

@@ -29,8 +29,8 @@ from muniment.web.refusals import Malformed
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET wastebasket: a feed of the deleted objects that the caller owns, or has deleted and may still browse.
 
-    A deletion of the caller's own is shown by its root alone. An administrator sees the root of every deletion. The
-    last deletion comes first.
+    If the caller deleted the objects and sees the root of the deletion, the feed has only the root. An administrator
+    sees the root of every deletion, and nothing else. The last deletion comes first.
     """
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)

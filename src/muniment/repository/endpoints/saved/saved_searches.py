@@ -211,11 +211,11 @@ async def _check(context: RepositoryContext, caller: Caller, kind: Kind, documen
     """
     if document is None:
         return
-    limits = saved_shapes.limits(context.options)
+    limits, facet_limits = saved_shapes.limits(context.options), saved_shapes.facet_limits(context.options)
 
     def check(cx: Connection, principals: Principals) -> None:
         view = RepositoryView.read(cx, caller.repository, principals)
-        saved_documents.check(cx, view, kind, document, limits, context.clock())
+        saved_documents.check(cx, view, kind, document, limits, facet_limits, context.clock())
 
     await caller.read_long(check)
 
@@ -233,7 +233,8 @@ def _make(
         original = _find_reference(cx, repository, principals, body)
         document = original.document
         view = RepositoryView.read(cx, repository, principals)
-        saved_documents.check(cx, view, kind, document, saved_shapes.limits(context.options), now)
+        limits, facet_limits = saved_shapes.limits(context.options), saved_shapes.facet_limits(context.options)
+        saved_documents.check(cx, view, kind, document, limits, facet_limits, now)
         name = original.name if change.name is None else change.name
         description = original.description if change.description is None else change.description
         change = SearchChange(name, description, change.public)

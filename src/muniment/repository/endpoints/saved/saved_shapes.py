@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import timestamp
+from muniment.repository.aql.facets import FacetLimits
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, representations, spelling
@@ -61,6 +62,11 @@ def limits(options: RepositoryOptions) -> QueryLimits:
     return QueryLimits(options.max_query_depth, options.max_query_clauses)
 
 
+def facet_limits(options: RepositoryOptions) -> FacetLimits:
+    """Return how many facets and facet values a query may have."""
+    return FacetLimits(options.max_facets, options.max_facet_values)
+
+
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
@@ -93,7 +99,7 @@ def answer(
 ) -> Response:
     """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
 
-    Raises UnknownProperty if the view names a property that the search or template does not have.
+    Raises Malformed, and UnknownProperty if the view names a property that the search or template does not have.
     """
     parameter_values, names = parameters.read(request), context.options.names
     view = representations.read_view(parameter_values, names)

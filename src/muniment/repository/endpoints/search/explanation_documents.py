@@ -46,7 +46,7 @@ class ConditionPartDocument(msgspec.Struct, rename="kebab"):
 
 
 class TypesOutcome(msgspec.Struct, rename="kebab"):
-    """Whether the object's type is one of the query's types, or below one. Without types in the query, it always is."""
+    """Whether the object's type is one of the query's types, or below one. If the query names no types, it is `met`."""
 
     outcome: str
     object_type: str

@@ -92,7 +92,7 @@ class _CallerPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET search: search by the keywords in `q`, or by the `link` of a posted search.
 
-    Without keywords, everything that the caller may see is found.
+    Without either, hits need no words: only the other parameters narrow the search.
     """
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
@@ -198,7 +198,7 @@ async def _ask_all(
     """Ask one repository after the other. Each of these searches waits for its turn among the searches of the process.
 
     Return the pages that were found. Also return, by repository name, the refusals of repositories that did not answer,
-    and those of repositories that are not open any more.
+    and those of repositories that are no longer open to the caller.
     """
     caller_pages: list[_CallerPage] = []
     silent, closed_refusals = dict[str, Refusal](), dict[str, Refusal]()

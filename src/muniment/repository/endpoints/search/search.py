@@ -91,7 +91,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET search: search by the keywords in `q`, or by the `link` of a posted search.
 
-    Without keywords, everything that the caller may see is found.
+    Without either, hits need no words: only the other parameters narrow the search.
     """
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context))
@@ -127,7 +127,7 @@ async def all_ids(
 
     def find_ids(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
         query = msgspec.structs.replace(source.find(cx, principals).query, facets=())
-        _check_offered(query, repository)
+        results.check_offered(query, repository)
         question = SearchQuestion(query, 1, most, bare=True)
         page = results.search(
             *(cx, snapshot, repository, principals, question, context.clock()),
@@ -264,7 +264,7 @@ def question_of(
     query = source_query or asked.query or _follow_link(cx, context, repository, principals, asked.repeated["link"])
     if definitions := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
         query = msgspec.structs.replace(query, facets=definitions)
-    _check_offered(query, repository)
+    results.check_offered(query, repository)
     return SearchQuestion(
         *(query, asked.page, asked.items_per_page, asked.include_total),
         asked.facets.narrowings(query, options.names),
@@ -275,12 +275,6 @@ def question_of(
         meaning=asked.meaning,
         locale=search_requests.locale(asked.repeated),
     )
-
-
-def _check_offered(query: Query, repository: Repository) -> None:
-    """Raise BadQuery for a query that names another repository."""
-    if strangers := set(query.repositories) - {repository.name}:
-        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
 
 
 def _has_others(page: HitPage) -> bool:
@@ -428,7 +422,7 @@ def words_header(*, relaxed: bool) -> dict[str, str]:
 
 
 async def wait_for_position(context: RepositoryContext, index: Index, target: Position) -> None:
-    """Wait until the index has reached the position. Raises IndexBehind after 5 seconds."""
+    """Wait until the index has reached the position. Raises IndexBehind after 5 seconds, and IndexUnavailable."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS
     while True:

@@ -227,7 +227,7 @@ class Analyser:
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
         """Return the words that are no stop words, or all words if all are stop words.
 
-        Of several words with the same stems, only the first is returned.
+        Of several words with the same stems, only the first is returned. A fuzzy word is compared with fuzzy ones only.
         """
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
         for word in self.without_stop_words(words):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tantivy import Occur, Query
 
 SEVERAL = 100
-"""The largest number of terms for which an OR of term queries is faster than one query for a set of terms."""
+"""More terms than this are sought by one query for a set of terms, which is then faster than an OR of term queries."""
 
 
 def silent(query: Query) -> Query:

@@ -1,6 +1,6 @@
 """Which objects have a property whose value meets a comparison?
 
-A range of strings becomes a regular expression over the term dictionary, which reads only the terms of the range. A
+A range of strings becomes regular expressions, so the engine reads only the terms of the range from its dictionary. A
 range of numbers goes through the engine's parser, which gets integers only.
 """
 

@@ -2,8 +2,8 @@
 
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
 queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
-other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match it, the engine
-refuses the query. It never leaves words out.
+other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match the parts of the
+phrase, the engine refuses the query. It never leaves words out.
 """
 
 import itertools
@@ -48,7 +48,7 @@ from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.index.tantivy.regexes import Allowance
 
 _NEIGHBOURS, _SLOP = 0.25, 2
-"""If a hit holds two words near each other, its score rises by this fraction of their score as a phrase.
+"""If a hit holds neighbouring words of a query near each other, its score rises by this fraction of their phrase score.
 
 ``_SLOP`` says how near the two words must be.
 """
@@ -57,9 +57,10 @@ _AS_WRITTEN = 0.3
 """If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score."""
 
 _MOST_RANKED = 8
-"""The most patterns of one query that are ranked: which of a hit's words match such a pattern decides the score.
+"""The most patterns of one query that are ranked.
 
-A further pattern gives the same score to every hit that matches it.
+A ranked pattern gives a hit a score that depends on which words of the hit match the pattern. A further pattern gives
+the same score to every hit that matches it.
 """
 
 MATCHES = 24
@@ -81,7 +82,7 @@ class CompiledLeaf(NamedTuple):
 class CompiledQuery(NamedTuple):
     """A bound query, compiled for any caller.
 
-    ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match in the
+    ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match by their
     metadata alone. Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may
     have been found, each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every
     hit, None if hits may have different scores. ``ranked`` are the patterns whose hits are ranked by the words that the
@@ -428,7 +429,8 @@ class Compiler:
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """List one query: for objects with a word that differs in at most one letter from the word sought.
 
-        The list is empty if ``words`` is not a single word, or if that word is too short or too long.
+        Two neighbouring letters that change places count as one. The list is empty if ``words`` is not a single word,
+        or if that word is too short or too long.
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []

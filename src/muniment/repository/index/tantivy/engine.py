@@ -59,7 +59,7 @@ class TantivyIndex:
         self._snapshot: TantivySnapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take a snapshot of the newest commit. Raises IndexUnavailable if none exists or its format is unknown."""
+        """Take a snapshot of the newest commit. Raises IndexUnavailable if none exists or the index cannot be read."""
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
@@ -106,9 +106,10 @@ class TantivyIndex:
 class TantivyWriter:
     """An index folder that is open for writing (an IndexWriter). The folder is made if it does not exist.
 
-    ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if another process
-    writes to the index, and OtherFormat if the index has another format, other languages or older rules for compounds.
-    Raises DetectorMissing if there are ``others`` and languages cannot be detected.
+    ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if the index cannot
+    be opened, for example while another process writes to it. Raises OtherFormat if the index has another format, other
+    languages or older rules for compounds. Raises DetectorMissing if there are ``others`` and languages cannot be
+    detected.
     """
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:

@@ -99,6 +99,9 @@ class Finder:
         piece if any pattern has matched in this piece or an earlier one. A piece has 65,536 characters. For a single
         pattern, only its first match is sought, and the first piece is short, because the beginning of a text often
         holds the match.
+
+        After ``_TRIES`` comparisons the search ends, too. If a ``thorough`` search has no match by then, the first
+        ``_SPLIT_WHOLE`` characters are split into words.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])

@@ -152,7 +152,11 @@ class FacetCounter:
             ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]
             request = {"periods": {"range": {"field": _path("i", facet), "ranges": ranges}}}
             answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
-            counts |= {int(each.from_): each.doc_count for each in answer.buckets if each.from_ is not None and each.to}
+            counts |= {
+                int(each.from_): each.doc_count
+                for each in answer.buckets
+                if each.from_ is not None and each.to is not None
+            }
         return [(period, counts.get(period.low, 0)) for period in of]
 
     def _hits(self, query: Query, condition: Condition) -> int:

@@ -1,4 +1,4 @@
-"""What happens when the index engine fails? The failure is logged, and becomes a refusal."""
+"""What happens when the index engine fails? The failure becomes a refusal. If no query causes it, it is also logged."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ from muniment.repository.refusals import BadQuery, IndexUnavailable
 
 _ROOM = 64 << 20
 _REFUSALS = {
-    "exceeded max expansions": "Too many words begin with the last part of a joined word: write more of it.",
+    "exceeded max expansions": "Too many words begin as the parts of a joined word do: write more of them.",
     "exceeds size limit": "A text is too long to be sought by a part of it, or has too many wildcards.",
 }
 """What the engine says when it refuses a query, and what the caller is told."""

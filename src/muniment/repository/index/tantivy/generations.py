@@ -58,8 +58,8 @@ class FolderEngine:
         """Return the name of this folder's agent. The name stays the same as long as the folder exists."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._folder / "follower"
-        if not file.exists():
-            file.write_text(uuid.uuid4().hex, encoding="ascii")
+        if not file.exists() or file.stat().st_size == 0:  # after a crash of an earlier release, it may be empty
+            disk.replace(file, uuid.uuid4().hex.encode("ascii"))
         return file.read_text(encoding="ascii")[:32]
 
     def holder(self) -> str:
@@ -80,7 +80,7 @@ class FolderEngine:
             yield self.holder()
 
     def sweep(self, now: Instant) -> None:
-        """In each repository's folder, remove the generations that are not current, except soon after a switch."""
+        """In each repository's folder, remove the generations that are not current, as the function ``sweep`` does."""
         for folder in self._folder.iterdir():
             if folder.name.isdecimal():
                 sweep(folder, now / SECOND)

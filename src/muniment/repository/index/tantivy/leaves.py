@@ -27,7 +27,7 @@ from muniment.repository.aql.tree import (
 from muniment.repository.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Takes words, any of which is enough for a match, and returns those that count."""
+"""Takes the words of an ``AnyWord``, and returns those that count."""
 
 
 def leaves(
@@ -35,7 +35,7 @@ def leaves(
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    If any of several words is enough for a match, only those that ``choose`` returns are listed.
+    Of the words of an ``AnyWord``, only those that ``choose`` returns are listed.
     """
     match condition:
         case ConditionSet():

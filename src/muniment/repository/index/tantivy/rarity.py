@@ -105,8 +105,8 @@ class Rarity:
     def factor(self, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> float:
         """Return the factor that turns the engine's score of a word or phrase in a field into this caller's score.
 
-        ``words`` are the words of the phrase. A word has one weight for a caller, whether it is found in all of an
-        object or in its metadata. ``counted_as`` gives, for each word, its stems in all languages. The numbers of
+        ``words`` are the words of the phrase. A word has one weight for a caller, whether it is sought anywhere in an
+        object or only in its metadata. ``counted_as`` gives, for each word, its stems in all languages. The numbers of
         objects with these stems are added up, because each object has one language.
         """
         exact = field in fields.EXACT

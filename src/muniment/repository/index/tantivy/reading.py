@@ -109,7 +109,8 @@ class Reading:
     ) -> set[tuple[int, int]]:
         """Return the documents that searches by type, ACL, owner or former version find wrongly, or miss.
 
-        ``stating`` has, by field and value, the documents that a search for this value should find.
+        ``stating`` has, by field and value, the documents that a search for this value should find. No other values
+        are searched for.
         """
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():

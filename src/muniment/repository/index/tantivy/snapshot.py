@@ -334,13 +334,15 @@ class TantivySnapshot:
         return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
     def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
-        """Return the hits of the page, and the total if the search asks for it."""
+        """Return the hits of the page, and the total if the search asks for it.
+
+        If the search's limit is 0, any hit after the offset is returned: it shows that hits follow. The hits come in
+        any order if the limit is greater than the number of objects that can be hits.
+        """
         has_scores = bool(compiled_query.leaves)
-        limit, offset = max(search.limit, 0), search.offset
-        if limit == 0:
-            return [], count_of(self._searcher.search(query, 1, count=search.total))
-        if search.among is not None and len(search.among) <= limit:
-            result = self._searcher.search(query, limit, count=search.total)
+        limit, offset = search.limit, search.offset
+        if limit < 1 or (search.among is not None and len(search.among) < limit):
+            result = self._searcher.search(query, max(limit, 1), count=search.total, offset=offset)
             return [(score if has_scores else 0.0, address) for score, address in result.hits], count_of(result)
         if compiled_query.level is not None and self._dated:
             ranked_hits, total = self._ranking.by_counter(query, offset, limit, total=search.total)

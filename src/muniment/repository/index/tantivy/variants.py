@@ -189,8 +189,8 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 def _of_run(run: str, parts: CompoundParts | None) -> tuple[_Variant, ...]:
     """List the variants of a run of characters: with the parts of its words, without umlauts, and with both changes.
 
-    A variant that repeats the run or another variant is left out. If none is left, a run with a number has one variant:
-    the run without the number's separators.
+    A variant that repeats the run or another variant is left out. If none is left, and the run has a number with
+    separators, there is one variant: the run without these separators.
     """
     units = list(_UNIT.finditer(run))
     written = [unit[0] for unit in units]

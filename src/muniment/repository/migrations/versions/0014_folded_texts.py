@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"[\x20-\x7e]{0,1000}")
 
 
 def upgrade() -> None:
-    """Add the column. Fill it for each object of which a database cannot fold a text itself."""
+    """Add the column. Fill it for each object with a text that a database cannot fold itself."""
     op.add_column("objects", sa.Column("folded", sa.Text(), nullable=True))
     connection, last = op.get_bind(), 0
     columns = [_objects.c[name] for name in ("seq", "properties", *_TEXTS.values())]

@@ -1,6 +1,7 @@
 """Objects have versions, and can be checked out. Every existing object becomes version 1.0 of its own tree.
 
-The new columns are null or have defaults, so no row is written. The database index for lists of folders is replaced.
+The new columns are null or have defaults, so no row is written. The database index for the lists of objects in folders
+is replaced.
 """
 
 import sqlalchemy as sa

@@ -2,9 +2,9 @@
 
 Each row that names a content is a *use* of it. The transaction that adds or removes a use also changes the count in
 this table, so the counts are right even after a kill. Only this table says which contents are still used, and the
-sweep, the compaction and backups read no other table for this. No other content ever gets the same key. So when the
-last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes upload at
-that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
+sweep, the compaction and backups read no other table for this. The key of a content is never given to another one. So
+when the last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes
+upload at that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
 """
 
 from collections import Counter
@@ -175,12 +175,6 @@ def every(cx: Connection) -> Iterator[StoredContent]:
 def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
     """Return the next ``limit`` contents that are kept, in the order of their keys."""
     return _portion(cx, limit, stored_contents.c.key > after_key)
-
-
-def uses(cx: Connection) -> dict[str, int]:
-    """Return the stored number of uses of each content, by key. Only checks and tests need it."""
-    rows = cx.execute(sa.select(stored_contents.c.key, stored_contents.c.uses))
-    return {row.key: row.uses for row in rows}
 
 
 def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:

@@ -1,7 +1,8 @@
 """Copy an object with its contents into a folder; a folder is copied with everything in it. Copies share the bytes.
 
-Objects that the caller may not browse are left out, as if they did not exist. If the caller may browse an object but
-not read it, nothing is copied. Source: docs/interface.md, ours 2 (a body with `href`).
+Objects in a folder that the caller may not browse are left out, as if they did not exist, and so are former versions.
+If the caller may browse any other object but not read it, nothing is copied. Source: docs/interface.md, ours 2 (a body
+with `href`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,10 @@ _AT_A_TIME = 500
 def lock_originals(cx: Connection, view: RepositoryView, object_id: str, most: int) -> list[StoredObject]:
     """Read the objects to copy: an object and, if it is a folder, everything below it that the caller may browse.
 
-    Until the end of the transaction, nobody can replace the contents of these objects. The object with this id comes
-    first. Raises WrongValue if more than ``most`` objects lie below it. Raises UnknownObject, and NotPermitted if the
-    caller may not read one of the objects.
+    The object may be a former version, but former versions in a folder are left out. Until the end of the transaction,
+    nobody can replace the contents of these objects. The object with this id comes first. Raises WrongValue if more
+    than ``most`` objects are to be copied with it. Raises UnknownObject, and NotPermitted if the caller may not read
+    one of the objects.
     """
     root = objects.readable(cx, view.repository, object_id, view.principals, lock=True)
     every, edge = {root.id: root}, [root]
@@ -98,12 +100,16 @@ def copy(
 
 
 def _children(cx: Connection, view: RepositoryView, folder_ids: Sequence[str], limit: int) -> list[StoredObject]:
+    """Return and lock the current versions in these folders that the caller may browse, each once."""
     children: dict[str, StoredObject] = {}
     for begin in range(0, len(folder_ids), _AT_A_TIME):
         portion = folder_ids[begin : begin + _AT_A_TIME]
-        linked = sa.select(folder_links.c.object_id).where(folder_links.c.folder_id.in_(portion))
+        linked = sa.select(folder_links.c.object_id).where(
+            folder_links.c.folder_id.in_(portion), folder_links.c.former == sa.literal_column("0")
+        )
+        current = objects_table.c.former == sa.literal_column("0")
         for condition in (objects_table.c.folder_id.in_(portion), objects_table.c.id.in_(linked)):
-            query = sa.select(objects_table).where(condition, browsable(view)).order_by(objects_table.c.seq)
+            query = sa.select(objects_table).where(condition, current, browsable(view)).order_by(objects_table.c.seq)
             children.update(
                 (row[1], read_row(row)) for row in cx.execute(query.limit(limit).with_for_update(of=objects_table))
             )

@@ -1,6 +1,6 @@
 """May a caller make new objects in a folder, and which properties do these objects get?
 
-Objects that are made together share most statements. An import makes a hundred at a time.
+Objects that are made together share most statements. An import makes up to a few hundred at a time.
 """
 
 from collections.abc import Mapping, Sequence

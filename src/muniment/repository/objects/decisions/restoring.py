@@ -24,13 +24,14 @@ from muniment.repository.refusals import NotPermitted, UnknownObject, WrongValue
 
 
 def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str, now: Instant) -> StoredObject:
-    """Restore an object with everything that lay below it, and return it. All these objects keep their ids.
+    """Restore an object and those that go with it (``wastebasket.lock_with_all_below``), and return the object.
 
-    The object goes into the folder ``folder_id``. If that is empty, it goes into those of its former folders that still
-    exist and in which the caller may write. The caller must own each of the restored objects, or have the permission
-    Delete on it. If the ACL of a restored object is gone, it gets the ACL of the first folder into which ``object_id``
-    goes, or ``private`` if it goes into none. Raises UnknownObject, NotPermitted, NameTaken, UnknownType,
-    VersionConflict, WrongValue (also if ``folder_id`` is empty and no former folder is left that can be used).
+    All these objects keep their ids. The object goes into the folder ``folder_id``. If ``folder_id`` is empty, the
+    object goes into those of its former folders that still exist and in which the caller may write. The caller must own
+    each of the restored objects, or have the permission Delete on it. If the ACL of a restored object is gone, it gets
+    the ACL of the first folder into which ``object_id`` goes, or ``private`` if there is no such folder. Raises
+    UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if ``folder_id`` is empty and
+    no former folder is left that can be used).
     """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
@@ -82,7 +83,7 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
 
 
 def remove(cx: Connection, view: RepositoryView, object_id: str, now: Instant) -> tuple[str, ...]:
-    """Remove an object with everything that lay below it from the wastebasket for good.
+    """Remove an object and those that go with it, as in ``restore``, from the wastebasket for good.
 
     Returns the keys of contents that no row uses any more. The calling code removes these contents after the commit.
     The caller of the request must own each of the objects, or have the permission Delete on it. Raises UnknownObject,

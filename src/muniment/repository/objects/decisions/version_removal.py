@@ -32,12 +32,12 @@ def delete(
     kind: str = "object",
     keep_days: int = 0,
 ) -> list[StoredObject]:
-    """Delete versions of an object's tree, and return them. After the commit, the caller removes ``freed`` contents.
+    """Delete versions of an object's tree, and return them.
 
-    With ``keep_days``, the versions stay in the wastebasket for so many days, and nothing is freed. The caller needs
-    the permission Delete on each version that is deleted, even on those that they cannot see; so a refusal names no
-    version. Raises UnknownObject, NotPermitted, VersionConflict, CheckedOut, and InUse for a folder that is not empty,
-    or for more than ``most`` versions.
+    After the commit, the calling code removes their ``freed`` contents. With ``keep_days``, the versions stay in the
+    wastebasket for so many days, and nothing is freed. The caller needs the permission Delete on each version that is
+    deleted, even on those that they cannot see; so a refusal names no version. Raises UnknownObject, NotPermitted,
+    VersionConflict, CheckedOut, and InUse for a folder that is not empty, or for more than ``most`` versions.
     """
     stored, _ = objects.read(cx, repository, object_id, principals, kind)
     if scope == "selected" or stored.version.chronicle_id is None:

@@ -47,8 +47,8 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
     """One property of a type. A caller who may change an object may set the object's ``writable`` properties.
 
     ``length`` is the longest text, in characters. People read the ``label``, or the name if the label is empty. A new
-    object gets the ``default`` values if its maker gives none. Queries may use a ``searchable`` property, but not while
-    it is ``awaiting_index``: then the objects that have a value of the property are being indexed again.
+    object gets the ``default`` values if its maker leaves the property out. Queries may use a ``searchable`` property,
+    but not while it is ``awaiting_index``: then the objects that have a value of the property are being indexed again.
     """
 
     name: str

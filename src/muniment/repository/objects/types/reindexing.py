@@ -113,7 +113,7 @@ def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | No
 def finish(cx: Connection, done: Reindexing) -> None:
     """End a reindexing: queries may use the property if it is searchable now.
 
-    The caller has seen that the index has reached ``done.position``. The types are locked (``object_types.lock_all``).
+    The caller has seen that the index has reached ``done.position``. This function calls ``object_types.lock_all``.
     Without the lock, another process could add the property to a type at the same time, and that property would wait
     for the index for ever. If another process has ended this reindexing already, this changes nothing.
     """

@@ -143,10 +143,10 @@ def change_type(cx: Connection, repository_id: int, form: TypeForm, now: Instant
 
 
 def apply(cx: Connection, repository_id: int, form: TypeForm, now: Instant) -> list[str]:
-    """Give a custom type the label and the properties of a form. Return one line for each property that was added or
-    changed.
+    """Give a custom type the label and the properties of a form.
 
-    The caller has made or locked the type. Raises what ``change_type`` raises.
+    Returns one line of text for each property that was added or changed. The caller has made or locked the type. Raises
+    what ``change_type`` raises.
     """
     _check_number(form)
     present = object_types.catalogue(cx, repository_id)

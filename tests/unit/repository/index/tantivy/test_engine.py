@@ -414,13 +414,29 @@ def test_the_words_of_a_beginning_are_chosen_from_what_the_caller_may_see(
 @pytest.mark.parametrize("condition", [None, says("pump"), Fulltext(Wild("pu*"))])
 def test_an_answer_says_whether_hits_follow(world: World, condition: Condition | None) -> None:
     world.hold(*(kept(at, "pump") for at in range(5)))
-    for offset, limit, more in ((0, 4, True), (0, 5, False), (4, 1, False), (3, 1, True), (0, 9, False), (7, 1, False)):
+    pages = [(0, 4, True), (0, 5, False), (4, 1, False), (3, 1, True), (0, 9, False), (7, 1, False)]
+    for offset, limit, more in (*pages, (0, 0, True), (4, 0, True), (5, 0, False)):
         answer = world.ask(condition, offset=offset, limit=limit)
         assert (len(answer.hits), answer.more) == (max(0, min(limit, 5 - offset)), more)
         by_name = Search(BoundQuery((), condition), EVERYTHING, offset, limit)
         by_index = world.reader.snapshot().search_sorted(by_name, [SortedBy("object_name", "string")])
         assert by_index is not None
         assert (len(by_index.hits), by_index.more) == (len(answer.hits), more)
+
+
+@pytest.mark.parametrize("condition", [None, says("pump")])
+def test_hits_among_named_objects_have_their_order_and_their_pages(world: World, condition: Condition | None) -> None:
+    world.hold(*(kept(at, "pump " * at, modified=at) for at in range(5)))
+    search = Search(BoundQuery((), condition), EVERYTHING, 0, 2, among=frozenset(map(key, (1, 2, 3))))
+
+    def found(offset: int, limit: int) -> list[str]:
+        page = msgspec.structs.replace(search, offset=offset, limit=limit)
+        return [hit.object_id for hit in world.reader.snapshot().search(page).hits]
+
+    assert found(0, 2) == [key(3), key(2)]
+    assert found(2, 2) == [key(1)]
+    assert sorted(found(0, 3)) == sorted(map(key, (1, 2, 3)))
+    assert len(found(1, 3)) == 2
 
 
 def test_a_page_of_nothing_still_counts(world: World) -> None:

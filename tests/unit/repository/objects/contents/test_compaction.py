@@ -11,6 +11,7 @@ from muniment.repository.content import packs
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
+from muniment.repository.index_agent import agent
 from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.contents import compaction
 from muniment.web.refusals import NotStored
@@ -88,8 +89,7 @@ def test_a_pack_more_than_half_dead_is_moved_and_dropped_the_next_time(
     assert room.compact() == 0
     assert old_pack not in room.packs()
     assert sorted(contents(room.folder)) == [b"", *texts[:5]]
-    with room.database.read() as cx:
-        assert not inventory.sweep(cx, room.store, EVER)
+    assert not sum(agent._sweep(room.database, room.store, EVER))
 
 
 def test_a_pack_half_alive_stays_however_small_its_contents_are(room: Room) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Busy, repository_tables
 from muniment.repository.content.contract import StoredContent
+from muniment.repository.index_agent import agent
 from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.contents import content_references, stored_contents
 from muniment.repository.objects.decisions import contents, creation
@@ -81,7 +82,7 @@ class Deduplicated(NamedTuple):
     def check(self) -> dict[str, int]:
         """Check that the counts are those of the rows, and that every content that is counted is whole."""
         with self.shelf.database.read() as cx:
-            counted, present = stored_contents.uses(cx), content_references.count(cx)
+            counted, present = disk.counted_uses(cx), content_references.count(cx)
             every = list(stored_contents.every(cx))
         assert counted == present
         assert all(self.shelf.store.verify(content.key, content.sha256) for content in every)
@@ -164,8 +165,7 @@ def test_the_sweep_removes_what_no_row_names_and_nothing_else(house: Deduplicate
     house.put(made.id, b"page")
     house.put(made.id, b"%PDF", PDF)
     house.shelf.store.put([b"orphan"])
-    with house.shelf.database.read() as cx:
-        assert inventory.sweep(cx, house.shelf.store, EVER) == 1
+    assert sum(agent._sweep(house.shelf.database, house.shelf.store, EVER)) == 1
     assert house.kept() == [b"%PDF", b"page", b"words"]
     house.check()
 
@@ -313,8 +313,8 @@ def test_threads_that_write_delete_and_move_equal_bytes_at_one_time_lose_nothing
     for each in (*writers, moving):
         each.result()
     house.check()
+    sum(agent._sweep(house.shelf.database, house.shelf.store, EVER))
     with house.shelf.database.read() as cx:
-        inventory.sweep(cx, house.shelf.store, EVER)
         assert inventory.amounts_by_owner(cx)[MARTA.key].bytes == sum(house.check().values())
     assert len(house.kept()) == len(house.check())
 
