@@ -102,10 +102,27 @@ class DataFolder:
             raise Failure(f"The {half} does not run here: add it to 'halves' in the settings.", Exit.REFUSED)
         self.must_exist()
         self.must_be_whole()
+        if self._lacks_file(half):
+            raise Failure(
+                f"{self.path} has no database of the {half}: run 'muniment --data {self.path} init' first, "
+                "or name another folder with --data.",
+                Exit.NOT_READY,
+            )
         database = Database(self.installation.database_url(half))
         try:
             schema.check_schema(database, half)
             yield database
+        finally:
+            database.close()
+
+    def has_tables(self, half: Half) -> bool:
+        """Return whether the half's database holds the half's tables, of whatever release. This makes no database."""
+        if self._lacks_file(half):
+            return False
+        database = Database(self.installation.database_url(half))
+        try:
+            with database.engine.connect() as connection:
+                return schema.revision(connection, half) is not None
         finally:
             database.close()
 
@@ -204,6 +221,11 @@ class DataFolder:
         finally:
             os.close(lock_file)
         return self.installation.base
+
+    def _lacks_file(self, half: Half) -> bool:
+        # SQLite makes a missing file when it is opened.
+        file = self.installation.database_file(half)
+        return file is not None and not file.exists()
 
     def _settle_names(self) -> None:
         """Bind the names in a migrated folder to their present bearers (decision 0019)."""

@@ -19,6 +19,7 @@ from muniment.directory.refusals import (
 )
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
 from muniment.schema import SchemaMismatch
+from muniment.troubles import is_damaged
 from muniment.web.refusals import Refusal
 
 _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
@@ -44,6 +45,9 @@ _OS_ERROR_STEPS: Mapping[int, str] = {
     errno.ENOSPC: " Make room on that disk, then try again.",
     errno.EDQUOT: " Make room there, then try again.",
 }
+
+_NO_PRIVILEGE = "42501"
+"""PostgreSQL's code for a role that lacks a privilege."""
 
 _UNWRITABLE_STEPS: Mapping[str, str] = {
     "is full": " Make room on that disk, then try again.",
@@ -97,15 +101,28 @@ def as_failure(error: BaseException) -> Failure | None:
             failure = Failure(f"{error}{to_do}")
         case Busy():
             failure = Failure(f"{error} Try again in a moment.")
-        case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():
-            # SQLAlchemy's own message repeats the statement. The first line of the driver's message is enough here.
-            failure = Failure(_database_sentence(str(error.orig).strip().partition("\n")[0]))
+        case sqlalchemy.exc.DBAPIError():
+            failure = _database_failure(error)
         case OSError():
             file_name = f"{error.filename}: " if error.filename else ""
             failure = Failure(f"{file_name}{error.strerror or error}.{_OS_ERROR_STEPS.get(error.errno or 0, '')}")
         case _:
             failure = None
     return failure
+
+
+def _database_failure(error: sqlalchemy.exc.DBAPIError) -> Failure | None:
+    # SQLAlchemy's own message repeats the statement. The first line of the driver's message is enough here.
+    reason = str(error.orig).strip().partition("\n")[0]
+    if is_damaged(error):
+        return Failure(f"The database is damaged: {reason}. Check its disk, then restore a backup.")
+    if getattr(error.orig, "sqlstate", None) == _NO_PRIVILEGE:
+        return Failure(
+            f"PostgreSQL refuses: {reason}. Let the role that the address names own the database.", Exit.REFUSED
+        )
+    if isinstance(error, sqlalchemy.exc.OperationalError | sqlalchemy.exc.InterfaceError):
+        return Failure(_database_sentence(reason))
+    return None
 
 
 def _database_sentence(reason: str) -> str:

@@ -104,22 +104,23 @@ def add_repository(
     ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
     ``language`` stands for the settings' language. Raises UnknownResource, NameTaken, WrongValue.
     """
-    _require_resource(directory, resource_id)
-    new_repository = repositories.add(repository, name, resource_id, "", now, language)
+    guard_id = _guard_id(directory, resource_id)
+    new_repository = repositories.add(repository, name, guard_id, "", now, language)
     acls.initialise(repository, new_repository.id, now)
     return new_repository
 
 
-def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
-    """Let another resource guard a repository. ``directory`` is as in ``add_repository``.
+def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> str:
+    """Let another resource guard a repository, and return its identifier. ``directory`` is as in ``add_repository``.
 
     Raises UnknownResource, UnknownRepository, InUse (an import into the repository is not finished).
     """
-    _require_resource(directory, resource_id)
+    guard_id = _guard_id(directory, resource_id)
     guarded = repositories.find(repository, name)
     if rebuilding.is_begun(repository, guarded):
         raise InUse(f"The import into {name!r} is not finished: 'repository import' names its guard with --resource.")
-    repositories.guard(repository, guarded, resource_id)
+    repositories.guard(repository, guarded, guard_id)
+    return guard_id
 
 
 def settle_acls(
@@ -144,7 +145,9 @@ def settle_acls(
     ]
 
 
-def _require_resource(directory: Connection | None, resource_id: str) -> None:
-    if directory is not None:
-        marks.lock_rights(directory)
-        resources.by_id(directory, resource_id)
+def _guard_id(directory: Connection | None, resource_id: str) -> str:
+    """Return the identifier of an existing resource as the directory spells it. Raises UnknownResource."""
+    if directory is None:
+        return resource_id
+    marks.lock_rights(directory)
+    return resources.by_id(directory, resource_id).id

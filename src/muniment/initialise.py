@@ -79,10 +79,10 @@ def administrator(data: DataFolder) -> Principals:
 
 
 def require_initialised(data: DataFolder) -> None:
-    """Raise Failure if the data folder is missing, or if it should hold the directory's SQLite file and does not."""
+    """Raise Failure if the data folder is missing or half restored, or if the directory runs here and has no tables."""
     data.must_exist()
-    database_file = data.path / "directory.db"
-    if "directory" in data.settings.halves and not data.settings.directory_database and not database_file.exists():
+    data.must_be_whole()
+    if "directory" in data.settings.halves and not data.has_tables("directory"):
         raise Failure(
             f"{data.path} has not been initialised: run 'muniment --data {data.path} init' first.",
             Exit.NOT_READY,

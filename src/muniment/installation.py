@@ -36,6 +36,11 @@ class Installation(msgspec.Struct, frozen=True):
             url = url.set(drivername="postgresql+psycopg")
         return url.render_as_string(hide_password=False)
 
+    def database_file(self, half: Half) -> Path | None:
+        """Return the half's SQLite file, or None if the half's database is in PostgreSQL."""
+        url = sa.make_url(self.database_url(half))
+        return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+
     @property
     def content(self) -> Path:
         """The content store's folder."""

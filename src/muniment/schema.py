@@ -18,16 +18,23 @@ NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0029
 """This release's schema of each half: the revision of its last migration."""
 
 
+_LOCK = 0x6D75_6E69_736D_6163
+"""The number of the lock in PostgreSQL that the process holds that migrates. Each database has its own locks."""
+
+
 class SchemaMismatch(Exception):
     """The database is not at this release's schema. The message says what to do."""
 
 
 def migrate(database: Database, half: Half) -> None:
-    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database."""
+    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database.
+
+    If another machine is migrating the same PostgreSQL database, it first waits for that.
+    """
     import alembic.command
 
     config = _alembic(half)
-    with database.engine.connect() as connection, _without_foreign_keys(connection):
+    with database.engine.connect() as connection, _alone(connection), _without_foreign_keys(connection):
         at = revision(connection, half)
         if at is not None and not knows(half, at):
             raise SchemaMismatch(
@@ -43,9 +50,11 @@ def check_schema(database: Database, half: Half) -> None:
     """Raise SchemaMismatch unless the half's tables are at this release's schema."""
     with database.engine.connect() as connection:
         at = revision(connection, half)
+    if at is None:
+        raise SchemaMismatch(f"The {half} database has no tables yet: run 'muniment init' first.")
     if at != NEWEST[half]:
         raise SchemaMismatch(
-            f"The {half} database is at schema {at or 'none'}, this release works with {NEWEST[half]}: "
+            f"The {half} database is at schema {at}, this release works with {NEWEST[half]}: "
             "run 'muniment migrate' first."
         )
 
@@ -67,6 +76,26 @@ def knows(half: Half, revision: str) -> bool:
 def version_table(half: Half) -> str:
     """Return the name of the table that holds the half's schema revision."""
     return f"{half}_schema"
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Let one process at a time migrate a PostgreSQL database, and let a statement take as long as a large table needs.
+
+    A process on SQLite has the data folder to itself, so there this does nothing.
+    """
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    connection.exec_driver_sql("SET statement_timeout = 0")
+    connection.exec_driver_sql("SET lock_timeout = 0")
+    connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK})")
+    connection.exec_driver_sql("RESET lock_timeout")
+    connection.commit()
+    try:
+        yield
+    finally:
+        connection.invalidate()  # the lock and the settings end with the connection
 
 
 @contextmanager

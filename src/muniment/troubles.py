@@ -44,6 +44,12 @@ def is_undone(error: BaseException) -> bool:
     return isinstance(error, Exception)
 
 
+def is_damaged(error: DBAPIError) -> bool:
+    """Return whether SQLite found that its file is damaged, or is no database."""
+    code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def trouble(error: DBAPIError) -> Trouble | None:
     """Return the trouble that caused an error, or None if the error is a bug."""
     if isinstance(error.orig, sqlite3.Error):

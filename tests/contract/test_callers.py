@@ -86,6 +86,8 @@ SIGN_INS: dict[str, tuple[int, bytes, type[Refusal] | None]] = {
     "broken": (500, b"<html>", DirectoryUnavailable),
     "garbage": (200, b"<html>", DirectoryUnavailable),
     "moved": (302, b"", DirectoryUnavailable),
+    "in Latin-1": (200, b'{"access_token":"\xe9","expires_in":3600}', DirectoryUnavailable),
+    "broken in Latin-1": (500, b'{"error":"\xe9"}', DirectoryUnavailable),
 }
 """What a directory elsewhere says to a password, and what that means here."""
 

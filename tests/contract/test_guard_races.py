@@ -77,6 +77,23 @@ def slow(monkeypatch: pytest.MonkeyPatch, noun: Any, question: str) -> None:
     monkeypatch.setattr(noun, question, answer)
 
 
+@pytest.mark.parametrize("spell", [str.upper, "{{{}}}".format])
+def test_a_guard_is_stored_as_the_directory_spells_it_however_it_was_named(
+    processes: tuple[Process, Process], now: Instant, spell: Callable[[str], str]
+) -> None:
+    process = processes[0]
+    with process.directory.begin() as cx:
+        administration.initialise(cx, now)
+        added, later = (resources.add(cx, NAMES, name, now) for name in ("Added", "Later"))
+    process.add("main", spell(added.id), now)
+    with pytest.raises(guards.StillGuards):
+        process.remove(added, now)
+    process.guard("main", spell(later.id))
+    with pytest.raises(guards.StillGuards):
+        process.remove(later, now)
+    process.remove(added, now)
+
+
 @pytest.mark.parametrize("first", ["guard", "remove", "neither"])
 @pytest.mark.parametrize("way", ["guard", "add"])
 def test_a_repository_has_its_guard_or_the_guard_was_refused(

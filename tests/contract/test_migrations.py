@@ -75,6 +75,42 @@ def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fres
     whole.close()
 
 
+def _migrate(url: str, half: Half) -> None:
+    database = Database(url)
+    schema.migrate(database, half)
+    database.close()
+
+
+@pytest.mark.only("postgresql", "On SQLite a process has the data folder to itself.")
+@pytest.mark.parametrize("half", get_args(Half))
+def test_machines_that_migrate_at_one_time_do_it_one_after_the_other(fresh: Fresh, half: Half) -> None:
+    url = fresh()
+    children = [multiprocessing.get_context("fork").Process(target=_migrate, args=(url, half)) for _ in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(PATIENCE)
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    database = Database(url)
+    schema.check_schema(database, half)
+    database.close()
+
+
+@pytest.mark.only("postgresql", "SQLite limits no statement.")
+def test_a_migration_of_a_large_table_has_as_long_as_it_needs(fresh: Fresh) -> None:
+    database, limits = Database(fresh()), list[str]()
+
+    def look(config: Any, _to: str) -> None:
+        limits.append(config.attributes["connection"].exec_driver_sql("SHOW statement_timeout").scalar_one())
+
+    with patch.object(alembic.command, "upgrade", look):
+        schema.migrate(database, "repository")
+    with database.read() as cx:
+        limits.append(cx.exec_driver_sql("SHOW statement_timeout").scalar_one())
+    database.close()
+    assert limits == ["0", "1min"]
+
+
 @pytest.mark.parametrize("half", get_args(Half))
 def test_the_newest_schema_is_that_of_the_last_migration(half: Half) -> None:
     script = alembic.script.ScriptDirectory.from_config(schema._alembic(half))

@@ -527,6 +527,13 @@ def test_a_backup_goes_into_a_new_folder_or_an_empty_one(
     assert (kept / "manifest.json").read_bytes() == before
     (tmp_path / "empty").mkdir()
     assert run(data, "backup", tmp_path / "empty") == 0
+    (tmp_path / "today").mkdir()
+    (tmp_path / "link").symlink_to("today")
+    assert run(data, "backup", tmp_path / "link") == 0
+    assert (tmp_path / "today/manifest.json").is_file()
+    with patch.object(Path, "is_mount", return_value=True):
+        assert run(data, "backup", tmp_path / "disk") == Exit.REFUSED
+    assert "is a whole disk" in capsys.readouterr().err
     assert run(tmp_path / "nothing", "backup", tmp_path / "new") == Exit.NOT_READY
     assert not (tmp_path / "new").exists()
 

@@ -1,12 +1,14 @@
 """What a scanner of TLS looks for: protocols, ciphers, compression, renegotiation, the chain, names, keys, dates."""
 
 import datetime as dt
+import http.server
 import itertools
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from muniment import certificates, clock
 from muniment.clock import SECOND
-from tests.e2e.processes import Server, initialised
+from tests.e2e.processes import Server, initialised, muniment
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -186,3 +188,35 @@ def test_the_own_cas_certificate_is_renewed_at_the_next_start(tmp_path: Path) ->
     with Server(data, free_port()) as running, running.client() as http:
         assert http.get("/health/ready").json()["certificate"]["days_left"] > 390
         assert "expires soon" not in running.log_text
+
+
+def test_a_search_of_a_user_trusts_the_system_s_cas_too_and_repeats_what_a_proxy_answered(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    initialised(data)
+    certificates.ensure(data / "tls", [], clock.now())
+    public = certificates.ensure(tmp_path / "public", [], clock.now())
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(public.cert_file, public.key_file)
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(502)
+            self.end_headers()
+            self.wfile.write(b"<html>Bad Gateway</html>")
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        proxy.socket = tls.wrap_socket(proxy.socket, server_side=True)
+        threading.Thread(target=proxy.serve_forever).start()
+        try:
+            refused = muniment(
+                data,
+                "--set",
+                f"web.base_address=https://localhost:{proxy.server_address[1]}",
+                *("search", "", "--user", "admin@directory.admin"),
+                environment={"SSL_CERT_FILE": str(public.ca_file), "MUNIMENT_PASSWORD": "sesame"},
+            )
+        finally:
+            proxy.shutdown()
+    assert refused.returncode == 3
+    assert "Not signed in: the server answered 502: <html>Bad Gateway</html>" in refused.stderr

@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -344,6 +345,20 @@ def test_a_ticket_opens_nothing_whose_resource_is_not_activated(site: Site) -> N
         repositories.add(cx, name, site.world.idle_resource_id, "", site.world.clock())
     address = f"/{site.names.prefix}/repositories/{name}"
     assert site.http.get(address, headers={ticket_header(site): ticket(site, person)}).status_code == 401
+
+
+def test_a_browser_that_signed_in_sends_its_cookie_to_the_repository(site: Site) -> None:
+    person, names = site.world.person(), site.directory_names
+    assert status(site, {}) == 401
+    try:
+        page = site.http.get(f"{site.login}?RFA={site.world.resource_id}", headers={"Accept": "text/html"})
+        (mark,) = re.findall(rf'name="{names.form_prefix}csrf" value="([^"]+)"', page.text)
+        fields = {"csrf": mark, "username": person.id, "password": person.password}
+        form = {f"{names.form_prefix}{name}": value for name, value in fields.items()}
+        assert site.http.post(site.login, data={**form, "RFA": site.world.resource_id}).status_code == 303
+        assert status(site, {}) == 200
+    finally:
+        site.http.cookies.clear()
 
 
 def test_a_cookie_alone_permits_no_write(site: Site) -> None:

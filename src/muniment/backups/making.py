@@ -59,7 +59,9 @@ def make(
     The backup has every undamaged content that the copied database names. Content that is missing or altered in the
     installation is left out, and the manifest's ``damaged`` lists the ids of the objects with such content.
     """
-    target = target.absolute()
+    target = target.resolve()
+    if target.is_mount():  # no other folder can get its name
+        raise BackupRefused(f"{target} is a whole disk: name a folder on it that does not exist.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupRefused(f"{target} exists already: name a folder that does not exist, or an empty folder.")
     for database in source.databases.values():

@@ -64,7 +64,7 @@ def agent_command(context: typer.Context) -> int:
 def migrate_command(context: typer.Context) -> None:
     """Bring the databases to this release's schema."""
     data: DataFolder = context.obj
-    data.must_exist()
+    initialise.require_initialised(data)
     with data.lock():
         data.migrate()
         renamed_acls = data.settle_acls()

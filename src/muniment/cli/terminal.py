@@ -111,6 +111,8 @@ def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
 
     Returns the password, and whether it was generated and must therefore be shown once. Raises Failure.
     """
+    if random and from_stdin:
+        raise Failure("--password-stdin and --random do not go together: give one of them.", Exit.USAGE)
     if random:
         return secrets.token_urlsafe(12), True
     if from_stdin:

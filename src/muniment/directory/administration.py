@@ -141,8 +141,8 @@ def add_user(
 ) -> Entry:
     """Make a user with the id ``name@partition`` in a unit of that partition.
 
-    ``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, UnknownPartition, and WrongPartition
-    if the unit lies in another partition.
+    ``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, BadAttribute, UnknownPartition, and
+    WrongPartition if the unit lies in another partition.
     """
     name, partition = split_user_id(new_id)
     parent = _place_in(cx, names, partition, parent)
@@ -169,17 +169,17 @@ def rename(
     """Give an entry another name, and return the entry as it is now.
 
     ``is_known`` returns whether a repository has stored this identity of a user or group. Raises BadName, NameTaken.
-    Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user or
-    group whose identity a repository has stored.
+    Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user, client
+    or group whose identity a repository has stored.
     """
     marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
         contents = " and ".join(f"{count} {kind}s" for kind, count in counts)
         raise NameInUse(f"The ids of {contents} end with this partition's name, so it stays.")
-    if entry.partition_built_in == CLIENTS:
-        if count := len(tokens.live_grants(cx, "client", entry.id, now, _COUNTED)):
-            raise NameInUse(f"{_so_many(count)} were issued to the client under this name: end its sessions first.")
-    elif entry.kind in ("user", "group") and is_known(entry.uuid):
+    is_client = entry.kind == "user" and entry.partition_built_in == CLIENTS
+    if is_client and (count := len(tokens.live_grants(cx, "client", entry.id, now, _COUNTED))):
+        raise NameInUse(f"{_so_many(count)} were issued to the client under this name: end its sessions first.")
+    if entry.kind in ("user", "group") and is_known(entry.uuid):
         raise NameInUse(
             f"A repository knows {entries.shown_id(names, entry)} by this name: it shows what they own, and what ACLs "
             "permit to them, under it."

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import BadName, InvalidScope
-from muniment.naming import MalformedName, escape, fold_name, make_storable, read_dn
+from muniment.directory.refusals import BadAttribute, BadName, InvalidScope
+from muniment.naming import MalformedName, escape, fold_name, is_storable, make_storable, read_dn
 
 MAX_LENGTH = 120
 
@@ -38,6 +38,13 @@ def check_resource(name: str) -> str:
     if "+" in name:
         raise BadName("A resource's name may not hold '+': in a scope it stands for a space.")
     return name
+
+
+def check_description(text: str) -> str:
+    """Return the description of an entry or a resource. Raises BadAttribute for a text that databases cannot store."""
+    if not is_storable(text):
+        raise BadAttribute("A description is text without NUL characters, in UTF-8.")
+    return text
 
 
 def user_id(name: str, partition: str) -> str:

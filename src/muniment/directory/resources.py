@@ -97,8 +97,8 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
-    """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken."""
-    name = spelling.check_resource(name)
+    """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken, BadAttribute."""
+    name, description = spelling.check_resource(name), spelling.check_description(description)
     if fold_name(name) == fold_name(names.administration_resource):
         raise NameTaken(f"There is a resource {name!r} already.")
     return _insert(cx, name, description, now, None)
@@ -202,7 +202,8 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
 
 
 def set_description(cx: Connection, resource: Resource, description: str) -> None:
-    """Set a resource's description, a free text."""
+    """Set a resource's description, a free text. Raises BadAttribute."""
+    spelling.check_description(description)
     cx.execute(_resources.update().where(_resources.c.id == resource.id).values(description=description))
 
 

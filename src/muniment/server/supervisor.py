@@ -107,7 +107,12 @@ class _Supervisor:
     def _start_due(self) -> None:
         for child in self._children:
             if not child.process and child.due_at <= time.monotonic() and not self._stopping():
-                self._fork(child)
+                try:
+                    self._fork(child)
+                except OSError as error:  # the system has no room for another process; the others go on
+                    if not self._announced:
+                        raise
+                    self._postpone(child, error.strerror)
 
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
@@ -115,7 +120,13 @@ class _Supervisor:
         # Signals are blocked until the child has its own handlers. Until then a signal would run the parent's handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         parent = os.getpid()
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+            os.close(pipe_out)
+            os.close(pipe_in)
+            raise
         if process == 0:
             os.close(pipe_out)
             os.close(self._wake_in)
@@ -160,9 +171,15 @@ class _Supervisor:
                 log.error("process failed" if could_work else "process could not start", process=child.role.name)
                 self._failed = True
                 continue
-            child.pause = _FIRST_PAUSE if lifetime >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
-            child.due_at = time.monotonic() + child.pause
-            log.error("process failed", process=child.role.name, again_in_seconds=child.pause)
+            if lifetime >= _STEADY_SECONDS:
+                child.pause = _FIRST_PAUSE / 2
+            self._postpone(child)
+
+    def _postpone(self, child: _Child, reason: str | None = None) -> None:
+        child.pause = min(child.pause * 2, _LONGEST_PAUSE)
+        child.due_at = time.monotonic() + child.pause
+        why = {} if reason is None else {"reason": reason}
+        log.error("process failed", process=child.role.name, again_in_seconds=child.pause, **why)
 
     def _forget(self, child: _Child) -> None:
         child.process = 0

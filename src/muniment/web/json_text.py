@@ -39,10 +39,11 @@ def _quotes(value: object) -> int:
 
 
 def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        repeated = next(name for index, name in enumerate(names) if name in names[:index])
-        raise Malformed(f"The JSON repeats the key {repeated[:100]!r}.")
+    names = set[str]()
+    for name, _ in pairs:
+        if name in names:
+            raise Malformed(f"The JSON repeats the key {name[:100]!r}.")
+        names.add(name)
 
 
 _KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated_key, parse_int=str, parse_float=str)

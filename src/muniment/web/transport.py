@@ -228,7 +228,9 @@ class Transport:
             ip_address = ipaddress.ip_address(address)
         except ValueError:
             return False
-        return any(ip_address in network for network in self._proxies)
+        # A listener at "::" sees a caller by IPv4 as "::ffff:192.0.2.1".
+        ipv4_address = getattr(ip_address, "ipv4_mapped", None) or ip_address
+        return any(ip_address in network or ipv4_address in network for network in self._proxies)
 
 
 class CutShort(Exception):

@@ -131,6 +131,9 @@ def test_a_password_comes_from_standard_input_never_from_an_argument(
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     muniment("user", "password", "ali@directory.admin", code=2)
     assert "--password-stdin" in muniment.err
+    monkeypatch.setattr("sys.stdin", io.StringIO("sesame shuts\n"))
+    muniment("user", "password", "ali@directory.admin", "--password-stdin", "--random", code=2)
+    assert "--random" in muniment.err
 
 
 @pytest.mark.slow
@@ -303,6 +306,29 @@ def test_a_data_folder_that_is_not_there_is_named_with_the_way_to_make_it(
     muniment = Muniment(tmp_path / "none", capsys)
     muniment("user", "list", "staff", code=5)
     assert f"--data {tmp_path / 'none'} init" in muniment.err
+
+
+@pytest.mark.slow
+def test_only_init_makes_the_databases_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    muniment = Muniment(tmp_path, capsys)
+    for command in (["user", "list", "staff"], ["repository", "list"], ["migrate"]):
+        muniment(*command, code=5)
+        assert f"--data {tmp_path} init" in muniment.err
+    assert not list(tmp_path.glob("*.db*"))
+    (tmp_path / "directory.db").touch()
+    for command in (["user", "list", "staff"], ["migrate"], ["backup", str(tmp_path / "copy")]):
+        muniment(*command, code=5)
+        assert "init' first" in muniment.err
+    assert "Password:" in muniment("init")
+
+
+@pytest.mark.slow
+def test_a_damaged_database_is_named_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    muniment = Muniment(tmp_path / "data", capsys)
+    muniment("init")
+    (muniment.data / "directory.db").write_bytes(b"no database" * 1000)
+    muniment("user", "list", "staff", code=1)
+    assert "database is damaged: file is not a database" in muniment.err
 
 
 def test_leading_options_may_stand_anywhere(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

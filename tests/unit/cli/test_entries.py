@@ -3,11 +3,18 @@
 import io
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from muniment import clock
 from muniment.cli import commands
+from muniment.db import Database
+from muniment.directory import resources
+from muniment.directory.entries import entries
+from muniment.directory.oauth import tokens
+from muniment.directory.options import DirectoryNames
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 
@@ -87,6 +94,26 @@ def test_what_would_break_an_id_is_refused_with_the_reason(muniment: Muniment) -
     muniment(*apart, "user", "rename", "bob@staff", "robert", code=3)
     assert "--force" in muniment.err
     muniment(*apart, "user", "rename", "bob@staff", "robert", "--force")
+
+
+def test_a_removed_client_is_taken_out_of_acls(muniment: Muniment) -> None:
+    """So a later client of the name has none of its rights."""
+    muniment("acl", "add", "machines", "scanner@OAuthClients=READ")
+    muniment("client", "add", "Scanner")
+    assert "1 ACLs named Scanner@OAuthClients" in muniment("client", "remove", "scanner")
+    assert "scanner" not in muniment("acl", "list")
+
+
+def test_a_session_shows_the_whole_name_of_its_client(muniment: Muniment) -> None:
+    muniment("user", "add", "ada@staff", "--random")
+    muniment("client", "add", "scanner@hall")
+    database = Database(f"sqlite:///{muniment.data / 'directory.db'}")
+    with closing(database), database.begin() as cx:
+        ada, client = entries.find_user(cx, DirectoryNames(), "ada@staff"), entries.find_client(cx, "scanner@hall")
+        now, resource_id = clock.now(), resources.administration(cx).id
+        tokens.open_grant(cx, ada.id, client.id, resource_id, now, now + 60 * clock.SECOND)
+    (session,) = json.loads(muniment("user", "sessions", "ada@staff", "--json"))
+    assert (session["user"], session["client"]) == ("ada@staff", "scanner@hall")
 
 
 @pytest.mark.slow

@@ -131,6 +131,22 @@ def test_a_mirroring_import_moves_the_current_version_and_deletes_no_version_tha
     assert not [path for path in place.tree() if "deep" in path]
 
 
+def test_the_former_folder_of_a_document_that_somebody_has_checked_out_goes_when_the_document_moves(
+    place: Place,
+) -> None:
+    for name in ("deep/a.txt", "other/b.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    stored = check_out(place, "Papers/deep/a.txt")
+    (place.folder / "deep/a.txt").rename(place.folder / "other/a.txt")
+    (place.folder / "deep").rmdir()
+    place.load("--mirror", code=1)
+    with place.database.begin() as cx:
+        checkouts.cancel(cx, repositories.find(cx, "main"), ADA, stored.id, now())
+    assert "1 moved" in place.load("--mirror")
+    assert set(place.tree()) == {"Papers", "Papers/other", "Papers/other/a.txt", "Papers/other/b.txt"}
+
+
 def test_another_acl_is_put_on_every_version(place: Place) -> None:
     place.write("a.txt", "first")
     place.load("--acl", "public")

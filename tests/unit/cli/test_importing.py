@@ -211,6 +211,20 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
     assert len(kept) == 9, "nothing is left of what was refused"
 
 
+def test_a_broken_content_of_equal_bytes_doubles_no_object(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("first.txt", "same")
+    place.load()
+    for number in range(4):
+        place.write(f"{number}.txt", "same" if number == 2 else str(number))
+
+    def verify(*_arguments: object) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(FileStore, "verify", verify)
+    assert "4 imported, 0 replaced, 1 unchanged, 0 failed" in place.load()
+    assert len(place.tree()) == 6
+
+
 @pytest.mark.slow
 def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_tree, "SMALL", 10)
@@ -424,6 +438,31 @@ def test_two_files_of_one_content_keep_apart_when_they_move(place: Place) -> Non
     for old, new in (("one/a.txt", "two/a.txt"), ("one/b.txt", "two/b.txt"), ("empty.txt", "two/empty.txt")):
         assert before[f"Papers/{old}"].id == after[f"Papers/{new}"].id
     assert len(after) == len(before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mirrors", [False, True])
+def test_a_file_that_becomes_a_folder_is_another_object_and_the_reverse(place: Place, mirrors: bool) -> None:
+    for name in ("file", "folder/in.txt", "folder/moved.txt", "b.txt", "c.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    moved = place.tree()["Papers/folder/moved.txt"].id
+    (place.folder / "file").rename(place.folder / "old")
+    (place.folder / "file").mkdir()
+    (place.folder / "old").rename(place.folder / "file/file")
+    (place.folder / "folder/moved.txt").rename(place.folder / "moved.txt")
+    (place.folder / "folder/in.txt").unlink()
+    (place.folder / "folder").rmdir()
+    place.write("folder", "words of a file")
+    options = ["--mirror"] if mirrors else []
+    assert f"{1 if mirrors else 3} imported, 0 replaced, 2 unchanged, 0 failed" in place.load(*options)
+    assert "0 imported, 0 replaced, 5 unchanged, 0 failed" in place.load(*options), "each has its record"
+    if mirrors:
+        tree = place.tree()
+        paths = {f"Papers/{name}" for name in ("file", "file/file", "folder", "moved.txt", "b.txt", "c.txt")}
+        assert set(tree) == {"Papers", *paths}
+        assert (tree["Papers/file"].type, tree["Papers/folder"].type) == ("folder", "document")
+        assert tree["Papers/moved.txt"].id == moved
 
 
 @pytest.mark.slow

@@ -67,6 +67,7 @@ def test_what_happens_in_a_watched_folder_happens_in_the_repository(place: Place
         assert place.tree()["Papers/deep/b.txt"].id == before
         (place.folder / "c.txt").unlink()
         until(lambda: "Papers/c.txt" not in place.tree(), log.read_text)
+        assert len(list((place.data / "content/packs").iterdir())) == 1, "one store for all passes"
 
 
 def test_an_error_of_one_file_does_not_end_the_watch(place: Place) -> None:

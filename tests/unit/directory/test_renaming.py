@@ -91,6 +91,24 @@ def test_a_renamed_unit_changes_the_locations_of_all_that_lies_in_it(office: Off
         rename(office, renamed, "ANNEX", now)
 
 
+def test_what_comes_into_a_unit_while_it_is_renamed_or_removed_has_its_present_location(
+    office: Office, now: Instant
+) -> None:
+    """On PostgreSQL, another transaction may have read the unit before."""
+    house, shed = unit(office, office.partition, "House", now), unit(office, office.partition, "Shed", now)
+    rename(office, house, "Palace", now)
+    with office.db.begin() as cx:
+        guest = editing.add_user(cx, house, "guest", now)
+        administration.remove(cx, shed, now)
+    move(office, office.bob, house, now)
+    end = f"ou=Palace,ou=Root,ou=People,{office.names.dn_suffix}"
+    assert [location(office, each) for each in (guest, office.bob)] == [f"cn=guest,{end}", f"cn=bob,{end}"]
+    with pytest.raises(BadName, match="removed"):
+        unit(office, shed, "Corner", now)
+    with pytest.raises(BadName, match="removed"):
+        move(office, office.bob, shed, now)
+
+
 def test_a_moved_unit_takes_all_that_lies_in_it_along(office: Office, now: Instant) -> None:
     house, garden = unit(office, office.partition, "House", now), unit(office, office.partition, "Garden", now)
     room = unit(office, house, "Room", now)
@@ -147,6 +165,11 @@ def test_clients_and_resources_keep_their_names_while_grants_live(office: Office
         administration.rename_resource(cx, office.names, office.resource, "Your API", now)
     with office.db.begin() as cx:
         administration.sign_out(cx, office.alice, now)
+    with office.db.begin() as cx:
+        robots = editing.add_group(cx, entries.clients(cx), "robots", now)
+    for known in (office.client, robots):
+        with pytest.raises(NameInUse, match="A repository knows"):
+            rename(office, known, "others", now, known=known.uuid)
     assert rename(office, office.client, "application", now).name == "application"
     with office.db.begin() as cx:
         other = resources.add(cx, office.names, "Other", now)

@@ -70,6 +70,29 @@ def test_all_are_ready_before_ready_is_said() -> None:
     assert printed.index("late") < printed.index("all ready")
 
 
+def test_a_process_for_which_the_system_has_no_room_is_started_later() -> None:
+    crowded = """
+    fork, number = os.fork, 0
+    def crowded():
+        global number
+        number += 1
+        if number == 3:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+    os.fork = crowded
+    def falls(stop, ready):
+        ready()
+        if number == 2:
+            os.read(announced, 1); os.kill(os.getpid(), 9)
+        print("again", flush=True); stop.wait(); print("finished", flush=True)
+    roles = [Role('one', steady), Role('falls', falls)]
+    """
+    code, printed = supervised(crowded, stop_at="again\n")
+    assert code == 0
+    assert "Resource temporarily unavailable" in printed
+    assert printed.count("finished") == 2
+
+
 def test_a_process_that_cannot_start_ends_everything() -> None:
     broken = """
     from muniment.exit_codes import Failure

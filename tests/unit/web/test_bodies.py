@@ -1,6 +1,7 @@
 """Bodies and queries, read within caps."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -114,6 +115,14 @@ def test_json_that_cannot_be_read_is_refused(body: bytes) -> None:
 def test_json_that_repeats_a_key_is_refused(body: bytes) -> None:
     with pytest.raises(Malformed, match="The JSON repeats the key 'name'"):
         _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
+
+
+def test_a_repeated_key_among_many_is_found_quickly() -> None:
+    keys = b",".join(b'"%d":0' % number for number in (*range(30_000), 29_999))
+    start = time.process_time()
+    with pytest.raises(Malformed, match="The JSON repeats the key '29999'"):
+        _read(bodies.json, b'{"name":"x","more":{%b}}' % keys, JSON, msgspec.json.Decoder(Asked), 1_000_000)
+    assert time.process_time() - start < 3  # with each key compared to all before it, it is 8 seconds
 
 
 def test_json_of_another_media_type_is_refused() -> None:

@@ -273,6 +273,14 @@ def test_the_caller_is_the_last_hop_that_is_no_proxy_of_ours(hops: str, caller: 
     assert answer.scope["client"][0] == caller
 
 
+@pytest.mark.parametrize(
+    ("client", "caller"), [("::ffff:10.1.2.3", "198.51.100.1"), ("::ffff:9.1.2.3", "::ffff:9.1.2.3")]
+)
+def test_a_proxy_by_ipv4_is_trusted_also_at_a_listener_of_both_families(client: str, caller: str) -> None:
+    headers = {"X-Forwarded-For": "198.51.100.1, ::ffff:10.9.9.9"}
+    assert _ask(client=client, headers=headers, options=_proxied()).scope["client"][0] == caller
+
+
 def test_a_caller_without_an_address_of_the_network_is_no_proxy() -> None:
     answer = _ask(client="a socket", headers={"X-Forwarded-For": "127.0.0.1"}, options=_proxied())
     assert answer.scope["client"][0] == "a socket"

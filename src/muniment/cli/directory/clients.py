@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
+from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
     Description,
+    Force,
     NewDescription,
     NewName,
     describe_ended,
-    remove_entry,
+    remove_person,
     rename_entry,
     show_sessions,
     state_of,
@@ -20,6 +22,7 @@ from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, sessions
 from muniment.directory.entries import editing, entries
+from muniment.directory.names import user_id
 from muniment.directory.sign_in import passwords
 
 client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
@@ -61,15 +64,17 @@ def list_clients(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 
 @client.command("rename")
-def rename_client(context: typer.Context, name: ClientName, new_name: NewName) -> None:
+def rename_client(context: typer.Context, name: ClientName, new_name: NewName, force: Force = False) -> None:
     """Rename a client. It must have no living grants, because its installations send its name as client_id."""
-    rename_entry(context.obj, partial(entries.find_client, name=name), new_name)
+    rename_entry(context.obj, partial(entries.find_client, name=name), new_name, force=force)
 
 
 @client.command("remove")
 def remove_client(context: typer.Context, name: ClientName) -> None:
-    """Remove a client; every grant issued to it ends."""
-    remove_entry(context.obj, partial(entries.find_client, name=name))
+    """Remove a client; every grant issued to it ends. If the repository runs here, its ACL entries are removed."""
+    data: DataFolder = context.obj
+    client_id = user_id(name, data.settings.directory.names.clients_partition)
+    remove_person(data, partial(entries.find_client, name=name), partial(departures.remove_user, user_id=client_id))
 
 
 @client.command("set")

@@ -17,6 +17,7 @@ from muniment.directory import administration, resources
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry, Kind
+from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.directory.sessions import Session, SessionCount
 
@@ -113,14 +114,14 @@ def describe_entry(data: DataFolder, find: Find, description: str) -> None:
 
 
 def remove_entry(data: DataFolder, find: Find) -> None:
-    """Delete a client, an empty unit or an empty partition, and print what depended on it."""
+    """Delete an empty unit or an empty partition, and print what depended on it."""
     with data.database("directory") as database, database.begin() as cx:
         dependents = administration.remove(cx, find(cx), data.now)
     terminal.line(describe_removal(data, dependents))
 
 
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
-    """Remove a user or a group from both halves, and print what became of them.
+    """Remove a user, a client or a group from both halves, and print what became of them.
 
     ``remove`` is a function of ``departures`` to which the arguments of the command line are bound already. ``give_to``
     is the id of the user who gets what the removed user owned. It is used only for the text that is printed.
@@ -174,15 +175,15 @@ def show_sessions(
     people = {number: entries.by_id(cx, number) for number in ids}
     resource_names = resources.names_of(cx, names)
 
-    def name(number: int) -> str:
+    def name(number: int, show: Callable[[DirectoryNames, Entry], str]) -> str:
         person = people[number]
-        return "(removed)" if person is None else entries.shown_id(names, person)
+        return "(removed)" if person is None else show(names, person)
 
     rows = [
         (
             each.id,
-            name(each.user_id),
-            "(browser)" if each.client_id is None else name(each.client_id).partition("@")[0],
+            name(each.user_id, entries.shown_id),
+            "(browser)" if each.client_id is None else name(each.client_id, entries.shown_name),
             resource_names.get(each.resource_id, "(removed)"),
             timestamp(each.since),
             timestamp(each.expires),

@@ -100,8 +100,7 @@ def import_command(
             store = stores.content(data.installation)
             rebuilding.run(database, store, repository, export, data.identify, clock.now, bars.reach)
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
-        guard_id = rebuilding.finish(cx, repository)
-        guards.guard(directory, cx, name, guard_id)
+        guard_id = guards.guard(directory, cx, name, rebuilding.finish(cx, repository))
     objects = terminal.number_of(export.manifest.files["objects.jsonl"].lines, "object")
     contents = terminal.number_of(export.manifest.contents, "content")
     terminal.line(f"{name}: {objects} and {contents}, guarded by {guard_id}")

@@ -90,7 +90,7 @@ def import_command(
             work = Import(
                 database,
                 repository,
-                stores.content(data.installation),
+                store,
                 stores.reader(data.installation, repository),
                 data.settings.repository,
                 clock.now,
@@ -110,7 +110,7 @@ def import_command(
             with terminal.counting("Importing", None) as bar:
                 return work.run(threads, bar.advance)
 
-        principals = _importer(data, owner, earlier)
+        principals, store = _importer(data, owner, earlier), stores.content(data.installation)
         if watches:
             return _follow(folder, one_pass)
         began = time.monotonic()

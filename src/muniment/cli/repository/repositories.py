@@ -68,8 +68,8 @@ def add_repository(
     language = guarding.known_language(data, language)
     guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
-        guards.add_repository(directory, cx, name, guard_id, data.now, language)
-    terminal.line(guard_id)
+        new_repository = guards.add_repository(directory, cx, name, guard_id, data.now, language)
+    terminal.line(new_repository.resource_id)
 
 
 @repository.command("guard")
@@ -85,7 +85,7 @@ def guard_repository(
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
     guard_id = resource_id or guarding.resource_of(data, resource).id
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
-        guards.guard(directory, cx, name, guard_id)
+        guard_id = guards.guard(directory, cx, name, guard_id)
     terminal.line(guard_id)
 
 

@@ -5,8 +5,9 @@ import getpass
 import os
 import ssl
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
@@ -84,7 +85,11 @@ def search_command(
     ] = False,
     ca_file: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="CA certificates of the server; otherwise the data folder's."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="CA certificates of the server; otherwise the data folder's and the system's.",
+        ),
     ] = None,
     explained: Annotated[
         str, typer.Option("--explain", metavar="OBJECT", help="Say why this object is a hit, or why it is none.")
@@ -219,11 +224,15 @@ def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str)
 
 def _tls_context(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
     own_ca = data.installation.tls / "ca.pem"
-    trust = ca_file or (own_ca if own_ca.exists() else None)
     try:
-        return ssl.create_default_context(cafile=trust)
+        context = ssl.create_default_context(cafile=ca_file)
+        if ca_file is None and own_ca.exists():
+            context.load_verify_locations(own_ca)
     except ssl.SSLError as error:
-        raise Failure(f"{trust} holds no certificate (PEM): name the CA's certificate with --ca-file.") from error
+        raise Failure(
+            f"{ca_file or own_ca} holds no certificate (PEM): name the CA's certificate with --ca-file."
+        ) from error
+    return context
 
 
 def _message(answer: httpx.Response) -> str:
@@ -251,9 +260,20 @@ def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: s
         scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
     form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
     answer = http.post(f"/{directory.prefix}/login", data=form)
-    if answer.status_code != 200:
-        raise Failure(f"Not signed in: {answer.json().get('error_description', answer.text[:300])}", Exit.REFUSED)
-    return str(answer.json()["access_token"])
+    document = _json(answer)
+    if answer.status_code != 200 or "access_token" not in document:
+        otherwise = f"the server answered {answer.status_code}: {answer.text[:300]}"
+        raise Failure(f"Not signed in: {document.get('error_description', otherwise)}", Exit.REFUSED)
+    return str(document["access_token"])
+
+
+def _json(answer: httpx.Response) -> Mapping[str, Any]:
+    """Return the JSON object of an answer. It is empty if the answer is no such object, as that of a proxy may be."""
+    try:
+        document = answer.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:

@@ -44,13 +44,17 @@ def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
     return (names.ticket_cookie or ours) + ("" if what == "ticket" else f"_{what}")
 
 
+def _base_path(request: Request) -> str:
+    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/")
+
+
 _TEMPLATES = pages.templates("muniment.directory.console")
 _TEMPLATES.filters["moment"] = _moment
 
 
 def place(request: Request, names: DirectoryNames) -> str:
     """Return the path where the directory's addresses begin: the path of the base address, then the prefix."""
-    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + f"/{names.prefix}"
+    return _base_path(request) + f"/{names.prefix}"
 
 
 def draw(
@@ -110,14 +114,17 @@ def set_cookie(
 
     The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
     HTTP. Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts
-    such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2).
+    such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2). With any other name, the browser
+    sends the ticket to all addresses below the base address, because a ticket opens repositories too. It sends the
+    other two cookies to the directory only.
     """
     name = _cookie_name(request, names, what)
+    path = (_base_path(request) or "/") if what == "ticket" else place(request, names)
     response.set_cookie(
         name,
         value,
         max_age=seconds,
-        path="/" if name.startswith("__Host-") else place(request, names),
+        path="/" if name.startswith("__Host-") else path,
         secure=request.scope["scheme"] == "https",
         httponly=True,
         samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.clock import Instant
+from muniment.directory import marks
 from muniment.directory import names as spelling
 from muniment.directory.entries.entries import clients
 from muniment.directory.entries.table import (
@@ -21,6 +22,7 @@ from muniment.directory.entries.table import (
     Entry,
     Kind,
     entry_table,
+    find_first,
     name_space,
     root_unit,
     rows,
@@ -43,26 +45,26 @@ def initialise(cx: Connection, now: Instant) -> None:
 
 
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make a user partition with its root unit. Raises BadName, NameTaken."""
+    """Make a user partition with its root unit. Raises BadName, NameTaken, BadAttribute."""
     name = spelling.check(name, partition=True)
     _check_not_built_in(names, name)
     return _add_partition(cx, name, description, now, None)
 
 
 def add_unit(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make an organizational unit in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
+    """Make an organizational unit in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "unit", parent, spelling.check(name), now, description=description)
 
 
 def add_group(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make a group in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
+    """Make a group in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "group", parent, spelling.check(name), now, description=description)
 
 
 def add_user(
     cx: Connection, parent: Entry, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make a user in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
+    """Make a user in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
     values = {"description": description, "password_hash": password_hash}
     return _add(cx, "user", parent, spelling.check(name), now, **values)
 
@@ -72,7 +74,7 @@ def add_client(
 ) -> Entry:
     """Make an OAuth client (given 2.1). With a password it is confidential, otherwise public.
 
-    Raises BadName, NameTaken.
+    Raises BadName, NameTaken, BadAttribute.
     """
     return add_user(cx, clients(cx), name, now, password_hash=password_hash, description=description)
 
@@ -111,8 +113,8 @@ def set_flags(cx: Connection, user: Entry, now: Instant, **flags: bool) -> None:
 
 
 def set_description(cx: Connection, entry: Entry, description: str, now: Instant) -> None:
-    """Set an entry's description, a free text."""
-    _change(cx, entry, now, description=description)
+    """Set an entry's description, a free text. Raises BadAttribute."""
+    _change(cx, entry, now, description=spelling.check_description(description))
 
 
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
@@ -192,11 +194,16 @@ def _partition_of(cx: Connection, entry: Entry) -> Entry:
 
 
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
+    """Return the unit in which entries lie, as it is now. Its path cannot change before this decision is committed."""
+    marks.lock_rights(cx)
     if parent.kind == "partition":
         return root_unit(cx, parent)
     if parent.kind != "unit":
         raise BadName("Entries lie in units and partitions, nowhere else.")
-    return parent
+    unit = find_first(cx, SELECT_BY_ID, {"entry": parent.id})
+    if unit is None:
+        raise BadName(f"The unit {parent.name!r} was removed meanwhile.")
+    return unit
 
 
 def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
@@ -217,6 +224,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
 
 def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
     row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": fold_name(name)}
+    spelling.check_description(row["description"])
     try:
         with cx.begin_nested():
             entry_id = cx.scalar(

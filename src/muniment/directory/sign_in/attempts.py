@@ -87,7 +87,9 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
         and account.user.live
         and not state.paused(options, now)
     )
-    tries, begins_pause = pauses.count(options, state, is_right or account is None, now)
+    # The pause in which the attempt began may have ended while the check waited.
+    was_checked = account is not None and (attempt.password_hash is not None or account.password_hash is None)
+    tries, begins_pause = pauses.count(options, state, is_right, now, was_checked=was_checked)
     places = pauses.remember(state, now) if may_enter else pauses.keep_places(state)
     credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
     if account is None or not may_enter:

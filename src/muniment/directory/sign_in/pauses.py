@@ -87,15 +87,18 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
     return SignInState(tries, places, candidates, place)
 
 
-def count(options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant) -> tuple[str, bool]:
+def count(
+    options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant, *, was_checked: bool
+) -> tuple[str, bool]:
     """Count a wrong password at its place, or reset the count after a right one.
 
     Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no
-    sign-in succeeds. So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a
+    sign-in succeeds. A password that was not checked, because its sign-in began during a pause, is not counted even
+    after the pause. So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a
     true answer.
     """
     tries, begins_pause = dict(state.tries), False
-    if not state.paused(options, now):
+    if was_checked and not state.paused(options, now):
         failures, until = tries.pop(state.place, (0, 0))
         failures = 1 if until else failures + 1
         if not is_right:

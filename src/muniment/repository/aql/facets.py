@@ -33,6 +33,9 @@ Place: TypeAlias = tuple[int, int | float | str, str]
 _NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 _MOST_RANGES = 100
+_LONGEST_TEXT = 200
+"""How many characters the id of a facet has at most, and a range. An answer repeats both with each of many values."""
+
 _READ: Mapping[str, frozenset[str]] = {
     "string": frozenset({"nullValueFacet", "keepDuplicateValues", "caseInsensitive"}),
     "range": frozenset({"range"}),
@@ -204,6 +207,8 @@ class FacetBinder:
                 raise BadQuery(f"{refusal.sentence.rstrip('.')} ({definition.place}).") from refusal
 
     def _check(self, definition: FacetDefinition, room: int) -> BoundFacet:
+        if len(definition.id) > _LONGEST_TEXT:
+            raise BadQuery(f"The id of a facet-definition has at most {_LONGEST_TEXT} characters.")
         if definition.id in self._ids:
             raise BadQuery(f"Two facet-definitions have the id {definition.id[:100]!r}.")
         self._ids.add(definition.id)
@@ -335,6 +340,8 @@ def _texts_of_ranges(text: str) -> list[str]:
         raise BadQuery("The facet-definition needs a property 'range', such as ':10,10:100,100:'.")
     if len(texts) > _MOST_RANGES:
         raise BadQuery(f"A facet-definition has at most {_MOST_RANGES} ranges.")
+    if max(map(len, texts)) > _LONGEST_TEXT:
+        raise BadQuery(f"A range of a facet-definition has at most {_LONGEST_TEXT} characters.")
     if len(set(texts)) < len(texts):
         raise BadQuery("The facet-definition has the same range twice.")
     return texts

@@ -5,7 +5,7 @@
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -39,9 +39,14 @@ class Pattern(msgspec.Struct, frozen=True):
         """Whether the pattern begins with a wildcard. To match such a pattern, an engine must read every value."""
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
+    @property
+    def has_several_gaps(self) -> bool:
+        """Whether the pattern has more than one wildcard."""
+        return sum(isinstance(piece, Gap) for piece in self.pieces) > 1
+
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches. Each piece of the pattern takes time in proportion to the text."""
-        if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
+        if not self.has_several_gaps:
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try all combinations of gaps. Bit n of ``ends`` says that the pieces so far match
         # the first n characters of the text.
@@ -65,6 +70,17 @@ class Pattern(msgspec.Struct, frozen=True):
 def read(text: str) -> Pattern:
     """Read a text in which ``*`` and ``?`` are wildcards."""
     return Pattern(tuple(_pieces(text)))
+
+
+def matcher(several: Sequence[Pattern]) -> Callable[[str], bool]:
+    """Return a function that says whether a whole text matches any of these patterns.
+
+    For many texts, it takes a small part of the time that ``Pattern.matches`` takes.
+    """
+    expressions = ["".join(map(_expression, each.pieces)) for each in several if not each.has_several_gaps]
+    whole = re.compile("|".join(expressions) if expressions else "(?!)", re.DOTALL)
+    others = [each for each in several if each.has_several_gaps]
+    return lambda text: whole.fullmatch(text) is not None or any(each.matches(text) for each in others)
 
 
 def has_gaps(text: str) -> bool:

@@ -84,7 +84,7 @@ class DirectoryElsewhere:
         if answer.status_code == 200:
             try:
                 issued = _token_answer.decode(answer.content)
-            except msgspec.DecodeError as error:
+            except (ValueError, RecursionError) as error:
                 raise DirectoryUnavailable("The directory's answer to a sign-in cannot be read.") from error
             return AccessToken(issued.access_token, issued.expires_in)
         error_code = _error_of(answer.content)
@@ -133,5 +133,5 @@ def _error_of(content: bytes) -> str:
     """Read the code of an OAuth error (RFC 6749 5.2); empty if there is none."""
     try:
         return _failure.decode(content).error[:100]
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return ""

@@ -74,7 +74,7 @@ class TokeninfoReader:
     def _principals(self, document: bytes) -> Principals:
         try:
             user = _tokeninfo.decode(document).user
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:  # msgspec's own errors, and that of a text that is not UTF-8
             log.warning("tokeninfo unreadable", reason=str(error)[:200])
             raise DirectoryUnavailable("The directory's answer about the token cannot be read.") from error
         caller = fold_name(user.id)  # for comparison; the principals keep the directory's spelling

@@ -83,6 +83,7 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
             await keeping.take(piece)
         return await keeping.finish()
     except BaseException:
+        # The request may be cancelled once more. Then the bytes are discarded nevertheless.
         await asyncio.shield(keeping.abort())
         raise
 
@@ -236,7 +237,7 @@ class _Keeping:
         return await asyncio.shield(self._finishing)
 
     async def abort(self) -> None:
-        """Discard the bytes that were taken. The writer may be busy in another thread, so this runs in a thread, too."""
+        """Discard the bytes that were taken. This runs in a thread, because another thread may still use the writer."""
         if self._writing is not None:
             self._writing.cancel()
         if self._finishing is not None:

@@ -20,6 +20,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.exports import content_files, manifest, rows
+from muniment.repository.exports import progress as unfinished_imports
 from muniment.repository.exports.lines import FileSummary, LineWriter
 from muniment.repository.exports.manifest import ExportManifest
 from muniment.repository.exports.naming import BearerNames
@@ -63,6 +64,9 @@ def make(
     If contents are damaged, everything else is written, but no manifest. ``sync`` writes the folder to its disk.
     Raises BadExport, InUse, OSError, NotStored, Busy.
     """
+    with database.read() as cx:
+        if unfinished_imports.of(cx, repository) is not None:
+            raise InUse(f"The import into {repository.name!r} is not finished: finish it before you export.")
     with _own_folder(target, repository):
         (target / manifest.NAME).unlink(missing_ok=True)
         content_files.begin(target)

@@ -36,9 +36,7 @@ def html_text(content: bytes, charset_name: str = "") -> Extracted:
     """
     head = content[:_HEAD]
     declaration = _META.search(head) or _DECLARATION.match(head)
-    # A page in which ASCII <meta> is found is not UTF-16, whatever it declares (HTML 13.2.3.3).
-    charset = declaration[1].decode("ascii") if declaration and not declaration[1].lower().startswith(b"utf-16") else ""
-    source = _DECLARATION_TEXT.sub("", decode(content, charset_name or charset), count=1)
+    source = _DECLARATION_TEXT.sub("", decode(content, charset_name or _declared(declaration)), count=1)
     return _html(_TAG.sub(_without_flood, source))
 
 
@@ -48,10 +46,17 @@ def xml_text(content: bytes, charset_name: str = "") -> Extracted:
     Raises Unreadable, Unsupported.
     """
     declaration = _DECLARATION.match(content[:_HEAD])
-    source = decode(content, charset_name or (declaration[1].decode("ascii") if declaration else ""))
+    source = decode(content, charset_name or _declared(declaration))
     source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())
     root, note = _xml_root(source.encode("utf-8", "replace"))
     return Extracted(_words(root, set(), set()), note)
+
+
+def _declared(declaration: re.Match[bytes] | None) -> str:
+    # A document in which an ASCII declaration is found is not UTF-16, whatever it declares (HTML 13.2.3.3). Programs
+    # that write XML into a text and then store the text as UTF-8 declare UTF-16.
+    charset = declaration[1].decode("ascii") if declaration else ""
+    return "" if charset.lower().startswith(("utf-16", "utf-32")) else charset
 
 
 def _html(source: str) -> Extracted:

@@ -126,7 +126,8 @@ def _mail(content: bytes, limits: Limits) -> Extracted:
 
 
 def _mail_parts(message: Message, limits: Limits, pieces: list[str], notes: list[str]) -> None:
-    pieces.extend(f"{name}: {message[name]}" for name in ("Subject", "From", "To", "Cc", "Date") if message[name])
+    headers = ((name, _header(message, name)) for name in ("Subject", "From", "To", "Cc", "Date"))
+    pieces.extend(f"{name}: {text}" for name, text in headers if text)
     body = message.get_body(("plain", "html")) if isinstance(message, EmailMessage) else None
     if body is not None:
         pieces.append(_part_text(body))
@@ -137,6 +138,13 @@ def _mail_parts(message: Message, limits: Limits, pieces: list[str], notes: list
             _attachment(part, limits, pieces, notes)
         elif part.get_content_type() == "text/plain":
             pieces.append(_part_text(part))
+
+
+def _header(message: Message, name: str) -> str:
+    try:
+        return str(message[name] or "")
+    except Exception:  # noqa: BLE001 - the library raises many exceptions for a malformed address, such as "a@"
+        return next(str(value) for key, value in message.raw_items() if key.lower() == name.lower())
 
 
 def _part_text(part: Message) -> str:

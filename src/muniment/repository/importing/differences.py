@@ -5,7 +5,7 @@ The record holds only a hash of each path, so a file that moved is found again b
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -47,27 +47,35 @@ def compare(
 ) -> Differences:
     """Compare what lies in a folder with what was imported of it.
 
+    A file that has the path of a former folder is new, and so is a folder that has the path of a former file.
+
     ``records`` has the records by the keys of their paths. ``alive`` has the objects that still exist, by chronicle id.
     ``digest`` reads a file and returns its digest, or an empty text if the file cannot be read.
     """
-    present = {record.key(path) for path in (*listing.files, *listing.folders)}
     former = [
         FormerFile(key, import_record, alive[import_record.object_id])
         for key, import_record in records.items()
         if import_record.object_id in alive
     ]
-    missing = [each for each in former if each.key not in present]
-    differences = Differences(files_before=sum(each.record.size >= 0 for each in former))
-    _match_files(differences, [each for each in missing if each.record.size >= 0], listing, records, digest)
-    _match_folders(differences, [each for each in missing if each.record.size < 0], listing, records, alive)
+    files, folders = (
+        {each.key: each for each in former if (each.record.size < 0) == wanted} for wanted in (False, True)
+    )
+    differences = Differences(files_before=len(files))
+    _match_files(differences, _missing(files, listing.files), listing, files, digest)
+    _match_folders(differences, _missing(folders, listing.folders), listing, folders, alive)
     return differences
+
+
+def _missing(former: Mapping[str, FormerFile], paths: Iterable[str]) -> list[FormerFile]:
+    present = {record.key(path) for path in paths}
+    return [each for key, each in former.items() if key not in present]
 
 
 def _match_files(
     differences: Differences,
     missing: list[FormerFile],
     listing: FolderContents,
-    records: Mapping[str, ImportRecord],
+    files: Mapping[str, FormerFile],
     digest: Callable[[str], str],
 ) -> None:
     by_content: defaultdict[tuple[int, str], list[FormerFile]] = defaultdict(list)
@@ -75,7 +83,7 @@ def _match_files(
         by_content[each.record.size, each.record.digest].append(each)
     sizes = {size for size, _ in by_content}
     for path, size in listing.files.items():
-        if size not in sizes or record.key(path) in records:
+        if size not in sizes or record.key(path) in files:
             continue
         candidates = by_content[size, digest(path)]
         name = printable(os.path.basename(path))
@@ -93,7 +101,7 @@ def _match_folders(
     differences: Differences,
     missing: list[FormerFile],
     listing: FolderContents,
-    records: Mapping[str, ImportRecord],
+    folders: Mapping[str, FormerFile],
     alive: Mapping[str, StoredObject],
 ) -> None:
     """Find the folders that moved.
@@ -103,7 +111,7 @@ def _match_folders(
     the same way.
     """
     folders_left = {each.record.object_id: each for each in missing}
-    new = {path for path in listing.folders if record.key(path) not in records}
+    new = {path for path in listing.folders if record.key(path) not in folders}
     for path, file in list(differences.moved.items()):
         place, origin = os.path.dirname(path), file.stored.folder_id
         while place in new and origin is not None and origin in folders_left:

@@ -127,6 +127,7 @@ class Import:
         self._options = options
         self.report = ImportReport()
         self._moved_files: dict[str, FormerFile] = {}
+        self._not_moved_yet = set[str]()
         self._type_name = type_name
         # So that searches soon find what others write meanwhile.
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
@@ -157,7 +158,7 @@ class Import:
             self._read()
             self._apply_options()
             differences = self._compare()
-            self._moved_files = differences.moved
+            self._moved_files, self._not_moved_yet = differences.moved, set(differences.moved)
             self._import_all(threads, progress)
             self._delete(differences)
         self.report.links, self.report.hidden = self._tree.links, self._tree.left_out
@@ -212,7 +213,7 @@ class Import:
 
         Of these objects, the cabinet itself gets the ACL last.
         """
-        former = self._former("")
+        former = self._former("", is_folder=True)
         if former is None:
             return
         cabinet = self._alive[former.object_id]
@@ -250,7 +251,7 @@ class Import:
 
     def _delete(self, differences: Differences) -> None:
         """Delete the objects of what is gone, but keep those with content, versions or members that no import made."""
-        is_later = False
+        is_later = bool(self._not_moved_yet)  # such a file keeps its former folder from being deleted
         for former in (*differences.files, *differences.folders):
             self._keep_pace()
             try:
@@ -263,12 +264,12 @@ class Import:
                 if not is_later:
                     # From now on the object is not this import's any more, so that this is said once.
                     with self._database.begin() as cx:
-                        record.forget(cx, self._repository.id, self._source, former.key)
+                        record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
                 self._fail(former.stored.name, f"is gone from the folder, but its object stays: {refusal.sentence}")
 
     def _delete_one(self, former: FormerFile) -> None:
         with self._database.begin() as cx:
-            record.forget(cx, self._repository.id, self._source, former.key)
+            record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
             current, who, days = self._current(cx, former.record), self._view.principals, self._options.wastebasket_days
             stored = objects.lock_to_delete(cx, self._repository, who, current, "object", None)
             if former.record.digest and stored.content and stored.content.sha256.hex() != former.record.digest:
@@ -296,8 +297,9 @@ class Import:
                 moving.move(cx, self._view, object_id, stored.folder_id, above, now)
             if changes:
                 objects.change(cx, self._view, object_id, changes, now)
-            record.forget(cx, self._repository.id, self._source, former.key)
+            record.forget(cx, self._repository.id, self._source, former.key, former.record.object_id)
             self._keep(cx, {path: former.record})
+        self._not_moved_yet.discard(path)
 
     def _count(self, ready_batches: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
         for result in (result for batch in ready_batches for result in batch.result()):
@@ -339,14 +341,16 @@ class Import:
         # A time in the future says nothing: such a file is taken, and taken again when it changes.
         return not 0 <= age < self._quiet_nanoseconds
 
-    def _former(self, path: str) -> ImportRecord | None:
-        return self._known_records.get(record.key(path))
+    def _former(self, path: str, *, is_folder: bool = False) -> ImportRecord | None:
+        """Return the record of a path, unless a file is there now and a folder was there before, or the reverse."""
+        known = self._known_records.get(record.key(path))
+        return known if known is not None and (known.size < 0) == is_folder else None
 
     def _fail(self, path: str, reason: str) -> None:
         self.report.failed.append((printable(path), reason))
 
     def _container(self, path: str, name: str, parent: str | None) -> str:
-        former = self._former(path)
+        former = self._former(path, is_folder=True)
         if former is not None:
             return former.object_id
         if path in self._moved_files:
@@ -356,15 +360,8 @@ class Import:
         if parent is None:
             properties["acl_name"] = self._acl or _PRIVATE
         with self._database.begin() as cx:
-            container = creation.create(
-                cx,
-                self._view,
-                "folder" if parent else "cabinet",
-                properties,
-                parent,
-                None,
-                self._clock(),
-            )
+            kind = "folder" if parent else "cabinet"
+            container = creation.create(cx, self._view, kind, properties, parent, None, self._clock())
             record.keep(cx, self._repository.id, self._source, {path: ImportRecord(container.id)})
         return container.id
 

@@ -85,11 +85,14 @@ def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, 
         _KEEP[cx.dialect.name].run_for_each(cx, rows)
 
 
-def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> None:
-    """Remove the record of a path, given by its key."""
+def forget(cx: Connection, repository_id: int, source: str, path_key: str, object_id: str) -> None:
+    """Remove the record of a path, given by its key, unless the path has become another object."""
     cx.execute(
         imports.delete().where(
-            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == path_key
+            imports.c.repository_id == repository_id,
+            imports.c.source == key(source),
+            imports.c.path == path_key,
+            imports.c.object_id == object_id,
         )
     )
 

@@ -135,7 +135,10 @@ def next_number(number: str, policy: Policy, taken: Collection[str]) -> str:
     """
     parts = _parts(number)
     if policy == "next-minor":
-        return _write((*parts[:-1], parts[-1] + 1))
+        last = parts[-1] + 1
+        while _write((*parts[:-1], last)) in taken:  # after a restoration, a later version may have no link to this one
+            last += 1
+        return _write((*parts[:-1], last))
     stem = parts if policy == "branch-version" else parts[:-2]
     if len(stem) + 2 > _MOST_PARTS:
         raise WrongValue(f"The version {number!r} is nested in too many branches to have another one.")

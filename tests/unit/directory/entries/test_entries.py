@@ -3,7 +3,7 @@
 import pytest
 
 from muniment.clock import Instant
-from muniment.directory import attributes, memberships
+from muniment.directory import attributes, memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import CLIENTS
 from muniment.directory.options import DirectoryNames
@@ -157,6 +157,21 @@ def test_flags_and_descriptions_are_kept(office: Office, now: Instant) -> None:
     assert (bob.password_never_expires, bob.must_change_password, bob.disabled, bob.locked) == (True, False, True, True)
     assert (bob.description, bob.has_password, bob.created, bob.modified) == ("A builder.", False, now, now + 6)
     assert not bob.live
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\udcff"])
+def test_a_description_that_no_database_can_store_is_refused(office: Office, text: str, now: Instant) -> None:
+    """A command gets half of a surrogate pair for a byte that is not UTF-8."""
+    with office.db.begin() as cx:
+        for change in (
+            lambda: editing.set_description(cx, office.bob, text, now),
+            lambda: editing.add_partition(cx, office.names, "New", now, description=text),
+            lambda: editing.add_user(cx, office.partition, "new", now, description=text),
+            lambda: resources.add(cx, office.names, "New", now, description=text),
+            lambda: resources.set_description(cx, office.resource, text),
+        ):
+            with pytest.raises(BadAttribute):
+                change()
 
 
 def test_an_attribute_is_kept_under_our_name_and_shown_under_the_wires(office: Office) -> None:

@@ -187,6 +187,20 @@ def test_an_administrator_lifts_a_pause(office: Office, now: Instant, lift: str)
     office.issue(now)
 
 
+def test_a_password_that_was_not_checked_because_of_a_pause_counts_not_even_after_the_pause(
+    office: Office, now: Instant
+) -> None:
+    attack(office, now)
+    attempt = office.begin(now)
+    over = now + office.options.lockout_seconds * SECOND
+    attack(office, over, times=office.options.lockout_failures - 1)
+    before = row(office).tries
+    refusal = office.finish(attempt, False, over)
+    assert isinstance(refusal, SignInRefused)
+    assert (refusal.pauses, row(office).tries) == (False, before)
+    office.issue(over)
+
+
 def test_an_account_that_never_signed_in_is_paused_everywhere(office: Office, now: Instant) -> None:
     """What the decision record says of an account without places: nothing tells its owner from a stranger."""
     attack(office, now)

@@ -19,7 +19,10 @@ PIECES = st.lists(st.sampled_from(["a", "b", "ab", "ba", Gap.RUN, Gap.ONE_OR_NON
 def test_a_pattern_matches_as_a_regular_expression_does(pieces: tuple[str | Gap, ...], text: str) -> None:
     signs = {Gap.RUN: ".*", Gap.ONE_OR_NONE: ".?"}
     expression = "".join(signs[piece] if isinstance(piece, Gap) else piece for piece in pieces)
-    assert Pattern(pieces).matches(text) == (re.fullmatch(expression, text, re.DOTALL) is not None)
+    matches = re.fullmatch(expression, text, re.DOTALL) is not None
+    assert Pattern(pieces).matches(text) == matches
+    assert patterns.matcher([Pattern(("b", Gap.RUN, "b", Gap.RUN, "c")), Pattern(pieces)])(text) == matches
+    assert not patterns.matcher([])(text)
 
 
 def test_many_gaps_and_a_long_text_come_to_an_end() -> None:

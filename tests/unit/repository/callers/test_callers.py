@@ -98,7 +98,9 @@ def test_administrators_are_users_and_groups_by_name(answer: bytes, *, administe
     assert identified(answer).administrator is administers
 
 
-@pytest.mark.parametrize("answer", [b"", b"{", b"[]", b'{"user": {}}', b'{"user": {"id": 5}}', b"\xff"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"{", b"[]", b'{"user": {}}', b'{"user": {"id": 5}}', b"\xff", b'{"user": {"id": "\xe9@staff"}}']
+)
 def test_an_unreadable_document_makes_the_directory_unavailable(answer: bytes) -> None:
     with pytest.raises(DirectoryUnavailable):
         identified(answer)

@@ -198,6 +198,8 @@ def test_a_half_import_keeps_its_unnamed_acls_and_takes_no_other_export(
     export(shelf, tmp_path / "second")
     with pytest.raises(InUse, match="another export"):
         place.begin(tmp_path / "second")
+    with pytest.raises(InUse, match="not finished"):
+        export(place, tmp_path / "half")
     place.go_on(tmp_path / "first")
     with pytest.raises(InUse, match="not empty"):
         place.begin(tmp_path / "first")

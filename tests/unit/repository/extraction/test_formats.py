@@ -59,6 +59,7 @@ FORMATS = {
     "page.xhtml": f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><p>{WORDS}</p></html>'.encode(),
     "data.xml": f'<?xml version="1.0"?><a><b>{WORDS}</b></a>'.encode(),
     "wide.xml": f'<?xml version="1.0" encoding="utf-16"?><a><b>{WORDS}</b></a>'.encode("utf-16"),
+    "narrow.xml": f'<?xml version="1.0" encoding="utf-16"?><a><b>{WORDS}</b></a>'.encode(),
     "a.docx": made.docx(WORDS),
     "a.odt": made.odt(WORDS),
     "a.xlsx": made.xlsx(WORDS),
@@ -134,6 +135,12 @@ def test_html_gives_words_apart_and_no_script(reader: Reader) -> None:
         b"<p>one<b>two</b><!-- no -->three<br>four<table><tr><td>five<td>six</table></body>"
     )
     assert read(reader, page, "a.html").text.split() == ["Title", "Head", "onetwothree", "four", "five", "six"]
+
+
+@pytest.mark.parametrize("sent", ["a@", "<", "=?utf-8?q??=", 'undisclosed-recipients:;"staff'])
+def test_a_malformed_address_costs_no_mail_its_words(reader: Reader, sent: str) -> None:
+    found = read(reader, f"Subject: Report\r\nFrom: {sent}\r\nMIME-Version: 1.0\r\n\r\nwords".encode(), "a.eml")
+    assert found.text == f"Subject: Report\nFrom: {sent}\nwords"
 
 
 def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:

@@ -1,11 +1,15 @@
 """What was deleted by a moment is removed for good, a deletion at a time and only by an administrator."""
 
+import msgspec
 import pytest
 
+from muniment.repository import removal
 from muniment.repository.objects import objects, usage, version_tree, wastebasket
-from muniment.repository.objects.decisions import checkins, checkouts, restoring, subtrees
+from muniment.repository.objects.decisions import checkins, checkouts, restoring, subtrees, version_removal
 from muniment.repository.objects.decisions.checkins import CheckIn
-from muniment.repository.refusals import NotPermitted
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
+from muniment.repository.refusals import NameTaken, NotPermitted, Superseded, WrongValue
 from tests.shelf import ADMIN, MARTA, Shelf
 
 
@@ -58,3 +62,68 @@ def test_the_first_version_joins_its_living_tree_again(shelf: Shelf, restored_fi
         tree = version_tree.members(cx, [first])
     assert [each.id for each in tree if not each.former] == [third if len(deleted) == 1 else second]
     assert first in [each.id for each in tree]
+
+
+def tree_of(shelf: Shelf, number: int, folder_id: str | None = None, last_name: str = "x") -> list[str]:
+    """Make an object named x with so many versions, of which the last one may have another name."""
+    ids = [shelf.create({"object_name": "x"}, folder_id=folder_id).id]
+    with shelf.database.begin() as cx:
+        checkouts.check_out(cx, shelf.repository, MARTA, ids[0], shelf.now)
+        for left in range(number - 1, 0, -1):
+            changes = {"object_name": last_name} if left == 1 else {}
+            plan = CheckIn("next-minor", changes, retain_lock=left > 1)
+            ids.append(checkins.check_in(cx, shelf.view(MARTA), ids[-1], plan, shelf.now).id)
+    return ids
+
+
+def test_a_restored_version_is_the_latest_if_the_next_one_is_not_restored(shelf: Shelf) -> None:
+    first, second, third = tree_of(shelf, 3)
+    with shelf.database.begin() as cx:
+        version_removal.delete(cx, shelf.repository, MARTA, third, "unused", shelf.now, 10, keep_days=7)
+        objects.delete(cx, shelf.repository, MARTA, third, shelf.now, keep_days=7)
+        restored = restoring.restore(cx, shelf.view(MARTA), second, "", shelf.now)
+    assert (restored.former, restored.version.superseded) == (False, False)
+    assert shelf.read(first)[0].version.superseded
+    shelf.replace(second, "its content can be changed")
+
+
+def test_no_two_versions_of_a_tree_get_one_number(shelf: Shelf) -> None:
+    first, second = tree_of(shelf, 2)
+    with shelf.database.begin() as cx:
+        for object_id in (second, first):
+            objects.delete(cx, shelf.repository, MARTA, object_id, shelf.now, keep_days=7)
+        for object_id in (second, first):
+            restoring.restore(cx, shelf.view(MARTA), object_id, "", shelf.now)
+        checkouts.check_out(cx, shelf.repository, MARTA, first, shelf.now)
+    with shelf.database.begin() as cx, pytest.raises(Superseded):
+        checkins.check_in(cx, shelf.view(MARTA), first, CheckIn("next-minor", {}), shelf.now)
+
+
+def test_two_restored_objects_do_not_get_one_name_in_a_folder_of_unique_names(shelf: Shelf) -> None:
+    """Versions that cannot return to their tree begin trees of their own."""
+    folder = shelf.create({"object_name": "folder"}, type_name="cabinet").id
+    _, _, third, last = tree_of(shelf, 4, folder, "y")
+    with shelf.database.begin() as cx:
+        version_removal.delete(cx, shelf.repository, MARTA, last, "unused", shelf.now, 10, keep_days=7)
+    view = msgspec.structs.replace(shelf.view(MARTA), unique_names=True)
+    with shelf.database.begin() as cx, pytest.raises(NameTaken):
+        restoring.restore(cx, view, third, "", shelf.now)
+    with shelf.database.begin() as cx:
+        restoring.restore(cx, shelf.view(MARTA), third, "", shelf.now)
+
+
+@pytest.mark.parametrize(("former", "present"), [("folder", "document"), ("document", "folder")])
+def test_an_object_whose_type_is_one_for_another_kind_now_is_not_restored(
+    shelf: Shelf, former: str, present: str
+) -> None:
+    """Its id tells its kind: a folder would be listed among the documents."""
+    cabinet = shelf.create({"object_name": "cabinet"}, type_name="cabinet").id
+    with shelf.database.begin() as cx:
+        type_editing.add_type(cx, shelf.repository.id, ObjectType("report", former), shelf.now)
+    made = shelf.create({"object_name": "x"}, type_name="report", folder_id=cabinet).id
+    with shelf.database.begin() as cx:
+        objects.delete(cx, shelf.repository, MARTA, made, shelf.now, keep_days=7)
+        removal.remove_type(cx, shelf.repository, "report")
+        type_editing.add_type(cx, shelf.repository.id, ObjectType("report", present), shelf.now)
+    with shelf.database.begin() as cx, pytest.raises(WrongValue, match="another kind"):
+        restoring.restore(cx, shelf.view(MARTA), made, "", shelf.now)

@@ -74,7 +74,7 @@ class S3Writer:
             self._drop_in_background()
 
     def _drop_in_background(self) -> None:
-        # The caller may be an event loop, and another thread may still be sending.
+        # The caller does not wait for the store, and another thread may still be sending.
         self._over = True
         if self._target.is_in_parts:
             threading.Thread(target=self._drop, name="content upload given up", daemon=True).start()

@@ -29,6 +29,7 @@ from muniment.repository.objects.types.listed_properties import ListedAttribute
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom
 from muniment.web.refusals import Malformed
@@ -38,6 +39,8 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+_LONGEST_ADDRESS = 8000
+"""How many characters of an address each value of a facet repeats at most."""
 
 
 class AskedFacets(msgspec.Struct, frozen=True):
@@ -102,6 +105,8 @@ def in_feed(
 ) -> tuple[atom.FeedFacet, ...]:
     """Return the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
 
+    Raises BadQuery if what all these links repeat is too long.
+
     ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
     every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
     """
@@ -163,6 +168,11 @@ class _Writer:
         self._names = names
 
     def facets(self, several: Sequence[FacetCounts], narrowings: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
+        if several and len(self._address(narrowings)) > _LONGEST_ADDRESS:
+            raise BadQuery(
+                f"The address of a search with facets has at most {_LONGEST_ADDRESS} characters, because each value "
+                "repeats it: post the query as a document."
+            )
         return tuple(self._facet(counts, narrowings) for counts in several)
 
     def _facet(self, counts: FacetCounts, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacet:

@@ -386,12 +386,14 @@ def _feed(
         links.append(all_words_link(context, service, repeated, place))
     if page.has_more:
         links.append(link("next", page.page + 1, following))
-    if others and page.page > 1:
+    reach = context.options.max_page_offset // page.items_per_page
+    if others and 1 < page.page <= reach + 1:
         links.append(link("previous", page.page - 1))
     if others:
         links.append(link("first", 1))
-        if page.total is not None and not collapsed:
-            links.append(link("last", max(1, -(-page.total // page.items_per_page))))
+        last = None if page.total is None or collapsed else max(1, -(-page.total // page.items_per_page))
+        if last is not None and last <= reach:
+            links.append(link("last", last))
     return atom.Feed(
         id=service,
         title="Search results",

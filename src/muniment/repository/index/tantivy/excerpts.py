@@ -9,7 +9,8 @@ import itertools
 import operator
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias, assert_never
 
 from muniment.memories import Memory
@@ -280,6 +281,11 @@ class _Pattern:
         self._literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
         self._wild = [each for each in first_words if len(each.pieces) > 1]
 
+    @cached_property
+    def _is_wild(self) -> Callable[[str], bool]:
+        """The function that says whether a word matches a pattern with wildcards at the first place."""
+        return patterns.matcher(self._wild)
+
     @property
     def places(self) -> int:
         """How many places the words take up in a text."""
@@ -292,9 +298,9 @@ class _Pattern:
 
     def starts(self, spans: Sequence[Span]) -> Iterator[int]:
         """Yield the index of each span at which a match of the words begins."""
-        literals, wild = self._literals, self._wild
+        literals, wild, beginning = self._literals, self._wild, self.beginning
         for at, span in enumerate(spans):
-            begins = span.word in literals or (wild and any(pattern.matches(span.word) for pattern in wild))
+            begins = span.word in literals or (wild and span.word.startswith(beginning) and self._is_wild(span.word))
             if begins and self.matches(spans, at):
                 yield at
 

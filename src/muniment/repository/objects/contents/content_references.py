@@ -11,11 +11,12 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, repository_tables
+from muniment.db import Busy, Database, repository_tables
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.objects.contents import further_contents, stored_contents
 from muniment.repository.objects.table import discarded_contents, objects, wastebasket
+from muniment.web.refusals import NotStored
 
 log = structlog.get_logger("muniment.content")
 
@@ -125,9 +126,18 @@ def drop_spares(
     """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit.
 
     ``named`` are the contents that the rows of the upload name now. If one of these is damaged, all rows that name it
-    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. Raises Busy,
-    NotStored, OSError; then the sweep later removes the contents that are left.
+    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. If the store or the
+    database fails, nothing is raised, because the rows are committed: the sweep later removes what is left.
     """
+    try:
+        _drop_spares(database, store, uploaded, named)
+    except (Busy, NotStored, OSError) as trouble:
+        log.warning("content that no object has stays for the sweep", reason=str(trouble)[:300])
+
+
+def _drop_spares(
+    database: Database, store: ContentStore, uploaded: Sequence[StoredContent], named: Sequence[StoredContent | None]
+) -> None:
     kept = {content.sha256: content for content in named if content is not None}
     whole, keys = set[str](), {content.key for content in kept.values()}
     for content in uploaded:

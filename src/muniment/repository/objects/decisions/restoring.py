@@ -3,7 +3,7 @@
 The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -16,7 +16,7 @@ from muniment.repository.objects.folders import filing, unique_names
 from muniment.repository.objects.properties.properties import Value, fit
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types.object_types import Catalogue
-from muniment.repository.objects.version import CURRENT, FIRST, Version
+from muniment.repository.objects.version import CURRENT, FIRST, Version, is_on_branch_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries, acls
 from muniment.repository.permissions.principals import Permission, Principals
@@ -31,11 +31,12 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
     each of the restored objects, or have the permission Delete on it. If the ACL of a restored object is gone, it gets
     the ACL of the first folder into which ``object_id`` goes, or ``private`` if there is no such folder. Raises
     UnknownObject, NotPermitted, NameTaken, UnknownType, VersionConflict, WrongValue (also if ``folder_id`` is empty and
-    no former folder is left that can be used).
+    no former folder is left that can be used, and if the type of a restored object is now one for another kind).
     """
     discard = wastebasket.find(cx, view.repository, view.principals, object_id, now)
     discards = wastebasket.lock_with_all_below(cx, discard)
     _check_rights(cx, discards, view.principals)
+    _check_kinds(discards, view.catalogue)
     root, ids = discards[0], {each.id for each in discards}
     open_folders: dict[str, StoredObject | None] = {}
     for each in discards:
@@ -54,9 +55,8 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
         if folder_id and each.folder_ids and not places[each.id]:
             places[each.id] = [folder_id]
     versions = _versions(cx, discards)
-    for each in discards:
-        if not versions.get(each.id, FIRST).former:
-            _claim_names(cx, view, each, [place for place in places[each.id] if place not in ids])
+    listed = [each for each in discards if not versions.get(each.id, FIRST).former]
+    _claim_names(cx, view, {each.id: each.name for each in listed}, places)
     known_acls = acls.names(cx, {acl_id for each in discards for acl_id in (each.acl_id, each.default_acl_id or 0)})
     first = open_folders.get(places[root.id][0]) if places[root.id] else None
     instead = first.acl_id if first is not None else acls.built_in(cx, view.repository.id, acls.PRIVATE, now)
@@ -120,24 +120,31 @@ def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Ver
             trees.setdefault(each.version.chronicle_id, []).append(each)
     for chronicle_id in sorted(trees):
         version_tree.serialize(cx, chronicle_id)
-    living = {member.chronicle_id for member in version_tree.members(cx, trees)} if trees else set()
+    living: dict[str, list[str]] = {}
+    for member in version_tree.members(cx, trees) if trees else ():
+        living.setdefault(member.chronicle_id, []).append(member.labels[0])
     versions: dict[str, Version] = {}
     for chronicle_id, tree in trees.items():
         if chronicle_id in living:
             first = next((each.version for each in tree if each.id == chronicle_id), None)
             if first is not None:
-                labels = (first.number,)
-                versions[chronicle_id] = Version(chronicle_id, None, labels, former=True, superseded=first.superseded)
+                superseded = any(is_on_branch_of(number, first.number) for number in living[chronicle_id])
+                versions[chronicle_id] = Version(
+                    chronicle_id, None, (first.number,), former=True, superseded=superseded
+                )
             continue
-        ids, lost = {each.id for each in tree}, all(each.former for each in tree)
+        numbers, lost = {each.id: each.version.number for each in tree}, all(each.former for each in tree)
+        antecedents = {each.id: each.version.antecedent_id for each in tree if each.version.antecedent_id in numbers}
+        followed = {to for of, to in antecedents.items() if to and is_on_branch_of(numbers[of], numbers[to])}
         for each in tree:
             own = each.version
             is_new_current = lost and each is tree[-1]
             versions[each.id] = msgspec.structs.replace(
                 own,
-                antecedent_id=own.antecedent_id if own.antecedent_id in ids else None,
+                antecedent_id=antecedents.get(each.id),
                 labels=(*own.labels, CURRENT) if is_new_current else own.labels,
                 former=own.former and not is_new_current,
+                superseded=each.id in followed,
                 lock=None,
             )
     return versions
@@ -160,11 +167,25 @@ def _open_folder(cx: Connection, view: RepositoryView, type_name: str, folder_id
         return None
 
 
-def _claim_names(cx: Connection, view: RepositoryView, stored: StoredObject, folder_ids: Sequence[str]) -> None:
-    for folder_id in folder_ids:
-        unique_names.claim(cx, view, folder_id, [stored.name])
-    if object_ids.kind_of(stored.id) == "cabinet":
-        unique_names.claim(cx, view, None, [stored.name])
+def _check_kinds(discards: Sequence[StoredObject], catalogue: Catalogue) -> None:
+    for each in discards:
+        if not object_ids.fits(each.id, catalogue, each.type):
+            raise WrongValue(
+                f"The object type {each.type!r} was made anew for another kind of object than {each.id!r} is."
+            )
+
+
+def _claim_names(
+    cx: Connection, view: RepositoryView, names: Mapping[str, str], places: Mapping[str, Sequence[str]]
+) -> None:
+    """Claim the names of restored objects in the folders to which they return, except folders restored with them."""
+    claims: dict[str, list[str]] = {}
+    for object_id, name in names.items():
+        among = [""] if object_ids.kind_of(object_id) == "cabinet" else []
+        for folder_id in (*among, *(place for place in places[object_id] if place not in places)):
+            claims.setdefault(folder_id, []).append(name)
+    for folder_id, claimed in sorted(claims.items()):
+        unique_names.claim(cx, view, folder_id or None, claimed)
 
 
 def _valid(stored: StoredObject, catalogue: Catalogue) -> dict[str, list[Value]]:

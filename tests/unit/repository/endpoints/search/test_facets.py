@@ -166,6 +166,13 @@ BAD = {
         "group-by": "range",
         "properties": {"range": ",".join(f"{n}:{n + 1}" for n in range(101))},
     },
+    "a range of many characters": {
+        "id": "x",
+        "attributes": ["r_full_content_size"],
+        "group-by": "range",
+        "properties": {"range": f"1:{' ' * 200}2"},
+    },
+    "an id of many characters": {"id": "x" * 201, "attributes": ["title"]},
     "two letters": {"id": "x", "attributes": ["title"], "group-by": "alpharange", "properties": {"range": "aa:z"}},
     "no zone": {"id": "x", "attributes": ["r_modify_date"], "group-by": "day", "properties": {"timezone": "../../etc"}},
     "no truth": {"id": "x", "attributes": ["title"], "properties": {"nullValueFacet": "perhaps"}},
@@ -194,6 +201,19 @@ def test_a_bad_definition_is_refused_with_its_place(site: Site, definition: obje
     answer = site.client.post(HERE, content=body, headers=JSON)
     assert answer.status_code == 400, answer.text
     assert "facet" in answer.json()["message"].lower()
+
+
+def test_what_each_value_would_repeat_of_the_address_is_not_long(site: Site) -> None:
+    shelved(site)
+    for longest, status in [(7000, 200), (9000, 400)]:
+        text = "x" * longest
+        for asked in ({"q": text}, {"query-locale": text}, {"facet-id-constraints": f"keywords={text}"}):
+            address = f"{HERE}?{urlencode({'facet': 'keywords', **asked})}"
+            assert site.client.get(address, headers=JSON).status_code == status, address[:200]
+    assert site.client.get(f"{HERE}?{urlencode({'query-locale': 'x' * 9000})}").status_code == 200
+    body = msgspec.json.encode({"facet-definitions": [{"id": "x" * 200, "attributes": ["keywords"]}]})
+    assert site.client.post(HERE, content=body, headers=JSON).status_code == 200
+    assert site.client.post(f"{HERE}?query-locale={'x' * 9000}", content=body, headers=JSON).status_code == 400
 
 
 def test_too_many_definitions_are_refused(site: Site) -> None:

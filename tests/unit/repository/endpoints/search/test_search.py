@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -44,11 +45,11 @@ def fulltext(words: str) -> str:
 class Site:
     """A repository behind its addresses, with two callers and an administrator, whose tokens are their names."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, max_page_offset: int = 1000) -> None:
         self.shelf = shelf
         self.index = shelf.index
         self.clock = Clock()
-        options = RepositoryOptions(max_page_offset=1000)
+        options = RepositoryOptions(max_page_offset=max_page_offset)
         self.half = shelf.context(options, lambda _repository: self.index, self.clock)
         self.loop = Loop()
         transport = InProcess(Starlette(routes=routes.routes(self.half)), self.loop)
@@ -152,6 +153,21 @@ def test_a_feed_is_paged_by_its_own_links(site: Site) -> None:
         "include-total": "true",
         "page": "3",
     }
+
+
+def test_no_link_leads_past_the_deepest_hit_that_a_page_number_reaches(shelf: Shelf) -> None:
+    with closing(Site(shelf, max_page_offset=2)) as site:
+        filled(site)
+        feed, relations = site.feed(f"{HERE}?q=valve&items-per-page=2&include-total=true"), list[set[str | None]]()
+        while following := links(feed).get("next"):
+            relations.append(set(links(feed)))
+            feed = site.feed(following)
+        assert [*relations, set(links(feed))] == [
+            {"self", "next", "first"},
+            {"self", "next", "previous", "first"},
+            {"self", "first"},
+        ]
+        assert site.client.get(f"{HERE}?q=valve&items-per-page=2&page=2").status_code == 400
 
 
 def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site: Site) -> None:

@@ -255,7 +255,7 @@ def test_a_joined_word_with_a_star_keeps_its_joining(world: World) -> None:
 def test_too_many_endings_of_a_joined_word_are_refused_and_none_is_left_out(world: World) -> None:
     world.hold(*(kept(at, " ".join(f"well k{at * 1000 + n:05d}" for n in range(1000))) for at in range(20)))
     assert world.ask(Fulltext(Wild("well-k1*"))).total == 10
-    with pytest.raises(BadQuery, match="write more of it"):
+    with pytest.raises(BadQuery, match="write more of them"):
         world.ask(Fulltext(Wild("well-k*")))
 
 

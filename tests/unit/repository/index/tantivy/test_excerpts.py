@@ -1,5 +1,7 @@
 """Excerpts: around the first match, plain, short, and cheap in a huge text."""
 
+import time
+
 import pytest
 
 from muniment.repository.aql.tree import Phrase, Term, Wild
@@ -112,6 +114,15 @@ def test_marks_are_the_places_of_the_excerpt_that_match(
     finder = Finder(ENGLISH, leaves)
     shown = finder.excerpt(normal(text)) or excerpts.beginning(text)
     assert [shown[start:end] for start, end in finder.marks(shown)] == marked
+
+
+def test_marks_of_many_words_with_wildcards_cost_little() -> None:
+    words = [f"{a}{b}lorem" for a in "bcdfghjklm" for b in "aeiou"]
+    finder = Finder(ENGLISH, [*(Term(word, fuzzy=True) for word in words), *(Wild(f"{word}*") for word in words)])
+    start = time.process_time()
+    for _ in range(100):
+        assert len(finder.marks("dolor sit amet boloren consectetur cilorems " * 4)) == 8
+    assert time.process_time() - start < 2  # with each pattern read anew for each word, it is 10 seconds
 
 
 def test_white_space_is_collapsed_and_ends_are_whole() -> None:
