@@ -52,7 +52,7 @@ _NO_PRIVILEGE = "42501"
 _UNWRITABLE_STEPS: Mapping[str, str] = {
     "is full": " Make room on that disk, then try again.",
     "read-only": " Let this user write to the data folder and the files in it.",
-    "reports an error": " Check that disk, then try again.",
+    "reports an error": " Check that disk, and make room on it if it is full, then try again.",
 }
 
 
@@ -128,6 +128,10 @@ def _database_failure(error: sqlalchemy.exc.DBAPIError) -> Failure | None:
 def _database_sentence(reason: str) -> str:
     if "disk is full" in reason:
         return f"The database cannot grow: {reason}. Make room on that disk, then try again."
+    if "disk I/O error" in reason:
+        return f"The database cannot be used: {reason}. Make room on its disk, or check that disk, then try again."
+    if "is locked" in reason:
+        return f"The database is busy: {reason}. Try again in a moment."
     if "readonly database" in reason or "unable to open database file" in reason:
         return f"The database cannot be written: {reason}. Let this user write to the data folder and the files in it."
     return f"The database cannot be reached: {reason}. Check the address in the settings."

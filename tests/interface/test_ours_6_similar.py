@@ -64,6 +64,8 @@ def test_ours_6_what_shares_the_rarest_words_comes_first_and_the_object_itself_n
 def test_ours_6_similar_documents_in_both_spellings_with_the_objects_inline(books: Books) -> None:
     site = books.site
     page = found(site, books.first, inline="true", view="title")
+    own = next(link["href"] for link in page["links"] if link["rel"] == "self")
+    assert own.partition("?")[2] == "view=title&inline=true"
     assert [entry["content"]["properties"]["title"] for entry in page["entries"]] == ["Book 1", "Book 2"]
     feed = site.http.get(
         f"{site.repository}/objects/{books.first}/similar", headers=site.bearer() | {"Accept": "application/atom+xml"}

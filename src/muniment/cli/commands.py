@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module, metadata
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +52,8 @@ _OF_ALL_COMMANDS = {"completion"}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code. A known failure prints one sentence; only a bug prints a traceback."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale cannot write ends no command
     program(_command(given))
     gc.freeze()  # what is loaded by now never becomes garbage
     gc.enable()

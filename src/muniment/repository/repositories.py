@@ -68,11 +68,16 @@ def check_name(name: str) -> None:
         )
 
 
+def check_free(cx: Connection, name: str) -> None:
+    """Raise NameTaken if there is a repository of this name."""
+    if cx.execute(_NAMED, {"name": name}).first():
+        raise NameTaken(f"There is a repository {name!r} already.")
+
+
 def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant, language: str = "") -> Repository:
     """Make a repository. Raises NameTaken, WrongValue."""
     check_name(name)
-    if cx.execute(sa.select(repositories.c.id).where(repositories.c.name == name)).first():
-        raise NameTaken(f"There is a repository {name!r} already.")
+    check_free(cx, name)
     row = cx.execute(
         repositories.insert()
         .values(name=name, description=description, resource_id=resource_id, created=now, language=language)

@@ -26,6 +26,9 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 _STEADY_SECONDS = 60.0
 _GRACE_SECONDS = 5
+_SECOND_SIGNAL_SECONDS = 0.5
+"""A signal that comes sooner after another is the same request to stop."""
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -60,7 +63,8 @@ def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[
     ``ready``, all processes end and the exit code is 1. ``Role`` says for all other cases whether the end of a process
     ends the server, or whether the process is started again. The restart follows after a pause. The pause doubles, up
     to a limit, each time the process soon fails again. At a stop, processes that have not ended 5 seconds after
-    ``stop_seconds`` are killed, and a second signal kills them at once. No process outlives the supervisor.
+    ``stop_seconds`` are killed, and a second signal kills them at once, unless it comes within half a second. No
+    process outlives the supervisor.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 
@@ -72,7 +76,7 @@ class _Supervisor:
         self._when_ready = when_ready
         self._announced = False
         self._failed = False
-        self._signals: list[int] = []
+        self._signals: list[float] = []
         self._wake_out, self._wake_in = os.pipe()
 
     def run(self) -> int:
@@ -98,8 +102,10 @@ class _Supervisor:
         return 1 if self._failed else 0
 
     def _note(self, number: int, _frame: object) -> None:
-        if number != signal.SIGCHLD:
-            self._signals.append(number)
+        # ``timeout`` and others send a signal twice: to the process, and to its group.
+        now = time.monotonic()
+        if number != signal.SIGCHLD and (not self._signals or now - self._signals[-1] >= _SECOND_SIGNAL_SECONDS):
+            self._signals.append(now)
 
     def _stopping(self) -> bool:
         return bool(self._signals)

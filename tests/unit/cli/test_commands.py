@@ -1,6 +1,7 @@
 """Commands in this process: what they print, how they leave, what they refuse in one line."""
 
 import io
+import os
 import re
 import sqlite3
 import subprocess
@@ -8,7 +9,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import psycopg
 import pytest
+import sqlalchemy as sa
 
 from muniment import exit_codes
 from muniment.cli import commands
@@ -219,6 +222,10 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     identifier = muniment("repository", "add", "second").strip()
     assert f"second\t{identifier}" in muniment("repository", "list")
     assert "Documents of second" in muniment("resource", "list")
+    muniment("repository", "add", "second", "--resource", "Another", code=3)
+    assert "There is a repository 'second' already" in muniment.err
+    muniment("repository", "add", "third", "--resource", "Another", "--resource-id", identifier, code=2)
+    assert "Another" not in muniment("resource", "list")
 
 
 @pytest.mark.parametrize("name", ["", "..", "a\udcff"])
@@ -382,6 +389,38 @@ def test_a_database_that_takes_no_writes_is_not_tried_again_in_a_moment(reason: 
     assert failure is not None
     assert to_do in failure.sentence
     assert "in a moment" not in failure.sentence
+
+
+@pytest.mark.parametrize(("reason", "to_do"), [("disk I/O error", "Make room"), ("database is locked", "Try again")])
+def test_an_operator_of_sqlite_need_not_check_an_address(reason: str, to_do: str) -> None:
+    error = sa.exc.DBAPIError.instance("PRAGMA", None, sqlite3.OperationalError(reason), sqlite3.Error)
+    failure = exit_codes.as_failure(error)
+    assert failure is not None
+    assert to_do in failure.sentence
+    assert "address" not in failure.sentence
+
+
+def test_a_role_without_the_right_to_make_tables_is_told_so() -> None:
+    error = psycopg.errors.InsufficientPrivilege("permission denied for schema public\nLINE 2")
+    failure = exit_codes.as_failure(sa.exc.DBAPIError.instance("CREATE", None, error, psycopg.Error))
+    assert failure is not None
+    assert failure.code == exit_codes.Exit.REFUSED
+    assert "permission denied for schema public. Let the role" in failure.sentence
+
+
+def test_a_character_that_the_output_cannot_show_ends_no_command(muniment: Muniment) -> None:
+    muniment("acl", "add", "Zo\u00eb", "world=READ")
+    script = "from muniment.cli import main; main()"
+    told = subprocess.run(
+        [sys.executable, "-c", script, "--data", str(muniment.data), "acl", "list"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert told.returncode == 0
+    assert "Zo\\xeb\t" in told.stdout
+    muniment("acl", "remove", "Zo\u00eb")
 
 
 def test_every_module_of_commands_is_listed_with_the_names_that_it_has() -> None:

@@ -178,6 +178,20 @@ def test_a_vital_one_that_is_killed_is_started_again_and_the_others_go_on() -> N
 
 
 @pytest.mark.timeout(60)
+def test_a_signal_that_is_sent_to_the_process_and_to_its_group_is_one_request_to_stop() -> None:
+    slow = """
+    import signal
+    def slow(stop, ready):
+        ready(); stop.wait(); os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(0.3); print("finished", flush=True)
+    roles = [Role('slow', slow)]
+    """
+    code, printed = supervised(slow, stop_at="all ready")
+    assert code == 0
+    assert "finished" in printed
+    assert "stopped by force" not in printed
+
+
 def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     stubborn = """
     def stubborn(stop, ready):

@@ -93,6 +93,7 @@ def import_command(
     with the same command.
     """
     data: DataFolder = context.obj
+    guarding.check_guard(resource, resource_id)
     with _Bars() as bars:
         export = rebuilding.inspect(folder.absolute(), bars.reach)
         with data.database("repository") as database:

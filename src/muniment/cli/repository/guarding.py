@@ -23,6 +23,12 @@ GuardId = Annotated[
 ]
 
 
+def check_guard(resource: str, resource_id: str) -> None:
+    """Raise Failure if both options name a resource."""
+    if resource and resource_id:
+        raise Failure("Name the resource with --resource or with --resource-id, not with both.", Exit.USAGE)
+
+
 def known_language(data: DataFolder, text: str) -> str:
     """Return a language as the index engine spells it. An empty text stays empty. Raises Failure if it is unknown."""
     languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}

@@ -64,8 +64,11 @@ def add_repository(
     A name has at most 120 characters. It may hold spaces, but not begin or end with one.
     """
     data: DataFolder = context.obj
-    repositories.check_name(name)  # before the resource is made
+    guarding.check_guard(resource, resource_id)
     language = guarding.known_language(data, language)
+    with data.database("repository") as database, database.read() as cx:  # before the resource is made
+        repositories.check_name(name)
+        repositories.check_free(cx, name)
     guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
         new_repository = guards.add_repository(directory, cx, name, guard_id, data.now, language)

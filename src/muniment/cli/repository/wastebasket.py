@@ -78,7 +78,8 @@ def restore_objects(
         view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
         for object_id in object_ids:
             restoring.restore(cx, view, object_id, folder_id, data.now)
-    terminal.line(f"Restored: {terminal.number_of(len(object_ids), 'object')}.")
+    them = "it" if len(object_ids) == 1 else "them"
+    terminal.line(f"Restored: {terminal.number_of(len(object_ids), 'object')}, with all that was deleted with {them}.")
 
 
 @wastebasket.command("purge")

@@ -1,5 +1,7 @@
 """List the documents that are like an object, as a feed of one page (docs/interface.md, ours 6)."""
 
+from urllib.parse import urlencode
+
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,6 +45,8 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
         )
         things = search.inlined_hits(cx, context, repository, principals, page.hits, here, form) if inline else {}
         own = f"{here}/objects/{object_id}/similar"
+        names = [each.name for each in parameters.SIMILAR if each is not parameters.WAIT_FOR]
+        repeated = urlencode({name: query[name] for name in names if name in query})
         feed = atom.Feed(
             id=own,
             title="Similar documents",
@@ -50,7 +54,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
             updated=now,
             page=1,
             items_per_page=limit,
-            links=(atom.Link("self", own), atom.Link("related", f"{here}/objects/{object_id}")),
+            links=(atom.Link("self", f"{own}?{repeated}" if repeated else own), atom.Link("related", f"{here}/objects/{object_id}")),
             entries=tuple(search.entry(hit, here, things.get(hit.object_id)) for hit in page.hits),
             total=page.total,
             entry_links=links,
