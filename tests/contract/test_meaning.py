@@ -1,5 +1,6 @@
 """A search by meaning finds what holds none of its words, as far as its caller may read it. docs/aql.md, By meaning."""
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -74,6 +75,26 @@ def test_other_words_of_the_same_meaning_are_found_after_those_that_were_asked_f
     assert page.hits[0].terms == ("car",)
     assert page.hits[1].terms == ()
     assert page.hits[1].summary.startswith("an automobile")
+
+
+def test_what_comes_nearer_takes_no_hit_from_the_later_pages_of_a_walk(
+    shelf: Shelf, follow: Callable[[], None]
+) -> None:
+    for number in range(20):
+        shelf.add(f"other{number}", f"nothing of the kind {number} {FILLER}")
+    follow()
+    before = ask(shelf, MARTA, "car")
+    assert len(before.counters) == 20
+    for number in range(60):
+        shelf.add(f"nearer{number}", f"an automobile with an engine {number} {FILLER}")
+    follow()
+    question = SearchQuestion(Query(condition=Fulltext(keywords.read("car", QueryLimits()))), 2, 20, words="any")
+    with shelf.database.read() as cx:
+        page = results.page_of_counters(
+            *(cx, shelf.index.snapshot(), shelf.repository, MARTA, question, shelf.now, before.counters),
+            memory=shelf.memory,
+        )
+    assert [hit.title for hit in page.hits] == names(before)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +283,20 @@ def test_a_text_that_always_fails_is_left_out_and_stops_no_other(shelf: Shelf) -
     while embedder.advance():
         pass
     assert embedding.requests == requests, "what was left out is not tried again"
+
+
+def test_long_texts_are_not_read_as_a_whole(shelf: Shelf) -> None:
+    for number in range(20):
+        shelf.add(f"pump {number}", "valve " * 200_000)
+    embedder = Embedder(shelf.database, ToyEmbedding(), Clock())
+    tracemalloc.start()
+    try:
+        while embedder.advance():
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6_000_000  # the texts have 24 MB
 
 
 def test_objects_are_embedded_in_groups_of_few_passages(shelf: Shelf) -> None:

@@ -60,6 +60,15 @@ def test_2_8_locations_of_the_address_name_folders_by_their_paths(site: Site) ->
     assert set(site.keywords(word).ids) == {cabinet, unfiled}
     assert site.keywords(word, locations=f"/{word}").ids == []
     assert set(site.keywords(word, locations="/").ids) == {cabinet, unfiled}
+    with_comma = site.cabinet(f"{word}, old")
+    made = site.http.post(
+        f"{site.repository}/folders/{with_comma}/documents",
+        json={"properties": {"object_name": word}},
+        headers=site.bearer(),
+    )
+    site.world.catch_up()
+    inside = made.json()["properties"][f"{site.names.system_property_prefix}object_id"]
+    assert site.keywords(word, locations=f"/{word},/{word}\\, old").ids == [inside]
     query = {"q": word, "locations": f"/{word}/nowhere"}
     answer = site.http.get(site.search_address, params=query, headers=site.bearer())
     assert answer.status_code == 400

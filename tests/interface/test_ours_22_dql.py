@@ -7,6 +7,7 @@ import lxml.etree
 import pytest
 
 from muniment.repository.dql import reader
+from muniment.repository.search import locations
 from tests.scenes import ATOM, Site
 
 JSON = {"Accept": "application/json"}
@@ -82,6 +83,10 @@ CONDITIONS = {
     "object_name in ('cherry', 'apple', 'none')": ["apple", "cherry"],
     "object_name not in ('cherry')": ["apple", "Banana", "Ärger"],
     "object_name between 'apple' and 'banana'": ["apple", "Banana"],
+    "keywords between 'k1' and 'k2'": ["Banana", "Ärger"],
+    "keywords between 'd' and 'j'": [],  # one value is above, another one below
+    "keywords not between 'd' and 'j'": NAMES,
+    "object_name like '" + ("\ufdfa" * 60 + "_") * 40 + "'": [],
     "any keywords = 'K1' or any keywords in ('k2')": ["Banana", "Ärger"],
     "subject is null": ["apple"],
     "subject is not null": ["Banana", "Ärger", "cherry"],
@@ -115,6 +120,17 @@ def test_ours_22_folders_are_named_by_path_and_by_id(shelves: Shelves) -> None:
         assert sorted(shelves.names(condition)) == sorted(left), condition
     refused = shelves.ask(f"select * from {shelves.site.type('document')} where folder('/nowhere {shelves.word}')")
     assert (refused.status_code, refused.json()["code"]) == (400, "E_INVALID_ATTR_VALUE")
+
+
+def test_ours_22_the_folders_of_a_statement_are_limited_together(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locations, "MOST_FOLDERS", 3)
+    every = f"folder('/cabinet {shelves.word}', descend)"
+    assert sorted(shelves.names(every)) == sorted(NAMES)
+    refused = shelves.ask(f"select * from {shelves.site.type('document')} where {every} or {every}")
+    assert (refused.status_code, refused.json()["code"]) == (400, "E_BAD_QUERY")
+    assert "more than 3 folders" in refused.json()["message"]
 
 
 def test_ours_22_rows_show_the_columns_in_their_order(shelves: Shelves) -> None:

@@ -182,6 +182,9 @@ def test_ours_4_new_objects_in_a_folder_get_its_default(desk: Desk) -> None:
     shown = desk.ask("PUT", path, {"permitted": permitted((reader.id, "Write"))}).json()
     assert (shown["acl-name"], shown["permitted"]) == ("", permitted((reader.id, "Write")))
     assert desk.ask("POST", f"documents/{desk.make()}", {"properties": {"title": "x"}}, reader).status_code == 200
+    assert desk.ask("PUT", path, shown | {"acl-name": "public"}).json()["acl-name"] == "public"
+    again = desk.ask("PUT", path, {"acl-name": "public", "permitted": permitted((reader.id, "Write"))}).json()
+    assert (again["acl-name"], again["permitted"]) == ("", permitted((reader.id, "Write")))
     assert desk.ask("PUT", path, {"acl-name": "public"}, reader).status_code == 404
     assert desk.ask("DELETE", path).status_code == 204
     assert desk.ask("GET", f"objects/{desk.make()}", person=reader).status_code == 404
@@ -214,6 +217,9 @@ def test_ours_4_permissions_say_what_an_accessor_may_do(desk: Desk) -> None:
     assert level(world.outsider.id) == "E_UNKNOWN_PERSON"
     assert level(person=world.reader) == "Browse"
     assert level(world.writer.id, person=world.reader) == "E_NOT_PERMITTED"
+    answer = desk.ask("GET", f"objects/{object_id}/permissions?accessor={world.reader.id}").json()
+    again = next(link["href"] for link in answer["links"] if link["rel"] == "self")
+    assert site.http.get(again, headers=site.bearer()).json() == answer
     links = desk.ask("GET", f"documents/{object_id}").json()["links"]
     assert f"{site.names.linkrel_base}/permissions" in {link["rel"] for link in links}
     xml = site.http.get(

@@ -24,6 +24,18 @@ def test_ours_6_marks_say_where_the_summary_matches(site: Site) -> None:
     assert [hit["summary"][mark["start"] : mark["end"]] for mark in hit["marks"]] == wanted
 
 
+def test_ours_6_every_page_and_collapsed_hits_have_marks(site: Site) -> None:
+    word = site.world.word()
+    for number in range(2):
+        site.create("x", f"{number} {word}".encode())
+    site.world.catch_up()
+    first = site.keywords(word, marks="true", items_per_page="1")
+    second = Feed(site.http.get(first.link("next") or "", headers=site.bearer()), site)
+    assert first.ids != second.ids
+    assert marked(site, first) == marked(site, second) == [word]
+    assert marked(site, site.keywords(word, marks="true", collapse="content", items_per_page="1")) == [word]
+
+
 def test_ours_6_nobody_gets_marks_without_asking_and_no_word_marks_nothing(site: Site) -> None:
     word = site.world.word()
     site.create("x", word.encode())

@@ -26,6 +26,7 @@ _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
 _PIECE_ENDS = re.compile(r'[\s()"“”„]+')
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
 
+_OPERATORS = ("and", "or", "not")
 _GAPS = "*?"
 _LAST_GAPS = re.compile(r"[*?]+$")
 _FIRST_GAPS = re.compile(r"[*?]+")
@@ -123,7 +124,9 @@ class _Reader:
         self._at = 0
         self._depth = 0
         self._max_depth = max_depth
-        self._capitals = all(piece.text.upper() == piece.text for piece in pieces)
+        # Numbers and scripts without case do not say whether an operator in capitals is an ordinary word.
+        words = [piece.text for piece in pieces if piece.text.lower() not in _OPERATORS]
+        self._capitals = any(map(str.isupper, words)) and all(word.upper() == word for word in words)
 
     def read(self) -> Keywords | None:
         parts = []

@@ -143,8 +143,8 @@ def _plain(keywords: Keywords) -> _Plain | None:
     if word is not None:
         return _Plain({word: None})
     match keywords:
-        case Without(Term(), loose=True):
-            return _Plain({}, (keywords,))
+        case Without(part, loose=True) if (unwanted_word := _word(part)) is not None:
+            return _Plain({}, (Without(unwanted_word, loose=True),))
         case Both(loose=True) | Either(loose=True):
             words: dict[Term, None] = {}
             unwanted: tuple[Without, ...] = ()

@@ -19,6 +19,7 @@ from muniment.repository.dql.tree import (
     Disjunction,
     InFolder,
     InList,
+    InRange,
     IsNull,
     KeywordClause,
     LikePattern,
@@ -306,8 +307,7 @@ class _Reader(PieceReader):
         if self._optional("between"):
             low = self._operand()
             self._take("and")
-            ends = PropertyComparison(name, ">=", low, place), PropertyComparison(name, "<=", self._operand(), place)
-            return self._maybe(Conjunction(ends), negated=negated)
+            return self._maybe(InRange(name, low, self._operand(), place), negated=negated)
         if self._optional("in"):
             return self._maybe(InList(name, self._list(), place), negated=negated)
         if negated or self._current.kind != "operator":

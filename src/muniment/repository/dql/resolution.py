@@ -28,6 +28,7 @@ from muniment.repository.dql.tree import (
     Disjunction,
     InFolder,
     InList,
+    InRange,
     IsNull,
     KeywordClause,
     LikePattern,
@@ -113,6 +114,7 @@ class _Resolver:
         self._view = view
         self._now = now
         self._of_objects = of_objects
+        self._folders = 0
 
     def resolve(self, condition: Condition) -> Filter:  # noqa: PLR0911 - one for each kind
         match condition:
@@ -120,6 +122,8 @@ class _Resolver:
                 return filters.Comparison(name, operator, self._literal(operand), place)
             case InList(name, operands, place):
                 return filters.HasOneOf(name, tuple(map(self._literal, operands)), place)
+            case InRange(name, low, high, place):
+                return filters.LiesBetween(name, self._literal(low), self._literal(high), place)
             case LikePattern(name, pieces, place):
                 return filters.FitsPattern(name, pieces, place)
             case IsNull(name, place):
@@ -143,6 +147,9 @@ class _Resolver:
             raise BadQuery(f"A path names a folder: '/cabinet/folder' ({place}).")
         location = Location(condition.path, condition.folder_id, condition.descend, place)
         folders = sorted(locations.folder_ids(self._cx, self._view, location))
+        self._folders += len(folders)
+        if self._folders > locations.MOST_FOLDERS:
+            raise BadQuery(f"The statement names more than {locations.MOST_FOLDERS} folders ({place}).")
         return filters.HasOneOf("i_folder_id", tuple(LiteralValue("text", each) for each in folders), condition.place)
 
     def _literal(self, operand: Operand) -> LiteralValue:

@@ -49,6 +49,18 @@ class InList(msgspec.Struct, frozen=True):
     place: int
 
 
+class InRange(msgspec.Struct, frozen=True):
+    """A property with a value between two others, both included: ``BETWEEN``.
+
+    Of several values of a property, at least one must be between both.
+    """
+
+    name: str
+    low: Operand
+    high: Operand
+    place: int
+
+
 class LikePattern(msgspec.Struct, frozen=True):
     """A property that matches a pattern: ``LIKE``.
 
@@ -96,7 +108,7 @@ class Negation(msgspec.Struct, frozen=True):
 
 
 Condition: TypeAlias = (
-    PropertyComparison | InList | LikePattern | IsNull | InFolder | Conjunction | Disjunction | Negation
+    PropertyComparison | InList | InRange | LikePattern | IsNull | InFolder | Conjunction | Disjunction | Negation
 )
 
 

@@ -17,6 +17,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 
 from muniment.db import Busy
+from muniment.naming import is_storable
 from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.endpoints import object_body
 from muniment.repository.endpoints.context import RepositoryContext
@@ -320,6 +321,8 @@ class _Receiving:
         if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
             raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
         media_type = headers.get("content-type", "").strip()
+        if not is_storable(media_type):
+            raise Malformed("The Content-Type of a part holds a NUL.")
         kind = media_type.partition(";")[0].strip().lower()
         await self._finish_content()
         first = self._metadata is None and not self._contents

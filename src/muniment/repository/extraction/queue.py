@@ -179,12 +179,16 @@ def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus
     return states
 
 
-def text_of(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
-    """Return the stored texts of these objects by object id; an object without text is left out."""
+def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) -> dict[str, str]:
+    """Return the stored texts of these objects by object id; an object without text is left out.
+
+    With ``most``, only the first ``most`` characters of each text are read.
+    """
     texts_by_id: dict[str, str] = {}
+    text = texts.c.text if most is None else sa.func.substr(texts.c.text, 1, most).label("text")
     for start in range(0, len(object_ids), _MANY):
         # With the state in the condition, SQLite would read every text instead of looking these up.
-        query = sa.select(texts.c.object_id, texts.c.text, texts.c.state).where(
+        query = sa.select(texts.c.object_id, text, texts.c.state).where(
             texts.c.object_id.in_(object_ids[start : start + _MANY])
         )
         texts_by_id.update((row.object_id, row.text) for row in cx.execute(query) if row.state == "done")

@@ -22,10 +22,12 @@ from muniment.repository.filters.tree import (
     FitsPattern,
     HasNoValue,
     HasOneOf,
+    LiesBetween,
     LiteralValue,
     Not,
     PropertyTest,
 )
+from muniment.repository.folding import COMPARED
 from muniment.repository.refusals import UnknownProperty, WrongValue
 
 _MILLISECOND: Instant = 1000
@@ -69,6 +71,8 @@ def _test(test: PropertyTest, listed_property: ListedProperty) -> sa.ColumnEleme
             return _comparison(test, listed_property)
         case HasOneOf():
             return _one_of(test, listed_property)
+        case LiesBetween():
+            return _between(test, listed_property)
         case FitsPattern():
             return _like(test, listed_property)
         case HasNoValue():
@@ -80,18 +84,30 @@ def _test(test: PropertyTest, listed_property: ListedProperty) -> sa.ColumnEleme
 def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
     if listed_property.names is not None:
         return _naming(comparison, listed_property.names)
+    return listed_property.match(_test_of_value(comparison, listed_property))
+
+
+def _test_of_value(comparison: Comparison, listed_property: ListedProperty) -> Test:
     if listed_property.kind in ("string", "id"):
-        return listed_property.match(_text_test(comparison, listed_property))
+        return _text_test(comparison, listed_property)
     if comparison.operator in ("starts-with", "contains"):
         raise WrongValue(
             f"{comparison.operator} is for texts; the property {comparison.name!r} is of kind {listed_property.kind}."
         )
     if listed_property.kind == "date":
-        return listed_property.match(_date_test(comparison))
+        return _date_test(comparison)
     if listed_property.kind == "boolean" and comparison.operator not in ("=", "!="):
         raise WrongValue(f"The property {comparison.name!r} is true or false: it can be compared only by = and !=.")
     number, test = _number(comparison, listed_property.kind), _TESTS[comparison.operator]
-    return listed_property.match(lambda value: test(value, number))
+    return lambda value: test(value, number)
+
+
+def _between(test: LiesBetween, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    low, high = Comparison(test.name, ">=", test.low, test.place), Comparison(test.name, "<=", test.high, test.place)
+    if listed_property.names is not None:
+        return sa.and_(*(_naming(comparison, listed_property.names) for comparison in (low, high)))
+    above, below = (_test_of_value(comparison, listed_property) for comparison in (low, high))
+    return listed_property.match(lambda value: sa.and_(above(value), below(value)))
 
 
 def _one_of(test: HasOneOf, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
@@ -105,13 +121,12 @@ def _one_of(test: HasOneOf, listed_property: ListedProperty) -> sa.ColumnElement
 def _like(test: FitsPattern, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
     if listed_property.kind not in ("string", "id") or listed_property.names is not None:
         raise WrongValue(f"LIKE is for texts; the property {test.name!r} is not a text.")
-    pieces = [
-        _LIKE_PIECES.get(piece) or _LIKE_MARKS.sub(r"\\\g<0>", listed_property.fold(piece or ""))
-        for piece in test.pieces
-    ]
-    pattern = "".join(pieces)
+    pieces = [piece and listed_property.fold(piece) for piece in test.pieces]
+    pattern = "".join(_LIKE_PIECES.get(piece) or _LIKE_MARKS.sub(r"\\\g<0>", piece or "") for piece in pieces)
     if not is_storable(pattern):
         raise WrongValue(f"The pattern of {test.name!r} holds a character that is no Unicode text.")
+    if sum(1 if piece is None else len(piece) for piece in pieces) > COMPARED:
+        return sa.false()  # No value is so long. SQLite fails if a pattern is much longer.
     return listed_property.match(lambda value: sql.by_code_point(value).like(pattern, escape="\\"))
 
 

@@ -35,6 +35,18 @@ class HasOneOf(msgspec.Struct, frozen=True):
     place: int
 
 
+class LiesBetween(msgspec.Struct, frozen=True):
+    """A property with a value between two others, both included. Of several values, one must be between both.
+
+    Only DQL has this test.
+    """
+
+    name: str
+    low: LiteralValue
+    high: LiteralValue
+    place: int
+
+
 class FitsPattern(msgspec.Struct, frozen=True):
     """A property whose text consists of these pieces. Only DQL has this test.
 
@@ -72,7 +84,7 @@ class Not(msgspec.Struct, frozen=True):
     part: "Filter"
 
 
-PropertyTest: TypeAlias = Comparison | HasOneOf | FitsPattern | HasNoValue
+PropertyTest: TypeAlias = Comparison | HasOneOf | LiesBetween | FitsPattern | HasNoValue
 """A condition for one property."""
 
 Filter: TypeAlias = PropertyTest | AllOf | AnyOf | Not

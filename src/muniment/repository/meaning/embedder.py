@@ -26,7 +26,7 @@ from muniment.repository.extraction import queue
 from muniment.repository.leases import Lease
 from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embeddings import NewEmbedding
-from muniment.repository.meaning.passages import digest, heading, passages
+from muniment.repository.meaning.passages import READ, digest, heading, passages
 from muniment.repository.meaning.process import NotEmbedded
 from muniment.repository.objects import inventory
 from muniment.repository.objects.table import StoredObject
@@ -136,7 +136,7 @@ class Embedder:
 
         Objects whose text is not read yet are left out.
         """
-        texts = queue.text_of(cx, [stored.id for stored in some])
+        texts = queue.text_of(cx, [stored.id for stored in some], READ)
         present = embeddings.of_objects(cx, [stored.id for stored in some])
         stale = []
         states = queue.statuses(cx, [stored.id for stored in some])

@@ -17,7 +17,9 @@ MODEL = "all-MiniLM-L6-v2"
 _WORDS, _CHARACTERS = 180, 1400
 """How many words a passage has at most, and how many characters."""
 
-_READ = MOST * _CHARACTERS
+READ = MOST * _CHARACTERS
+"""How many characters of a text the model reads at most. Nothing else here depends on the rest of a text."""
+
 _word = re.compile(r"\S+")
 
 
@@ -49,7 +51,7 @@ def heading(stored: StoredObject) -> str:
 
 def _read_by_model(heading: str, text: str) -> str:
     """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
-    beginning = text[:_READ]
+    beginning = text[:READ]
     cuts_a_word = heading and beginning[len(heading) : len(heading) + 1].strip()
     if beginning.startswith(heading) and not cuts_a_word:
         return beginning

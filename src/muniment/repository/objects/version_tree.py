@@ -94,6 +94,12 @@ def without(of: Version, labels: Collection[str]) -> Version:
     return msgspec.structs.replace(of, labels=left, former=CURRENT not in left)
 
 
+def adopt(cx: Connection, first_id: str, tree: Collection[Member], now: Instant) -> None:
+    """Link the versions of a tree that have no antecedent to the first version, which is about to return."""
+    for stored in _rows(cx, [each.id for each in tree if each.antecedent_id is None]):
+        put(cx, stored, msgspec.structs.replace(stored.version, antecedent_id=first_id), now)
+
+
 def mend(cx: Connection, removed: Sequence[StoredObject], now: Instant) -> None:
     """Mend the trees from which these objects were just removed. Objects that were never checked in cost nothing."""
     gone = {stored.id: stored for stored in removed if stored.version.chronicle_id is not None}

@@ -6,6 +6,7 @@ ours 2.
 
 from collections.abc import Mapping, Sequence
 
+from muniment.naming import fold_name
 from muniment.repository.objects.properties import properties
 from muniment.repository.objects.properties.properties import Given, PropertyDefinition, Value
 from muniment.repository.objects.types.object_types import MAX_NAME, Catalogue
@@ -25,7 +26,8 @@ def read(
 ) -> dict[str, list[Value]]:
     """Read the properties that a caller sends for an object of this type, and return those to be written.
 
-    A property that the caller may not write is left out if it repeats its value in ``current``. ``owns`` says whether
+    A property that the caller may not write is left out if it repeats its value in ``current``, and the owner's name
+    also in another case. ``owns`` says whether
     the caller is the owner, who may assign the ACL. A ``new`` object gets the default of each property that the caller
     leaves out. Raises UnknownProperty, WrongValue, NotWritable.
     """
@@ -39,6 +41,12 @@ def read(
         if definition.writable:
             values[name] = new_values
         elif new_values != current.get(name, []):
+            if (
+                name == "owner_name"
+                and _are_one_user(new_values, current.get(name, []))
+                and not principals.administrator
+            ):
+                continue
             is_allowed = principals.administrator or (name == "acl_name" and owns)
             if name not in ("acl_name", "owner_name") or not is_allowed:
                 raise NotWritable(f"The property {name!r} is not yours to write.")
@@ -87,6 +95,10 @@ def object_name(values: Mapping[str, list[Value]]) -> str:
 def text_of(values: Mapping[str, list[Value]], name: str) -> str:
     """Return the text of a property that has one value; empty if it has none."""
     return str(values[name][0]) if values.get(name) else ""
+
+
+def _are_one_user(left: Sequence[Value], right: Sequence[Value]) -> bool:
+    return [fold_name(str(each)) for each in left] == [fold_name(str(each)) for each in right]
 
 
 def _check_owner(owner: str) -> None:

@@ -330,7 +330,11 @@ def show(
         if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, index_search.visible)
     ]
     among = frozenset(summary.id for summary in browsable)
-    search_among = Search(index_search.query, index_search.visible, 0, len(among), among=among, near=index_search.near)
+    # These objects have been hits. What has come nearer to the question since then does not change that.
+    near = msgspec.structs.replace(index_search.near, added=len(index_search.near.embeddings))
+    search_among = msgspec.structs.replace(
+        index_search, offset=0, limit=len(among), total=False, facets=(), facet_hits=None, among=among, near=near
+    )
     index_hits = {hit.object_id: hit for hit in snapshot.search(search_among).hits} if among else {}
     answer = Answer(())
     if count_search.total or count_search.facets:

@@ -80,6 +80,8 @@ def test_words_are_relaxed_to_any_of_them(text: str, words: tuple[str, ...]) -> 
         "a not (b c)",
         "a or not b",
         "a-b",
+        "2024 AND 2025",
+        "報告 AND 書",
     ],
 )
 def test_whoever_writes_an_operator_means_it(text: str) -> None:
@@ -87,7 +89,8 @@ def test_whoever_writes_an_operator_means_it(text: str) -> None:
 
 
 def test_what_follows_a_not_stays_unwanted() -> None:
-    assert relaxed("a not b c") == Both((AnyWord(read("a not b c"), (A, C)), Without(B, loose=True)))
+    for question in ("a not b c", "a not b? c"):
+        assert relaxed(question) == Both((AnyWord(read(question), (A, C)), Without(B, loose=True)))
 
 
 def test_a_great_many_words_are_no_question() -> None:

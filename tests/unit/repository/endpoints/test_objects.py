@@ -685,6 +685,14 @@ def test_a_compressed_acl_is_refused(site: Site) -> None:
     assert site("POST", "/acls", body, Content_Encoding="gzip").status_code == 415
 
 
+@pytest.mark.parametrize("query", ["", "?all-primary=true"])
+def test_a_part_whose_media_type_no_database_can_store_is_refused(site: Site, query: str) -> None:
+    pieces = [(META, b'{"properties": {"object_name": "x"}}'), ("Content-Type: text/plain\r\n", b"a")]
+    body = parts(*pieces, ("Content-Type: text/\x00plain\r\n", b"b"))
+    assert site("POST", f"/objects{query}", body, Content_Type=FORM).status_code == 400
+    assert site.shelf.files() == []
+
+
 @pytest.mark.parametrize(
     "path", ["/acls/%00", "/acls/%ED%A0%80", "/types/%00", "/objects/%00", "/objects/0900000100000%00"]
 )

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import tracemalloc
 from functools import partial
 
 import msgspec
@@ -15,6 +16,8 @@ from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import ExtractedText
 from muniment.repository.objects import inventory, lists, object_ids, objects
 from muniment.repository.objects.decisions import assigned_acls, creation
+from muniment.repository.objects.decisions.creation import NewObject
+from muniment.repository.objects.folders import paths
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -281,6 +284,13 @@ def test_an_administrator_gives_an_object_to_another(shelf: Shelf) -> None:
         shelf.change(stored.id, {"owner_name": "nobody"}, ADMIN)
 
 
+def test_the_owner_may_name_themselves_in_another_case(shelf: Shelf) -> None:
+    stored = shelf.create({"object_name": "x", "owner_name": "MARTA@demo"})
+    assert stored.owner == MARTA.id
+    changed = shelf.change(stored.id, {"owner_name": "marta@DEMO", "title": "t"})
+    assert (changed.owner, changed.properties) == (MARTA.id, {"title": ["t"]})
+
+
 def test_content_comes_with_its_text_to_extract(shelf: Shelf) -> None:
     kept = shelf.store.put([b"first"])
     stored = shelf.create({"object_name": "x.txt", "a_content_type": "text/plain"}, content=kept)
@@ -473,3 +483,25 @@ def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
         "i_chronicle_id": [stored.id],
         "i_latest_flag": [True],
     }
+
+
+def test_a_folder_with_immensely_many_ways_up_is_shown_in_little_memory(shelf: Shelf) -> None:
+    """Each of 144 folders lies in all twelve of the level above, and its paths fill what may be shown."""
+    view = shelf.view(MARTA)
+    with shelf.database.begin() as cx:
+        level = [creation.create(cx, view, "cabinet", {"object_name": "top"}, None, None, shelf.now)]
+        for _ in range(12):
+            new = [NewObject("folder", {"object_name": f"{n:0200}"}, level[0].id) for n in range(12)]
+            above = [folder.id for folder in level]
+            level = [
+                objects.put_into_folders(cx, each, MARTA, above, shelf.now)
+                for each in creation.create_all(cx, view, new, shelf.now)
+            ]
+        paths.ancestries(cx, view, level[:1])
+        tracemalloc.start()
+        place = paths.ancestries(cx, view, level[:1])[level[0].id]
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert len(place.folder_ids) == 1 + 11 * 12 + 1
+    assert len(set(place.paths)) == len(place.paths) == paths.MOST_CHARACTERS // len(place.paths[0])
+    assert peak < 2_000_000

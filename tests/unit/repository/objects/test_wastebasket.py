@@ -127,3 +127,18 @@ def test_an_object_whose_type_is_one_for_another_kind_now_is_not_restored(
         type_editing.add_type(cx, shelf.repository.id, ObjectType("report", present), shelf.now)
     with shelf.database.begin() as cx, pytest.raises(WrongValue, match="another kind"):
         restoring.restore(cx, shelf.view(MARTA), made, "", shelf.now)
+
+
+def test_the_versions_that_are_left_are_linked_to_the_first_one_when_it_returns(shelf: Shelf) -> None:
+    first, second, third = tree_of(shelf, 3)
+    view = shelf.view(MARTA)
+    with shelf.database.begin() as cx:
+        objects.delete(cx, shelf.repository, MARTA, first, shelf.now, keep_days=7)
+        restoring.restore(cx, view, first, "", shelf.now)
+    assert shelf.read(second)[0].version.antecedent_id == first
+    with shelf.database.begin() as cx:
+        objects.delete(cx, shelf.repository, MARTA, second, shelf.now, keep_days=7)
+        version_removal.delete(cx, shelf.repository, MARTA, third, "all", shelf.now, 10, keep_days=7)
+        restoring.restore(cx, view, third, "", shelf.now)
+    assert shelf.read(third)[0].version.antecedent_id == first
+    assert shelf.read(first)[0].version.superseded

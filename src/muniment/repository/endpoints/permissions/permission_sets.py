@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -96,9 +97,12 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.options.names)
-    new = body.acl_name if entries is None else entries
 
     def decide(cx: Connection, principals: Principals) -> _Permissions:
+        stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
+        # If a request has both, it means the same as for the ACL of an object (``_assign``).
+        unnamed = body.acl_name in ("", _default_of(cx, stored, principals).acl_name)
+        new = body.acl_name if entries is None or not unnamed else entries
         stored = assigned_acls.set_default_acl(cx, repository, principals, folder_id, new, context.clock())
         return _default_of(cx, stored, principals)
 
@@ -133,10 +137,12 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
         lambda cx, principals: _effective(cx, context, repository, principals, object_id, accessor)
     )
     own = f"{address(request, context, repository)}/objects/{object_id}"
+    name = spelling.write_accessor(shown, names)
+    here = f"{own}/permissions" + (f"?{urlencode({parameters.ACCESSOR.name: name})}" if accessor else "")
     document: dict[str, Written] = {
-        "accessor": spelling.write_accessor(shown, names),
+        "accessor": name,
         "basic-permission": level.name.capitalize(),
-        "links": [{"rel": "self", "href": f"{own}/permissions"}, {"rel": "parent", "href": own}],
+        "links": [{"rel": "self", "href": here}, {"rel": "parent", "href": own}],
     }
     headers = {"Content-Type": media_type, **spelling.PRIVATE}
     return Response(spelling.answer(media_type, "permission", document, names), headers=headers)

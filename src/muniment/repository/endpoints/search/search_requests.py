@@ -3,6 +3,7 @@
 Source: given 2.8, 2.10; docs/interface.md, ours 6.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -28,6 +29,7 @@ _SHORT = 4096
 """A query of at most so many bytes or characters is read in the event loop. That takes about a millisecond."""
 
 _LONGEST_LOCALE = 40
+_LISTED_PATH = re.compile(r"(?:\\[\\/,]|[^,])+")
 
 
 SHOWING = ("include-total", "inline", "links", "marks", "view")
@@ -146,8 +148,8 @@ def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]
 
 
 def _locations(text: str) -> tuple[Location, ...]:
-    """Read the paths of folders from a list with commas."""
-    paths = [path.strip() for path in text.split(",") if path.strip()]
+    r"""Read the paths of folders from a list with commas. ``\,`` is a comma within a path."""
+    paths = [path.replace(r"\,", ",") for part in _LISTED_PATH.findall(text) if (path := part.strip())]
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 

@@ -54,7 +54,10 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
             updated=now,
             page=1,
             items_per_page=limit,
-            links=(atom.Link("self", f"{own}?{repeated}" if repeated else own), atom.Link("related", f"{here}/objects/{object_id}")),
+            links=(
+                atom.Link("self", f"{own}?{repeated}" if repeated else own),
+                atom.Link("related", f"{here}/objects/{object_id}"),
+            ),
             entries=tuple(search.entry(hit, here, things.get(hit.object_id)) for hit in page.hits),
             total=page.total,
             entry_links=links,

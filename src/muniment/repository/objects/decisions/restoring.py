@@ -17,6 +17,7 @@ from muniment.repository.objects.properties.properties import Value, fit
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.version import CURRENT, FIRST, Version, is_on_branch_of
+from muniment.repository.objects.version_tree import Member
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries, acls
 from muniment.repository.permissions.principals import Permission, Principals
@@ -54,7 +55,7 @@ def restore(cx: Connection, view: RepositoryView, object_id: str, folder_id: str
         places[each.id] = [parent for parent in each.folder_ids if parent in ids or open_folders.get(parent)]
         if folder_id and each.folder_ids and not places[each.id]:
             places[each.id] = [folder_id]
-    versions = _versions(cx, discards)
+    versions = _versions(cx, discards, now)
     listed = [each for each in discards if not versions.get(each.id, FIRST).former]
     _claim_names(cx, view, {each.id: each.name for each in listed}, places)
     known_acls = acls.names(cx, {acl_id for each in discards for acl_id in (each.acl_id, each.default_acl_id or 0)})
@@ -106,13 +107,13 @@ def remove_until(cx: Connection, view: RepositoryView, until: Instant, limit: in
     return wastebasket.remove_until(cx, view.repository.id, until, limit)
 
 
-def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Version]:
+def _versions(cx: Connection, discards: Sequence[StoredObject], now: Instant) -> dict[str, Version]:
     """Return, by id, the ``version`` that restored objects get. An object that is left out begins a new tree.
 
     A tree is restored only if the repository has none of its versions any more. Its check-outs are not restored. If it
     was deleted without its current version, the newest restored one becomes current. If the repository still has
     versions of a tree, only the tree's first version returns to the tree, as a former version: its id is the chronicle
-    id of the tree.
+    id of the tree. If the antecedent of a version is missing, the first version takes its place.
     """
     trees: dict[str, list[StoredObject]] = {}
     for each in sorted(discards, key=lambda one: one.seq):
@@ -120,33 +121,45 @@ def _versions(cx: Connection, discards: Sequence[StoredObject]) -> dict[str, Ver
             trees.setdefault(each.version.chronicle_id, []).append(each)
     for chronicle_id in sorted(trees):
         version_tree.serialize(cx, chronicle_id)
-    living: dict[str, list[str]] = {}
+    living: dict[str, list[Member]] = {}
     for member in version_tree.members(cx, trees) if trees else ():
-        living.setdefault(member.chronicle_id, []).append(member.labels[0])
+        living.setdefault(member.chronicle_id, []).append(member)
     versions: dict[str, Version] = {}
     for chronicle_id, tree in trees.items():
         if chronicle_id in living:
             first = next((each.version for each in tree if each.id == chronicle_id), None)
             if first is not None:
-                superseded = any(is_on_branch_of(number, first.number) for number in living[chronicle_id])
+                version_tree.adopt(cx, chronicle_id, living[chronicle_id], now)
+                superseded = any(is_on_branch_of(each.labels[0], first.number) for each in living[chronicle_id])
                 versions[chronicle_id] = Version(
                     chronicle_id, None, (first.number,), former=True, superseded=superseded
                 )
             continue
-        numbers, lost = {each.id: each.version.number for each in tree}, all(each.former for each in tree)
-        antecedents = {each.id: each.version.antecedent_id for each in tree if each.version.antecedent_id in numbers}
-        followed = {to for of, to in antecedents.items() if to and is_on_branch_of(numbers[of], numbers[to])}
-        for each in tree:
-            own = each.version
-            is_new_current = lost and each is tree[-1]
-            versions[each.id] = msgspec.structs.replace(
-                own,
-                antecedent_id=antecedents.get(each.id),
-                labels=(*own.labels, CURRENT) if is_new_current else own.labels,
-                former=own.former and not is_new_current,
-                superseded=each.id in followed,
-                lock=None,
-            )
+        versions |= _of_whole_tree(chronicle_id, tree)
+    return versions
+
+
+def _of_whole_tree(chronicle_id: str, tree: Sequence[StoredObject]) -> dict[str, Version]:
+    """Return, by id, the ``version`` of each object of a tree of which nothing is left. The oldest is given first."""
+    versions: dict[str, Version] = {}
+    numbers, lost = {each.id: each.version.number for each in tree}, all(each.former for each in tree)
+    antecedents: dict[str, str] = {}
+    for each in tree:
+        before = [to for to in (each.version.antecedent_id, chronicle_id) if to and to in numbers and to != each.id]
+        if before:
+            antecedents[each.id] = before[0]
+    followed = {to for of, to in antecedents.items() if is_on_branch_of(numbers[of], numbers[to])}
+    for each in tree:
+        own = each.version
+        is_new_current = lost and each is tree[-1]
+        versions[each.id] = msgspec.structs.replace(
+            own,
+            antecedent_id=antecedents.get(each.id),
+            labels=(*own.labels, CURRENT) if is_new_current else own.labels,
+            former=own.former and not is_new_current,
+            superseded=each.id in followed,
+            lock=None,
+        )
     return versions
 
 

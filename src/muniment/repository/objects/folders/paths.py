@@ -74,7 +74,8 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
     """Return where each of these folders lies, by id. Folders above it that the caller may not browse are left out.
 
     Each statement reads up to 500 folders of one level. A path is left out unless the caller may browse
-    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder.
+    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder. The work grows
+    with the links that were read, not with the number of ways up, which may be immense.
     """
     if not several:
         return {}
@@ -82,7 +83,7 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
     parents = {each.id: each.folder_ids for each in several}
     edge = {folder_id for each in several for folder_id in each.folder_ids} - names.keys()
     while edge and len(names) <= _MOST_READ:
-        ids = sorted(edge)
+        ids = sorted(edge)[:_MOST_READ]
         edge = set()
         for begin in range(0, len(ids), _AT_A_TIME):
             columns = (objects.c.id, objects.c.name, objects.c.folder_id, objects.c.further_folders)
@@ -91,11 +92,15 @@ def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObj
                 names[folder_id], parents[folder_id] = name, [first, *read_ids(further)] if first else []
                 edge.update(parents[folder_id])
         edge -= names.keys()
-    places: dict[str, Ancestry] = {}
+    lengths: dict[str, int] = {}  # of the shortest path of each folder that has one
     for folder_id in TopologicalSorter(parents).static_order():
-        if folder_id in names:
-            places[folder_id] = _place(folder_id, names[folder_id], parents[folder_id], places)
-    return {each.id: places[each.id] for each in several}
+        above = [lengths[each] for each in parents.get(folder_id, ()) if each in lengths]
+        if folder_id in names and (above or not parents[folder_id]):
+            lengths[folder_id] = min(above, default=0) + len(write(names[folder_id]))
+    return {
+        each.id: Ancestry(_paths(each.id, names, parents, lengths), _with_all_above(each.id, names, parents))
+        for each in several
+    }
 
 
 def values(place: Ancestry) -> dict[str, list[Value]]:
@@ -179,14 +184,38 @@ def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Selec
     return members.where(objects.c.folder_id.in_(inside)), Branch(further, {})
 
 
-def _place(folder_id: str, name: str, parents: Collection[str], places: Mapping[str, Ancestry]) -> Ancestry:
-    known = [places[parent] for parent in parents if parent in places]
-    beginnings = [""] if not parents else [path for place in known for path in place.paths]
-    paths, characters = list[str](), 0
-    for path in sorted(set(beginnings))[:MOST_PATHS]:
-        whole = path + write(name)
-        characters += len(whole)
-        if characters <= MOST_CHARACTERS:
-            paths.append(whole)
-    ids = dict.fromkeys([folder_id, *(each for place in known for each in place.folder_ids)])
-    return Ancestry(paths, list(ids)[:MOST_ABOVE])
+def _paths(
+    folder_id: str, names: Mapping[str, str], parents: Mapping[str, Collection[str]], lengths: Mapping[str, int]
+) -> list[str]:
+    """Go up from a folder, and return the paths that reach a cabinet, each once.
+
+    Each step goes to folders of one name at once, and only if the rest of a path still fits.
+    """
+    paths, room = list[str](), MOST_CHARACTERS
+    steps = [("", {folder_id})] if folder_id in lengths else []
+    while steps and len(paths) < MOST_PATHS:
+        end, of_one_name = steps.pop()
+        if min(lengths[each] for each in of_one_name) + len(end) > room:
+            continue
+        text = write(names[next(iter(of_one_name))]) + end
+        if not all(parents[each] for each in of_one_name):
+            paths.append(text)
+            room -= len(text)
+        above: dict[str, set[str]] = {}
+        for parent in {parent for each in of_one_name for parent in parents[each] if parent in lengths}:
+            above.setdefault(names[parent], set()).add(parent)
+        steps += [(text, above[name]) for name in sorted(above, reverse=True)]
+    own = write(names[folder_id])
+    return sorted(paths, key=lambda path: path.removesuffix(own))
+
+
+def _with_all_above(folder_id: str, names: Mapping[str, str], parents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the ids of a folder and of those above it, each before those above that one."""
+    ids: dict[str, None] = {}
+    left = [folder_id]
+    while left and len(ids) < MOST_ABOVE:
+        each = left.pop()
+        if each not in ids:
+            ids[each] = None
+            left += [parent for parent in reversed(parents[each]) if parent in names and parent not in ids]
+    return list(ids)
