@@ -75,19 +75,6 @@ def test_2_8_locations_of_the_address_name_folders_by_their_paths(site: Site) ->
     assert "locations[0]" in answer.text
 
 
-def test_2_8_an_unknown_location_is_refused_wherever_it_stands(site: Site) -> None:
-    everything, unknown = (
-        {"location-type": "path-location", "path": path, "descendent": True}
-        for path in ("/", f"/{site.world.word()}/nowhere")
-    )
-    assert _posted(site, {"locations": [everything, everything]}).status_code == 200
-    for at, locations in ((0, [unknown, everything]), (1, [everything, unknown])):
-        answer = _posted(site, {"locations": locations})
-        assert answer.status_code == 400
-        assert "E_INVALID_ATTR_VALUE" in answer.text
-        assert f"locations[{at}]" in answer.text
-
-
 @pytest.mark.parametrize("parameter", ["collections", "query-locale"])
 def test_2_8_parameters_without_effect_are_accepted(site: Site, parameter: str) -> None:
     word = site.world.word()

@@ -37,18 +37,16 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
     _check(locations)
     folder_ids: set[str] = set()
     with_descendants: set[str] = set()
-    roots = everything = False
+    roots = False
     for location in locations:
         with naming_place(location.place):
             if location.folder_id or paths.split(location.path):
                 (with_descendants if location.descendants else folder_ids).update(_folders_of(cx, view, location))
             elif location.descendants:
-                everything = True
+                return None
             else:
                 roots = True
             _check_number(folder_ids | with_descendants)
-    if everything:
-        return None
     # One descent reads the descendants of all locations, so that a folder in several of them is read once.
     folder_ids |= folders.descendants(cx, view, with_descendants, MOST_FOLDERS)
     _check_number(folder_ids)
