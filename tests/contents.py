@@ -7,6 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.repository.objects.contents import content_references
 from muniment.repository.objects.contents.stored_contents import stored_contents
 
 _HEADER = struct.Struct(">4sI32s")
@@ -23,6 +24,16 @@ def counted_uses(cx: Connection) -> dict[str, int]:
     """How many uses of each content are counted, by its key."""
     rows = cx.execute(sa.select(stored_contents.c.key, stored_contents.c.uses))
     return {row.key: row.uses for row in rows}
+
+
+def counted_rows(cx: Connection) -> dict[str, int]:
+    """How many rows name each content, by its key."""
+    counts: dict[str, int] = {}
+    for column in (table.c.content_key for table in content_references.TABLES):
+        query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
+        for key, number in cx.execute(query):
+            counts[key] = counts.get(key, 0) + number
+    return counts
 
 
 def pack(folder: Path) -> Iterator[tuple[bytes, Path]]:

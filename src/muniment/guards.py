@@ -24,7 +24,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
 from muniment.repository import repositories
-from muniment.repository.exports import rebuilding
+from muniment.repository.exports import progress as unfinished_imports
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.refusals import InUse
@@ -117,7 +117,7 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
     """
     guard_id = _guard_id(directory, resource_id)
     guarded = repositories.find(repository, name)
-    if rebuilding.is_begun(repository, guarded):
+    if unfinished_imports.is_begun(repository, guarded):
         raise InUse(f"The import into {name!r} is not finished: 'repository import' names its guard with --resource.")
     repositories.guard(repository, guarded, guard_id)
     return guard_id

@@ -19,7 +19,7 @@ NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0029
 
 
 _LOCK = 0x6D75_6E69_736D_6163
-"""The number of the lock in PostgreSQL that the process holds that migrates. Each database has its own locks."""
+"""A process that migrates holds the PostgreSQL lock with this number. Each database has its own locks."""
 
 
 class SchemaMismatch(Exception):

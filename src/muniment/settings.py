@@ -191,7 +191,7 @@ def _leaves(
     for name, value in content.items():
         key = prefix + name
         is_section = any(other.startswith(key + ".") for other in settings_by_key)
-        if isinstance(value, dict) and (is_section or (value and key not in settings_by_key)):
+        if isinstance(value, dict) and key not in settings_by_key and (value or is_section):
             yield from _leaves(value, key + ".", settings_by_key)
         else:
             yield key, value

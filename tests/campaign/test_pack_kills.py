@@ -37,7 +37,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from tests.clock import NOON
 from tests.conftest import Fresh
-from tests.contents import contents, counted_uses
+from tests.contents import contents, counted_rows, counted_uses
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "60"))
 """Of the campaign, on each database; each round kills two processes."""
@@ -183,7 +183,7 @@ class House:
         database = Database(self.url)
         with database.read() as cx:
             found = inventory.every(cx, self.repository.id, 0, 10_000)
-            assert counted_uses(cx) == content_references.count(cx), "uses are counted wrongly"
+            assert counted_uses(cx) == counted_rows(cx), "uses are counted wrongly"
         database.close()
         return found
 

@@ -7,8 +7,8 @@ import pytest
 from muniment import stores
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import inventory, usage
-from muniment.repository.objects.contents import content_references, stored_contents
-from tests.contents import counted_uses
+from muniment.repository.objects.contents import stored_contents
+from tests.contents import counted_rows, counted_uses
 from tests.interface.test_ours_2_folders import Folders
 from tests.scenes import Loop, Person, Site, World
 
@@ -36,7 +36,7 @@ def folders(site: Site, person: Person) -> Folders:
 def counts_are_right(world: World) -> None:
     with world.repository_db.read() as cx:
         assert usage.every(cx) == inventory.amounts_by_owner(cx)
-        assert content_references.count(cx) == counted_uses(cx)
+        assert counted_rows(cx) == counted_uses(cx)
 
 
 def test_ours_18_a_deleted_object_is_restored_as_it_was(folders: Folders, site: Site, person: Person) -> None:
@@ -199,7 +199,7 @@ def test_ours_18_what_was_kept_long_enough_is_gone(folders: Folders, site: Site,
         assert sum(agent._purge(database, store, world.clock())) >= 1
     with database.read() as cx:
         assert stored_contents.amount(cx).objects < before
-        assert content_references.count(cx) == counted_uses(cx)
+        assert counted_rows(cx) == counted_uses(cx)
     counts_are_right(world)
 
 

@@ -118,7 +118,7 @@ class _Supervisor:
                 except OSError as error:  # the system has no room for another process; the others go on
                     if not self._announced:
                         raise
-                    self._postpone(child, error.strerror)
+                    self._postpone(child, 2 * child.pause, error.strerror)
 
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
@@ -177,12 +177,10 @@ class _Supervisor:
                 log.error("process failed" if could_work else "process could not start", process=child.role.name)
                 self._failed = True
                 continue
-            if lifetime >= _STEADY_SECONDS:
-                child.pause = _FIRST_PAUSE / 2
-            self._postpone(child)
+            self._postpone(child, _FIRST_PAUSE if lifetime >= _STEADY_SECONDS else 2 * child.pause)
 
-    def _postpone(self, child: _Child, reason: str | None = None) -> None:
-        child.pause = min(child.pause * 2, _LONGEST_PAUSE)
+    def _postpone(self, child: _Child, pause: float, reason: str | None = None) -> None:
+        child.pause = min(pause, _LONGEST_PAUSE)
         child.due_at = time.monotonic() + child.pause
         why = {} if reason is None else {"reason": reason}
         log.error("process failed", process=child.role.name, again_in_seconds=child.pause, **why)

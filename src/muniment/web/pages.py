@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import jinja2
 import markupsafe
@@ -84,6 +85,11 @@ def templates(package: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def base_path(request: Request) -> str:
+    """Return the path of the base address, without a slash at its end; it may be empty."""
+    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/")
 
 
 def draw(

@@ -18,6 +18,7 @@ from muniment.db import Database
 from muniment.exit_codes import Exit
 from muniment.repository import repositories
 from muniment.repository.exports import making, naming, rebuilding
+from muniment.repository.exports import progress as unfinished_imports
 from muniment.repository.exports.rebuilding import CheckedExport
 from muniment.repository.refusals import UnknownRepository
 from muniment.repository.repositories import Repository
@@ -126,7 +127,7 @@ def _begin(
             language = guarding.known_language(data, export.manifest.language)
         else:
             language = present.language
-        is_begun = present is not None and rebuilding.is_begun(cx, present)
+        is_begun = present is not None and unfinished_imports.is_begun(cx, present)
     guard_id = resource_id or (guarding.resource_of(data, resource).id if resource else "")
     if not guard_id and not is_begun:
         guard_id = present.resource_id if present is not None else ""

@@ -146,7 +146,7 @@ def _document(data: DataFolder, file: str) -> bytes:
 
 def _query(data: DataFolder, question: _Question) -> Query:
     options = data.settings.repository
-    limits = QueryLimits(options.max_query_depth, options.max_query_clauses)
+    limits = QueryLimits.of(options)
     if question.document is not None:
         return as_xml.read(question.document, options.names, limits)
     return Query(condition=Fulltext(keywords.read(question.words, limits)) if question.words.strip() else None)

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -44,17 +43,13 @@ def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
     return (names.ticket_cookie or ours) + ("" if what == "ticket" else f"_{what}")
 
 
-def _base_path(request: Request) -> str:
-    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/")
-
-
 _TEMPLATES = pages.templates("muniment.directory.console")
 _TEMPLATES.filters["moment"] = _moment
 
 
 def place(request: Request, names: DirectoryNames) -> str:
     """Return the path where the directory's addresses begin: the path of the base address, then the prefix."""
-    return _base_path(request) + f"/{names.prefix}"
+    return pages.base_path(request) + f"/{names.prefix}"
 
 
 def draw(
@@ -119,7 +114,7 @@ def set_cookie(
     other two cookies to the directory only.
     """
     name = _cookie_name(request, names, what)
-    path = (_base_path(request) or "/") if what == "ticket" else place(request, names)
+    path = (pages.base_path(request) or "/") if what == "ticket" else place(request, names)
     response.set_cookie(
         name,
         value,

@@ -77,17 +77,17 @@ def end(cx: Connection, value: str) -> None:
 
 def end_of(cx: Connection, user_id: int, now: Instant) -> int:
     """End every ticket of a user that has not expired, and return how many there were."""
-    return cx.execute(tickets.delete().where(tickets.c.user_id == user_id, tickets.c.expires > now)).rowcount
+    return _end(cx, tickets.c.user_id == user_id, now)
 
 
 def end_at(cx: Connection, resource_id: str, now: Instant) -> int:
     """End every ticket for a resource that has not expired, and return how many there were."""
-    return cx.execute(tickets.delete().where(tickets.c.resource_id == resource_id, tickets.c.expires > now)).rowcount
+    return _end(cx, tickets.c.resource_id == resource_id, now)
 
 
 def end_every(cx: Connection, now: Instant) -> int:
     """End every ticket that has not expired, and return how many there were."""
-    return cx.execute(tickets.delete().where(tickets.c.expires > now)).rowcount
+    return _end(cx, sa.true(), now)
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
@@ -95,7 +95,7 @@ def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
 
     Returns how many ended.
     """
-    return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests), tickets.c.expires > now)).rowcount
+    return _end(cx, tickets.c.digest.between(*digests), now)
 
 
 def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
@@ -110,6 +110,10 @@ def purge(cx: Connection, before: Instant, limit: int) -> int:
     """Delete at most ``limit`` tickets that expired before this instant, and return how many were deleted."""
     expired_digests = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
     return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired_digests))).rowcount
+
+
+def _end(cx: Connection, which: sa.ColumnElement[bool], now: Instant) -> int:
+    return cx.execute(tickets.delete().where(which, tickets.c.expires > now)).rowcount
 
 
 def _digest(value: str) -> bytes:

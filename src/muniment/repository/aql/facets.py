@@ -7,7 +7,7 @@ condition. So a search can be narrowed to exactly the hits that were counted. So
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
-from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Literal, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.periods import Period, Unit
 from muniment.repository.aql.tree import FacetDefinition, FacetSort, Value
 from muniment.repository.folding import fold
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import BadQuery, WrongValue
 
 NOT_FACETS = frozenset({ACL_NAME, "r_index_status", "r_folder_path", "i_ancestor_id"})
@@ -34,7 +35,7 @@ _NO_VALUE_PLACE: Place = (1 << 62, 0, "")
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 _MOST_RANGES = 100
 _LONGEST_TEXT = 200
-"""How many characters the id of a facet has at most, and a range. An answer repeats both with each of many values."""
+"""The most characters of a facet's id, and of a range. An answer repeats both with each of many values."""
 
 _READ: Mapping[str, frozenset[str]] = {
     "string": frozenset({"nullValueFacet", "keepDuplicateValues", "caseInsensitive"}),
@@ -51,6 +52,11 @@ class FacetLimits(msgspec.Struct, frozen=True):
 
     definitions: int = 20
     values: int = 2000
+
+    @classmethod
+    def of(cls, options: RepositoryOptions) -> Self:
+        """Return the limits that the settings name."""
+        return cls(options.max_facets, options.max_facet_values)
 
 
 class Bucket(msgspec.Struct, frozen=True):

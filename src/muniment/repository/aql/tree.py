@@ -4,9 +4,11 @@ Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywo
 expression in its document; refusals name it.
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
+
+from muniment.repository.options import RepositoryOptions
 
 Value: TypeAlias = str | int | float | bool
 """A value of a property. In a query it is a text; after ``bind``, it has the property's kind."""
@@ -45,6 +47,11 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
     depth: int = 20
     clauses: int = 1024
+
+    @classmethod
+    def of(cls, options: RepositoryOptions) -> Self:
+        """Return the limits that the settings name."""
+        return cls(options.max_query_depth, options.max_query_clauses)
 
 
 class Term(msgspec.Struct, frozen=True, tag=True):

@@ -192,7 +192,7 @@ def pending(cx: Connection, repository_id: int, position: Position, object_ids: 
 
 
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that this transaction sees, even if it was cut off; else START."""
+    """Return the position of the last line that this transaction sees, cut off or not; START if there is none."""
     return _last(cx, repository_id, sa.true())
 
 

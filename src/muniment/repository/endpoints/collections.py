@@ -310,10 +310,9 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
     """Return the links of a page to itself and to other pages.
 
-    Of the links to other pages, only ``next`` has a cursor. ``previous`` and ``last`` are left out if their page is too
-    deep to be reached without a cursor.
+    Of the links to other pages, only ``next`` has a cursor. The others are left out if they are too deep without one.
     """
-    part, total, reach = page_request.part, page.total, options.max_page_offset // page_request.part.size
+    part = page_request.part
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
         repeated = {"items-per-page": str(part.size), "page": str(number), **page_request.repeated}
@@ -324,13 +323,22 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
     links = [link("self", part.number, part.cursor)]
     if page.following is not None:
         links.append(link("next", part.number + 1, page.following))
-    if 1 < part.number <= reach + 1:
-        links.append(link("previous", part.number - 1))
     if page.following is not None or part.number > 1:
-        links.append(link("first", 1))
-        if total is not None and (last := max(1, -(-total // part.size))) <= reach:
-            links.append(link("last", last))
+        links += [link(rel, number) for rel, number in other_pages(part.number, part.size, page.total, options)]
     return links
+
+
+def other_pages(page: int, size: int, total: int | None, options: RepositoryOptions) -> list[tuple[str, int]]:
+    """List the pages to which a page links besides the next one: pairs of a link relation and a number.
+
+    ``previous`` and ``last`` are left out if their page lies past ``max_page_offset``, ``last`` also without a total.
+    """
+    reach = options.max_page_offset // size
+    others = [("previous", page - 1)] if 1 < page <= reach + 1 else []
+    others.append(("first", 1))
+    if total is not None and (last := max(1, -(-total // size))) <= reach:
+        others.append(("last", last))
+    return others
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:

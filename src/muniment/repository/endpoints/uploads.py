@@ -8,15 +8,14 @@ import mimetypes
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
-import structlog
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 
-from muniment.db import Busy
 from muniment.naming import is_storable
 from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.endpoints import object_body
@@ -30,9 +29,7 @@ from muniment.repository.objects.decisions import contents
 from muniment.repository.objects.usage import StorageQuota
 from muniment.troubles import is_undone
 from muniment.web import bodies
-from muniment.web.refusals import Malformed, NotStored, TooLarge, UnsupportedMediaType
-
-log = structlog.get_logger("muniment.content")
+from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
 MULTIPART = ("multipart/form-data", "multipart/mixed", "multipart/related")
 
@@ -124,14 +121,9 @@ def after_commit(
     if not uploaded and not freed:
         return None
 
-    def remove() -> None:
-        try:
-            content_references.drop_spares(context.transactions.database, context.store, uploaded, named)
-            for key in freed:
-                context.store.remove(key)
-        except (Busy, NotStored, OSError) as trouble:
-            log.warning("content that no object has stays for the sweep", reason=str(trouble)[:300])
-
+    remove = partial(
+        content_references.drop_spares, context.transactions.database, context.store, uploaded, named, freed
+    )
     return BackgroundTask(context.transactions.off_loop, remove)
 
 

@@ -65,7 +65,7 @@ def make(
     Raises BadExport, InUse, OSError, NotStored, Busy.
     """
     with database.read() as cx:
-        if unfinished_imports.of(cx, repository) is not None:
+        if unfinished_imports.is_begun(cx, repository):
             raise InUse(f"The import into {repository.name!r} is not finished: finish it before you export.")
     with _own_folder(target, repository):
         (target / manifest.NAME).unlink(missing_ok=True)

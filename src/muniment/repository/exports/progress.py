@@ -43,6 +43,11 @@ def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
     return UnfinishedImport(row.export, row.resource_id, row.stage, LinePlace(row.line, row.offset))
 
 
+def is_begun(cx: Connection, repository: Repository) -> bool:
+    """Return whether an import into the repository was begun and is not finished."""
+    return of(cx, repository) is not None
+
+
 def begin(cx: Connection, repository: Repository, new: UnfinishedImport) -> None:
     """Note an import that begins."""
     cx.execute(unfinished_imports.insert().values(repository_id=repository.id, **_columns(new)))

@@ -118,11 +118,6 @@ def begin(cx: Connection, repository: Repository, export: CheckedExport, resourc
         progress.advance(cx, repository, present, present._replace(resource_id=resource_id))
 
 
-def is_begun(cx: Connection, repository: Repository) -> bool:
-    """Return whether an import into the repository was begun and is not finished."""
-    return progress.of(cx, repository) is not None
-
-
 def _check_absent(cx: Connection, export: CheckedExport) -> None:
     """Raise InUse if this installation has one of the objects in the first lines of the export.
 

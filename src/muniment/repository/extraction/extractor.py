@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import BinaryIO, Literal, Protocol
 
 import structlog
@@ -121,32 +120,32 @@ def _handle(
     stop: threading.Event,
     clock: Callable[[], Instant],
 ) -> None:
-    lease, record = _HeldJob(database, job, stop, clock), partial(_record, database, stop)
+    held = _HeldJob(database, job, stop, clock)
     try:
         with store.local(job.content_key) as content:
             result = _plain(content.fileno(), job, reader.characters) or reader.read(
-                content.fileno(), job.file_name, job.media_type, lease
+                content.fileno(), job.file_name, job.media_type, held.goes_on
             )
     except TooLarge as refusal:
-        _fail(record, job, refusal.sentence, "failed", clock())
+        held.fail(refusal.sentence, "failed")
     except StoreUnavailable:
         # The file did nothing wrong, so it waits for the store, however long that takes.
-        record(lambda cx: queue.release(cx, job, clock()))
+        held.release()
         raise
     except (Refusal, OSError) as error:
-        _fail(record, job, f"Its content could not be opened: {error}", "retry", clock())
+        held.fail(f"Its content could not be opened: {error}", "retry")
     except (Stopped, Unstarted) as error:
-        record(lambda cx: queue.release(cx, job, clock()))
+        held.release()
         if isinstance(error, Unstarted):
             raise
     except Unreadable as refusal:
-        _fail(record, job, str(refusal), "failed", clock())
+        held.fail(str(refusal), "failed")
     except Unsupported as refusal:
-        _fail(record, job, str(refusal), "unsupported", clock())
+        held.fail(str(refusal), "unsupported")
     except Poisoned as refusal:
-        _fail(record, job, str(refusal), "retry", clock())
+        held.fail(str(refusal), "retry")
     else:
-        record(lambda cx: queue.finish(cx, job, result.text, clock(), result.note))
+        held.finish(result)
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
@@ -156,42 +155,19 @@ def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
     return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
 
 
-def _fail(
-    record: Callable[[Callable[[Connection], object]], None],
-    job: Job,
-    reason: str,
-    state: Literal["failed", "unsupported", "retry"],
-    now: Instant,
-) -> None:
-    _log.info("extraction.failed", object=job.object_id, outcome=state, reason=reason, attempt=job.attempts + 1)
-    record(lambda cx: queue.fail(cx, job, reason, now, state))
-
-
-def _record(database: Database, stop: threading.Event, write: Callable[[Connection], object]) -> None:
-    """Write what became of a job, so that nobody reads the file again. Raises Busy if the database stays busy.
-
-    A busy database is tried again until the extractor stops, or the lease has run out.
-    """
-    tries_end = time.monotonic() + queue.LEASE / SECOND
-    while True:
-        try:
-            with database.begin() as cx:
-                write(cx)
-        except Busy:
-            if time.monotonic() >= tries_end or stop.wait(_POLL_SECONDS):
-                raise
-        else:
-            return
-
-
 class _HeldJob:
-    """Tells the reader to go on, until the extractor stops or loses the job. Renews the lease of the job in time."""
+    """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
+
+    The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
+    they try again, so that nobody reads the file twice.
+    """
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock
         self._renewed_at = clock()
 
-    def __call__(self) -> bool:
+    def goes_on(self) -> bool:
+        """Return whether to go on reading: not if the extractor stops or has lost the job."""
         now = self._clock()
         if self._stop.is_set():
             return False
@@ -201,3 +177,29 @@ class _HeldJob:
         with contextlib.suppress(Busy), self._database.begin() as cx:
             return queue.renew(cx, self._job, now)
         return True
+
+    def release(self) -> None:
+        """Give the job back without a result."""
+        self._write(lambda cx: queue.release(cx, self._job, self._clock()))
+
+    def fail(self, reason: str, state: Literal["failed", "unsupported", "retry"]) -> None:
+        """Write why there is no text."""
+        attempt = self._job.attempts + 1
+        _log.info("extraction.failed", object=self._job.object_id, outcome=state, reason=reason, attempt=attempt)
+        self._write(lambda cx: queue.fail(cx, self._job, reason, self._clock(), state))
+
+    def finish(self, result: Extracted) -> None:
+        """Write the text."""
+        self._write(lambda cx: queue.finish(cx, self._job, result.text, self._clock(), result.note))
+
+    def _write(self, write: Callable[[Connection], object]) -> None:
+        tries_end = time.monotonic() + queue.LEASE / SECOND
+        while True:
+            try:
+                with self._database.begin() as cx:
+                    write(cx)
+            except Busy:
+                if time.monotonic() >= tries_end or self._stop.wait(_POLL_SECONDS):
+                    raise
+            else:
+                return

@@ -251,7 +251,7 @@ class Import:
 
     def _delete(self, differences: Differences) -> None:
         """Delete the objects of what is gone, but keep those with content, versions or members that no import made."""
-        is_later = bool(self._not_moved_yet)  # such a file keeps its former folder from being deleted
+        is_later = bool(self._not_moved_yet)  # a file that is yet to move keeps its former folder
         for former in (*differences.files, *differences.folders):
             self._keep_pace()
             try:

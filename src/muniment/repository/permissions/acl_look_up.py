@@ -112,7 +112,7 @@ def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
 
 
 def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:
-    """Look up the ACL that each text means if this caller sends it. Return the rows, by the texts that mean one."""
+    """Find the ACL that each text means if this caller sends it. Return the rows of the ACLs, each under its text."""
     own_key = principals.key
     row_by_text: dict[str, Row] = {}
     names_read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]

@@ -13,7 +13,7 @@ from muniment.repository.aql import as_json, as_xml, documents
 from muniment.repository.aql.facets import FacetBinder, FacetLimits
 from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryNames
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import BadQuery
 from muniment.repository.saved.saved_searches import FORMAT, Kind, SavedDocument, Spelling, WrittenNames
 from muniment.repository.search import results, search_templates, sorting
@@ -49,8 +49,7 @@ def check(
     view: RepositoryView,
     kind: Kind,
     document: SavedDocument,
-    limits: QueryLimits,
-    facet_limits: FacetLimits,
+    options: RepositoryOptions,
     now: Instant,
 ) -> None:
     """Check a document against the repository's types, as a search does that executes it.
@@ -59,15 +58,15 @@ def check(
     variables of a template are checked, but their values are not. Raises BadQuery, BadSort, UnknownType,
     UnknownProperty, NotSearchable, WrongValue.
     """
-    root = elements(document, limits)
-    plain_query = query(document, limits)
+    limits = QueryLimits.of(options)
+    root, plain_query = elements(document, limits), query(document, limits)
     if kind == "template":
         search_templates.check(root, names_of(document), view.catalogue)
         plain_query = search_templates.without_variables(plain_query, root)
     plain_query = msgspec.structs.replace(plain_query, locations=())
     results.check_offered(plain_query, view.repository)
     results.bind_query(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
-    FacetBinder(view.catalogue, now, facet_limits).bind(plain_query.facets)
+    FacetBinder(view.catalogue, now, FacetLimits.of(options)).bind(plain_query.facets)
     sorting.order_of(cx, view, plain_query.sorts)
 
 

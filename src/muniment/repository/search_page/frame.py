@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -50,7 +50,7 @@ _TEMPLATES.filters |= {"day": _day, "moment": clock.timestamp, "amount": amount,
 
 def place(request: Request) -> str:
     """Say where these pages begin, as a path: the base address's own path, then the prefix."""
-    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + PREFIX
+    return pages.base_path(request) + PREFIX
 
 
 def draw(

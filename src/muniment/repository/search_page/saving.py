@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.endpoints.saved import saved_shapes
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
@@ -98,7 +98,7 @@ def _save(
     wanted: SearchChange,
 ) -> str:
     options, now = context.options, context.clock()
-    limits = saved_shapes.limits(options)
+    limits = QueryLimits.of(options)
     _, base = searching.question_query(cx, options, repository, principals, asked)
     element = searching.document(options, asked, base)
     if element is None:
@@ -107,6 +107,6 @@ def _save(
         )
     document = saved_documents.nested(element, options.names, limits)
     view = RepositoryView.read(cx, repository, principals)
-    saved_documents.check(cx, view, "search", document, limits, saved_shapes.facet_limits(options), now)
+    saved_documents.check(cx, view, "search", document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
     return saved_searches.add(cx, repository.id, "search", wanted, document, principals, quota, now).id

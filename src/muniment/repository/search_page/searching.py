@@ -17,11 +17,10 @@ from starlette.responses import Response
 from muniment.clock import Instant
 from muniment.repository import keys
 from muniment.repository.aql import as_json, as_xml, documents, relaxation
-from muniment.repository.aql.tree import ExpressionSet, Query
+from muniment.repository.aql.tree import ExpressionSet, Query, QueryLimits
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.saved import saved_shapes
 from muniment.repository.endpoints.search import search, search_requests, suggestions
 from muniment.repository.endpoints.search.facets import AskedFacets
 from muniment.repository.endpoints.search.search_requests import AskedSearch
@@ -171,7 +170,7 @@ def question_query(
 
     Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
     """
-    limits = saved_shapes.limits(options)
+    limits = QueryLimits.of(options)
     own = documents.read(asked.document(options.names), options.names, limits)
     if not asked.saved:
         return own, None
@@ -351,7 +350,7 @@ def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch
     ):
         return None
     try:
-        base = saved_documents.elements(saved.document, saved_shapes.limits(options))
+        base = saved_documents.elements(saved.document, QueryLimits.of(options))
     except Refusal:
         return None
     parts = {child.name: child for child in base.children}

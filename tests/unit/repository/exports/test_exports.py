@@ -15,11 +15,10 @@ from muniment.repository import removal, repositories
 from muniment.repository.exports import lines, rebuilding
 from muniment.repository.exports.records import FILES
 from muniment.repository.objects import inventory, object_acls, objects, table, usage, version_tree
-from muniment.repository.objects.contents import content_references
 from muniment.repository.permissions import table as permissions_table
 from muniment.repository.refusals import BadExport, InUse
 from tests.clock import NOON
-from tests.contents import counted_uses, lose, spoil
+from tests.contents import counted_rows, counted_uses, lose, spoil
 from tests.servers import Sqlite
 from tests.shelf import ADMIN, Shelf
 from tests.unit.repository.exports import rich
@@ -64,7 +63,7 @@ def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> No
     assert place.guard == GUARD
     with place.database.read() as cx:
         stored = inventory.rows(cx, place.repository.id, [made["letter"].id])[made["letter"].id]
-        assert counted_uses(cx) == content_references.count(cx)
+        assert counted_uses(cx) == counted_rows(cx)
         recorded = {key: amount for key, amount in usage.every(cx).items() if amount != usage.NOTHING}
         assert recorded == inventory.amounts_by_owner(cx)
     assert stored.content is not None
@@ -174,7 +173,7 @@ def test_an_import_that_is_interrupted_anywhere_goes_on(
     assert len(seen) == len(set(seen)) > 10, "no line was kept twice"
     assert everything(place.database, place.repository.id) == everything(shelf.database, shelf.repository.id)
     with place.database.read() as cx:
-        assert counted_uses(cx) == content_references.count(cx)
+        assert counted_uses(cx) == counted_rows(cx)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent, background, indexing, reports
@@ -109,18 +110,27 @@ def test_a_wanted_check_is_done_at_once_and_mends(shelf: Shelf, tmp_path: Path) 
     assert report.differences == (msgspec.structs.replace(difference, repaired=True),)
 
 
+def want(shelf: Shelf, clock: Clock, *, repairs: bool) -> None:
+    with shelf.database.begin() as cx:
+        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=repairs)
+
+
+def one_step(shelf: Shelf, engine: FolderEngine, now: Instant) -> Course:
+    """What is under way after one step of a process that then ends."""
+    checks = BackgroundChecks(shelf.database, engine, 0)
+    assert checks.advance(now)
+    checks.close()
+    course = kept(shelf, engine).course
+    assert course is not None
+    return course
+
+
 def test_a_wanted_check_goes_on_in_the_next_process(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     _, difference = damaged(shelf, engine)
-    with shelf.database.begin() as cx:
-        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
+    want(shelf, clock, repairs=False)
     began = clock.advance(1)
-    first = BackgroundChecks(shelf.database, engine, 0)
-    assert first.advance(began)
-    first.close()
-    under_way = kept(shelf, engine).course
-    assert under_way is not None
-    assert under_way.report.ranges == 1
+    assert one_step(shelf, engine, began).report.ranges == 1
     second = BackgroundChecks(shelf.database, engine, 0)
     while second.advance(clock.advance(1)):
         pass
@@ -134,19 +144,11 @@ def test_a_wanted_check_goes_on_in_the_next_process(shelf: Shelf, tmp_path: Path
 def test_a_check_that_is_wanted_again_begins_anew_in_the_next_process(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
     damaged(shelf, engine)
-    first = BackgroundChecks(shelf.database, engine, 0)
-    with shelf.database.begin() as cx:
-        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
-    assert first.advance(clock.advance(1))
-    first.close()
-    with shelf.database.begin() as cx:
-        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=True)
+    want(shelf, clock, repairs=False)
+    one_step(shelf, engine, clock.advance(1))
+    want(shelf, clock, repairs=True)
     began = clock.advance(1)
-    second = BackgroundChecks(shelf.database, engine, 0)
-    assert second.advance(began)
-    second.close()
-    course = kept(shelf, engine).course
-    assert course is not None
+    course = one_step(shelf, engine, began)
     assert (course.report.began, course.report.ranges, course.repairs) == (began, 1, True)
 
 
@@ -159,8 +161,7 @@ def test_a_wanted_check_goes_on_after_a_failure(shelf: Shelf, tmp_path: Path, mo
     for number in range(9):
         shelf.add(f"pump {number}")
     agent.rebuild(shelf.database, shelf.repository, engine, clock)
-    with shelf.database.begin() as cx:
-        reports.want(cx, shelf.repository.id, clock.advance(1), repairs=False)
+    want(shelf, clock, repairs=False)
     checks = BackgroundChecks(shelf.database, engine, 0)
     began = clock.advance(1)
     assert checks.advance(began)

@@ -5,13 +5,12 @@ import sqlalchemy as sa
 
 from muniment.repository.cursors import Stretch
 from muniment.repository.objects import lists, version
-from muniment.repository.objects.contents import content_references
 from muniment.repository.objects.decisions import checkins, checkouts
 from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.version import FIRST, Lock, Policy, Version
 from muniment.repository.refusals import QuotaExceeded, WrongValue
-from tests.contents import counted_uses
+from tests.contents import counted_rows, counted_uses
 from tests.shelf import MARTA, Shelf
 
 
@@ -87,7 +86,7 @@ def test_a_version_without_content_of_its_own_shares_that_of_the_one_before(shel
     with shelf.database.begin() as cx:
         second = checkins.check_in(cx, shelf.view(MARTA), stored.id, CheckIn("next-minor", {}), shelf.now)
         assert second.content == stored.content is not None
-        assert counted_uses(cx) == content_references.count(cx) == {stored.content.key: 2}
+        assert counted_uses(cx) == counted_rows(cx) == {stored.content.key: 2}
 
 
 def test_a_tree_has_a_largest_number_of_versions(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

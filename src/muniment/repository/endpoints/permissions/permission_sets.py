@@ -100,9 +100,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
 
     def decide(cx: Connection, principals: Principals) -> _Permissions:
         stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
-        # If a request has both, it means the same as for the ACL of an object (``_assign``).
-        unnamed = body.acl_name in ("", _default_of(cx, stored, principals).acl_name)
-        new = body.acl_name if entries is None or not unnamed else entries
+        new = _wanted(body.acl_name, entries, _default_of(cx, stored, principals).acl_name)
         stored = assigned_acls.set_default_acl(cx, repository, principals, folder_id, new, context.clock())
         return _default_of(cx, stored, principals)
 
@@ -229,19 +227,27 @@ def _assign(
     entries: Mapping[str, Permission] | None,
     now: int,
 ) -> _Permissions:
-    """Assign an ACL, or entries.
-
-    A request may have both. If it names the ACL that the object has already, the object gets the entries. If it names
-    another ACL, the object gets that ACL.
-    """
+    """Assign an ACL, or entries."""
     stored, _ = objects.read(cx, repository, object_id, principals)
-    if entries is not None and acl_name in ("", object_acls.shown_name(cx, stored, principals)):
-        stored = assigned_acls.permit(cx, repository, principals, object_id, entries, now)
+    new = _wanted(acl_name, entries, object_acls.shown_name(cx, stored, principals))
+    if isinstance(new, str):
+        stored = assigned_acls.assign(cx, repository, principals, object_id, new, now)
     else:
-        stored = assigned_acls.assign(cx, repository, principals, object_id, acl_name, now)
+        stored = assigned_acls.permit(cx, repository, principals, object_id, new, now)
     return _permitted_by(
         cx, stored, acl_entries.permission(cx, stored.acl_id, stored.owner_key, principals), principals
     )
+
+
+def _wanted(
+    acl_name: str, entries: Mapping[str, Permission] | None, present_name: str
+) -> str | Mapping[str, Permission]:
+    """Return the ACL's name or the entries, whichever a request wants.
+
+    A request may have both. If it names the ACL that is there already, it wants the entries. If it names another ACL,
+    it wants that ACL.
+    """
+    return acl_name if entries is None or acl_name not in ("", present_name) else entries
 
 
 def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:

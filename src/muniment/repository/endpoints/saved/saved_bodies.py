@@ -101,7 +101,7 @@ async def receive(request: Request, context: RepositoryContext, kind: Kind, repo
         values, texts, reference = _of_json(body)
         documents = [saved_documents.from_body(text, names) for text in texts]
     else:
-        values, documents, reference = _of_xml(_parse(body, context), names, _limits(context))
+        values, documents, reference = _of_xml(_parse(body, context), names, QueryLimits.of(context.options))
     if len(documents) + bool(reference) > 1:
         raise Malformed("The body has more than one query document, or a reference beside one.")
     return SearchDraft(
@@ -128,12 +128,8 @@ async def values(request: Request, context: RepositoryContext) -> list[VariableV
     ]
 
 
-def _limits(context: RepositoryContext) -> QueryLimits:
-    return QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
-
-
 def _parse(body: bytes, context: RepositoryContext) -> Element:
-    limits = _limits(context)
+    limits = QueryLimits.of(context.options)
     return strangers_xml.parse(body, 2 * limits.depth + _AROUND_A_QUERY, 4 * limits.clauses + 1000)
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
@@ -211,11 +212,10 @@ async def _check(context: RepositoryContext, caller: Caller, kind: Kind, documen
     """
     if document is None:
         return
-    limits, facet_limits = saved_shapes.limits(context.options), saved_shapes.facet_limits(context.options)
 
     def check(cx: Connection, principals: Principals) -> None:
         view = RepositoryView.read(cx, caller.repository, principals)
-        saved_documents.check(cx, view, kind, document, limits, facet_limits, context.clock())
+        saved_documents.check(cx, view, kind, document, context.options, context.clock())
 
     await caller.read_long(check)
 
@@ -233,8 +233,7 @@ def _make(
         original = _find_reference(cx, repository, principals, body)
         document = original.document
         view = RepositoryView.read(cx, repository, principals)
-        limits, facet_limits = saved_shapes.limits(context.options), saved_shapes.facet_limits(context.options)
-        saved_documents.check(cx, view, kind, document, limits, facet_limits, now)
+        saved_documents.check(cx, view, kind, document, context.options, now)
         name = original.name if change.name is None else change.name
         description = original.description if change.description is None else change.description
         change = SearchChange(name, description, change.public)
@@ -258,7 +257,7 @@ def _find(cx: Connection, repository: Repository, search_id: str, principals: Pr
 
 
 def _named_query(saved_search: SavedSearch, context: RepositoryContext) -> NamedQuery:
-    query = saved_documents.query(saved_search.document, saved_shapes.limits(context.options))
+    query = saved_documents.query(saved_search.document, QueryLimits.of(context.options))
     return NamedQuery(query, saved_search.name, saved_search.modified)
 
 

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import timestamp
-from muniment.repository.aql.facets import FacetLimits
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, representations, spelling
@@ -55,16 +54,6 @@ class SearchRepresentation(msgspec.Struct, frozen=True):
     may_change: bool
     has_results: bool
     catalogue: Catalogue
-
-
-def limits(options: RepositoryOptions) -> QueryLimits:
-    """Return how large a query may be."""
-    return QueryLimits(options.max_query_depth, options.max_query_clauses)
-
-
-def facet_limits(options: RepositoryOptions) -> FacetLimits:
-    """Return how many facets and facet values a query may have."""
-    return FacetLimits(options.max_facets, options.max_facet_values)
 
 
 def represent(
@@ -167,7 +156,7 @@ def thing(
     names, saved_search, is_xml = options.names, of.saved, media_type.endswith("xml")
     document: dict[str, Written] = {} if is_xml else {"name": ROOTS[of.kind]}
     document["properties"] = _properties(of, names, view)
-    text = saved_documents.text(saved_search.document, "xml" if is_xml else "json", limits(options))
+    text = saved_documents.text(saved_search.document, "xml" if is_xml else "json", QueryLimits.of(options))
     document[DOCUMENTS[of.kind]] = text
     if of.kind == "template":
         document["external-variables"] = [_variable(variable, is_xml=is_xml) for variable in _variables(of, options)]
@@ -201,7 +190,7 @@ def _properties(of: SearchRepresentation, names: RepositoryNames, view: View) ->
 def _variables(of: SearchRepresentation, options: RepositoryOptions) -> list[Variable]:
     document = of.saved.document
     try:
-        root = saved_documents.elements(document, limits(options))
+        root = saved_documents.elements(document, QueryLimits.of(options))
     except Refusal:
         return []  # whoever executes it is told why
     return search_templates.variables(root, saved_documents.names_of(document), of.catalogue)

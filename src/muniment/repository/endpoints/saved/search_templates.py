@@ -5,8 +5,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints.context import RepositoryContext, enter
-from muniment.repository.endpoints.saved import saved_bodies, saved_searches, saved_shapes
+from muniment.repository.endpoints.saved import saved_bodies, saved_searches
 from muniment.repository.endpoints.search import search, search_requests
 from muniment.repository.endpoints.search.search_requests import NamedQuery, QuerySource
 from muniment.repository.permissions.principals import Principals
@@ -22,7 +23,7 @@ TABLE: Table = {**saved_searches.TABLE, UnknownSavedSearch: ErrorCode(404, "E_UN
 async def execute(request: Request, context: RepositoryContext) -> Response:
     """POST search-templates/{template}/execution: a page of hits, found with the caller's own rights."""
     caller = await enter(request, context)
-    template_id, limits = saved_searches.identifier(request, "template"), saved_shapes.limits(context.options)
+    template_id, limits = saved_searches.identifier(request, "template"), QueryLimits.of(context.options)
     search_requests.feed_type(request, context.options)
     values = await saved_bodies.values(request, context)
 

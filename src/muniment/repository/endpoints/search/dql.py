@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import timestamp
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.dql import reader, resolution
 from muniment.repository.dql.reader import NameTranslation
@@ -21,7 +22,6 @@ from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.people import people
 from muniment.repository.endpoints.representations import ObjectBody, Thing, View
-from muniment.repository.endpoints.search import search_requests
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.objects import lists
@@ -77,7 +77,7 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
     def search(cx: Connection, snapshot: Snapshot, principals: Principals) -> bytes:
         view, options = RepositoryView.read(cx, caller.repository, principals), context.options
         counters = resolution.counters(
-            *(cx, snapshot, view, question.statement, context.clock(), search_requests.limits(options)),
+            *(cx, snapshot, view, question.statement, context.clock(), QueryLimits.of(options)),
             *(options.max_sorted_hits, options.max_pending_changes, context.memory),
         )
         return feed.write(_object_rows(cx, caller, principals, question, counters, feed, here))

@@ -227,7 +227,7 @@ def _question(
         catalogue = context.memory.catalogue(cx, repository.id)
         definitions = page_request.facets.definitions(catalogue, names) or query.facets
         shown = msgspec.structs.replace(query, facets=definitions)
-        limits = FacetLimits(options.max_facets, options.max_facet_values)
+        limits = FacetLimits.of(options)
         shown_facets = FacetBinder(catalogue, page_request.now, limits).bind(definitions)
         told = facet_sums.questions(definitions, shown_facets, room)
         question = SearchQuestion(

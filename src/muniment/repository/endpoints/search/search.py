@@ -268,7 +268,7 @@ def question_of(
     return SearchQuestion(
         *(query, asked.page, asked.items_per_page, asked.include_total),
         asked.facets.narrowings(query, options.names),
-        FacetLimits(options.max_facets, options.max_facet_values),
+        FacetLimits.of(options),
         words=asked.words,
         marks=asked.marks,
         collapse=asked.collapse,
@@ -386,14 +386,10 @@ def _feed(
         links.append(all_words_link(context, service, repeated, place))
     if page.has_more:
         links.append(link("next", page.page + 1, following))
-    reach = context.options.max_page_offset // page.items_per_page
-    if others and 1 < page.page <= reach + 1:
-        links.append(link("previous", page.page - 1))
     if others:
-        links.append(link("first", 1))
-        last = None if page.total is None or collapsed else max(1, -(-page.total // page.items_per_page))
-        if last is not None and last <= reach:
-            links.append(link("last", last))
+        total = None if collapsed else page.total
+        numbers = collections.other_pages(page.page, page.items_per_page, total, context.options)
+        links += [link(rel, number) for rel, number in numbers]
     return atom.Feed(
         id=service,
         title="Search results",

@@ -117,7 +117,7 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    names, most = context.options.names, limits(context.options)
+    names, most = context.options.names, QueryLimits.of(context.options)
     return await _read(context, len(document), lambda: context.memory.read(read, document, names, most))
 
 
@@ -131,17 +131,12 @@ def locale(repeated: Mapping[str, str]) -> str:
     return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
 
 
-def limits(options: RepositoryOptions) -> QueryLimits:
-    """Return how deep and how long a query may be."""
-    return QueryLimits(options.max_query_depth, options.max_query_clauses)
-
-
 def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
     type_name, names = repeated.get("object-type"), options.names
     sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
         types=(spelling.read_type(type_name, names),) if type_name else (),
-        condition=Fulltext(keywords.read(text, limits(options))) if text.strip() else None,
+        condition=Fulltext(keywords.read(text, QueryLimits.of(options))) if text.strip() else None,
         sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
         locations=_locations(repeated.get("locations", "")),
     )

@@ -4,10 +4,10 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import collections, parameters, positions, spelling
 from muniment.repository.endpoints.context import RepositoryContext, enter
 from muniment.repository.endpoints.documents import Documents, SuggestionsDocument
-from muniment.repository.endpoints.search import search_requests
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals
@@ -54,7 +54,7 @@ def typist_of(
     cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
 ) -> Typist:
     """Return the ``Typist`` for whom ``search.suggestions`` finds suggestions."""
-    limits, options = search_requests.limits(context.options), context.options
+    limits, options = QueryLimits.of(context.options), context.options
     who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
     return Typist(*who, context.memory)
 

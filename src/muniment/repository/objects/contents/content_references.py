@@ -110,27 +110,24 @@ def _object_id(table: sa.Table) -> sa.Column[str]:
     return table.c.get("object_id", table.c.id)
 
 
-def count(cx: Connection) -> dict[str, int]:
-    """Return how many rows name each content, by its key. The counts in ``stored_contents`` must equal these."""
-    counts: dict[str, int] = {}
-    for column in (table.c.content_key for table in TABLES):
-        query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
-        for key, number in cx.execute(query):
-            counts[key] = counts.get(key, 0) + number
-    return counts
-
-
 def drop_spares(
-    database: Database, store: ContentStore, uploaded: Sequence[StoredContent], named: Sequence[StoredContent | None]
+    database: Database,
+    store: ContentStore,
+    uploaded: Sequence[StoredContent],
+    named: Sequence[StoredContent | None],
+    freed: Sequence[str] = (),
 ) -> None:
     """Remove uploaded contents that no row names, because equal bytes were kept already. Call it after the commit.
 
     ``named`` are the contents that the rows of the upload name now. If one of these is damaged, all rows that name it
-    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. If the store or the
-    database fails, nothing is raised, because the rows are committed: the sweep later removes what is left.
+    get the uploaded content instead, and the damaged one is removed. So no upload inherits damage. The contents under
+    the keys ``freed`` are removed, too. If the store or the database fails, nothing is raised, because the rows are
+    committed: the sweep later removes what is left.
     """
     try:
         _drop_spares(database, store, uploaded, named)
+        for key in freed:
+            store.remove(key)
     except (Busy, NotStored, OSError) as trouble:
         log.warning("content that no object has stays for the sweep", reason=str(trouble)[:300])
 

@@ -82,7 +82,7 @@ class Deduplicated(NamedTuple):
     def check(self) -> dict[str, int]:
         """Check that the counts are those of the rows, and that every content that is counted is whole."""
         with self.shelf.database.read() as cx:
-            counted, present = disk.counted_uses(cx), content_references.count(cx)
+            counted, present = disk.counted_uses(cx), disk.counted_rows(cx)
             every = list(stored_contents.every(cx))
         assert counted == present
         assert all(self.shelf.store.verify(content.key, content.sha256) for content in every)
