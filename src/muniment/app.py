@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment import certificates, directory_callers, stores
+from muniment import certificates, directory_callers, guards, stores
 from muniment.clock import Instant, now
 from muniment.db import Database
 from muniment.departures import Holdings
@@ -189,7 +189,8 @@ def _holdings(halves: Halves, directory: Directory, database: Database) -> Holdi
     identify = directory_callers.identification(directory.transactions.database, names)
     first = user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition)
     acting = Principals(first, administrator=True, identify=identify)
-    return Holdings(database, halves.index, identify, acting, options.max_pending_changes)
+    named_clients = guards.client_settings(options)
+    return Holdings(database, halves.index, identify, acting, options.max_pending_changes, named_clients)
 
 
 def _callers(halves: Halves) -> Callers:

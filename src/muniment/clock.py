@@ -9,6 +9,9 @@ Instant = int
 
 SECOND: Instant = 1_000_000
 
+EARLIEST, LATEST = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND - 1
+"""The first and the last moment that can be written: the beginning of the year 1, and the end of the year 9999."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _START = _EPOCH.replace(tzinfo=None)
 _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]+)?)?")

@@ -11,16 +11,18 @@ The halves have separate databases. So the order of the steps decides what is le
 If a removal stopped before step 4, it can be started again, and does the rest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from muniment import guards
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory import administration
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
@@ -48,7 +50,7 @@ class Holdings(NamedTuple):
 
     ``open_index`` opens a repository's index for reading. ``identify`` tells who bears a name now. ``acting`` is who
     changes the objects. ``max_pending`` is the largest number of changes by which an index may lag behind before
-    searches are refused.
+    searches are refused. ``client_settings`` is what ``guards.client_settings`` returns.
     """
 
     database: Database
@@ -56,6 +58,7 @@ class Holdings(NamedTuple):
     identify: Identify
     acting: Principals
     max_pending: int
+    client_settings: Mapping[str, str]
 
 
 class Departure(NamedTuple):
@@ -80,19 +83,23 @@ def remove_user(
     watch: GiftWatch,
     *,
     give_to: str = "",
+    force: bool = False,
 ) -> Departure:
     """Remove a user (``name@partition``). With ``give_to``, first give the user ``give_to`` what the removed user owns.
 
     ``holdings`` is None if the repository runs apart. This function opens transactions of its own, many of them for a
     large gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
-    SameReceiver, and OwnsElsewhere if the repository runs apart.
+    SameReceiver, and OwnsElsewhere if the repository runs apart. Without ``force`` it also raises what
+    ``guards.check_client`` raises.
     """
     if give_to:
         _check_receiver(directory, holdings, names, user_id, give_to)
         with directory.begin() as cx:
-            administration.set_disabled(cx, entries.find_user(cx, names, user_id), True, clock())
+            user = entries.find_user(cx, names, user_id)
+            _check_client(cx, holdings, user, force=force)
+            administration.set_disabled(cx, user, True, clock())
     gift = (lambda key: give(holdings, [key], give_to, clock, watch)) if holdings is not None and give_to else None
-    return remove(directory, holdings, names, "user", user_id, clock, gift=gift)
+    return remove(directory, holdings, names, "user", user_id, clock, gift=gift, force=force)
 
 
 def remove_group(
@@ -117,6 +124,7 @@ def remove(
     *,
     gift: Callable[[str], list[GiftCount]] | None = None,
     check_right: Callable[[Connection], None] = lambda _: None,
+    force: bool = False,
 ) -> Departure:
     """Remove a user or a group. Before that, ``gift`` is called with the user's key, and gives away what the user owns.
 
@@ -127,6 +135,7 @@ def remove(
     find = entries.find_user if kind == "user" else entries.find_group
     with directory.read() as cx:
         entry = find(cx, names, entry_id)
+        _check_client(cx, holdings, entry, force=force)
     shown_id = entries.shown_id(names, entry)
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
@@ -172,6 +181,11 @@ def give(
         for repository in selection
     ]
     return [count for count in counts if count.objects or count.acls or count.searches]
+
+
+def _check_client(directory: Connection, holdings: Holdings | None, entry: Entry, *, force: bool) -> None:
+    if holdings is not None and not force:
+        guards.check_client(directory, holdings.client_settings, entry)
 
 
 def _check_receiver(

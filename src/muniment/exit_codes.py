@@ -12,7 +12,9 @@ from muniment.db import Busy, Unwritable
 from muniment.directory.refusals import (
     NobodyAdministers,
     UnknownAttribute,
+    UnknownClient,
     UnknownEntry,
+    UnknownGroup,
     UnknownPartition,
     UnknownResource,
     UnknownSession,
@@ -25,6 +27,8 @@ from muniment.web.refusals import Refusal
 _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
     UnknownPartition: "partition list",
     UnknownEntry: "user list PARTITION",
+    UnknownGroup: "group list PARTITION",
+    UnknownClient: "client list",
     UnknownResource: "resource list",
     UnknownSession: "user sessions NAME@PARTITION",
     UnknownRepository: "repository list",
@@ -36,6 +40,7 @@ _NEXT_STEPS: Mapping[type[Refusal], str] = {
     NobodyAdministers: "'muniment group add-member' does that.",
     guards.StillGuards: "First let another resource guard it, with 'muniment repository guard'.",
     guards.CannotKnow: "If none does, add --force.",
+    guards.SignsIn: "Or let 'muniment client' do it with --force.",
     departures.OwnsElsewhere: "'muniment repository give' does that.",
 }
 _OS_ERROR_STEPS: Mapping[int, str] = {

@@ -3,21 +3,22 @@
 The first one: only a resource of the directory guards a repository, and nobody can remove a resource that guards one.
 The second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody
 may still call an administrator's ACL by its bare name, without the owner's name. The directory says who the
-administrators are.
+administrators are. The fourth one: a client by which the repositories sign people in is neither renamed nor removed,
+unless somebody insists.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
 then sees the earlier one.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.directory import administration, marks, resources
-from muniment.directory.entries import entries
+from muniment.directory.entries import credentials, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.names import user_id
 from muniment.directory.options import DirectoryNames
@@ -25,6 +26,7 @@ from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
 from muniment.repository import repositories
 from muniment.repository.exports import progress as unfinished_imports
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.refusals import InUse
@@ -41,6 +43,32 @@ class StillGuards(Refusal):
 
 class CannotKnow(Refusal):
     """The repository runs elsewhere, so nobody here knows whether it uses the resource, user or group."""
+
+
+class SignsIn(Refusal):
+    """The client is one by which the repositories sign people in. Without it, nobody could sign in there."""
+
+
+def client_settings(options: RepositoryOptions) -> Mapping[str, str]:
+    """Return the settings that name the clients by which the repositories sign people in, each with its client."""
+    named_clients = {"repository.basic_client": options.basic_client}
+    if options.offers_search_page:
+        named_clients["repository.search_page_client"] = options.search_page_client
+    return {setting: client for setting, client in named_clients.items() if client}
+
+
+def check_client(directory: Connection, client_settings: Mapping[str, str], entry: Entry) -> None:
+    """Raise SignsIn if one of these settings names the entry.
+
+    ``client_settings`` is what the function of this name returns. It is empty if no repository asks this directory.
+    """
+    for setting, client in client_settings.items():
+        match = credentials.find_of_client(directory, client)
+        if match is not None and match[0].user.id == entry.id:
+            raise SignsIn(
+                f"The setting {setting} names the client {entry.name!r}, by which people sign in to the repositories: "
+                "first name another client there, or none, and start the server again."
+            )
 
 
 def remove_resource(
@@ -73,14 +101,17 @@ def rename(
     entry: Entry,
     name: str,
     now: Instant,
+    client_settings: Mapping[str, str],
     *,
     force: bool = False,
 ) -> Entry:
     """Give an entry another name. ``snapshot`` is None if the repository's half does not run here.
 
-    Raises what ``administration.rename`` raises. Without ``force`` it also raises CannotKnow if the halves run apart
-    and the entry is a user or group.
+    Raises what ``administration.rename`` raises. Without ``force`` it also raises what ``check_client`` raises, and
+    CannotKnow if the halves run apart and the entry is a user or group.
     """
+    if not force:
+        check_client(directory, client_settings, entry)
 
     def is_known(identity: str) -> bool:
         if snapshot is not None:

@@ -29,14 +29,16 @@ _DISABLED, _LOCKED = 1, 2
 _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.NotAdministrator: refusals.NotPermitted,
     of_directory.UnknownEntry: refusals.UnknownPerson,
+    of_directory.UnknownGroup: refusals.UnknownPerson,
     of_directory.UnknownPartition: refusals.UnknownPerson,
     of_directory.NameTaken: refusals.NameTaken,
     of_directory.NameInUse: refusals.InUse,
     of_directory.NobodyAdministers: refusals.NoAdministratorLeft,
     of_directory.BadName: refusals.WrongValue,
     of_directory.WrongPartition: refusals.WrongValue,
+    guards.SignsIn: refusals.InUse,
 }
-"""For each refusal of the directory, the refusal of the repository that callers get instead."""
+"""For each refusal of the directory or of ``guards``, the refusal of the repository that callers get instead."""
 
 
 class DirectoryPeopleChanges(PeopleChanges):
@@ -126,7 +128,10 @@ class DirectoryPeopleChanges(PeopleChanges):
                 f"{entries.shown_id(self._names, entry)} stays in its partition: only the name before '@' can change."
             )
         if name != entry.name:
-            guards.rename(cx, self._holdings.database.read, self._names, entry, name, self._directory.clock())
+            guards.rename(
+                *(cx, self._holdings.database.read, self._names, entry, name, self._directory.clock()),
+                self._holdings.client_settings,
+            )
 
     def _with_state(self, cx: Connection, kind: Kind, entry: Entry) -> Person:
         entry_now = entries.by_id(cx, entry.id) or entry

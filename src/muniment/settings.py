@@ -1,7 +1,8 @@
 """Read every setting once, from one file, the environment and the command line. Then check and freeze them.
 
 The environment wins over the file, and the command line over both. An unknown key of the file or the command line is
-refused, and so is a variable that looks like a misspelt setting. The message names the nearest key, if one is near.
+refused, and so is a variable that looks like a misspelt setting. The message names the nearest key or variable, if
+one is near.
 """
 
 import difflib

@@ -159,11 +159,13 @@ def _acl() -> Json:
             "basic-permission": text("None", "Browse", "Read", "Write", "Delete"),
         },
         "required": ["accessor", "basic-permission"],
+        "additionalProperties": False,
     }
     made = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "permitted": {"type": "array", "items": entry}},
         "required": ["name", "permitted"],
+        "additionalProperties": False,
     }
     return {"anyOf": [_reference("AclBody"), made, _exactly(**{"acl-name": "public"})]}
 

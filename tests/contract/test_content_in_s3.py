@@ -1,6 +1,7 @@
 """A content store in the network against a real server of S3: bounds, faults, locks, and what a crash leaves."""
 
 import hashlib
+import http.server
 import multiprocessing
 import os
 import resource
@@ -168,6 +169,27 @@ def test_who_has_the_wrong_secret_is_refused(s3: S3Server, tmp_path: Path) -> No
 
 def test_a_missing_bucket_is_told(s3: S3Server, tmp_path: Path) -> None:
     refused(s3.store(tmp_path / "s3", s3.options(bucket="missing")), "does not have the bucket")
+
+
+def test_a_server_that_is_no_s3_store_does_not_call_content_missing(s3: S3Server, tmp_path: Path) -> None:
+    """Its 404 says nothing about the object."""
+
+    class NoStore(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for method in ("DELETE", "HEAD", "PUT"):
+        setattr(NoStore, f"do_{method}", NoStore.do_GET)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), NoStore) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = s3.options(endpoint=f"http://127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(StoreUnavailable):
+            ContentBucket(options, now).remove("anything")
+        refused(s3.store(tmp_path / "s3", options), "does not answer")
+        server.shutdown()
 
 
 def test_a_secret_file_that_is_not_there_is_told(s3: S3Server, tmp_path: Path) -> None:

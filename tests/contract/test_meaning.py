@@ -10,6 +10,7 @@ import pytest
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
 from muniment.repository.change_log import followers
+from muniment.repository.extraction import queue
 from muniment.repository.meaning import embeddings
 from muniment.repository.meaning.embedder import FOLLOWER, Embedder
 from muniment.repository.meaning.passages import MOST
@@ -218,6 +219,20 @@ def test_a_file_that_waits_for_its_text_is_embedded_with_it(
     assert embedding.model.texts == ["one car"]
     with shelf.database.read() as cx:
         assert made.id in embeddings.of_objects(cx, [made.id])
+
+
+def test_a_file_without_text_is_embedded_by_its_heading_once_that_is_known(
+    shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
+) -> None:
+    shelf.create({"object_name": "car"}, content=shelf.content("a picture"))
+    follow()
+    with shelf.database.begin() as cx:
+        job = queue.take(cx, shelf.now)
+        assert job is not None
+        assert queue.fail(cx, job, "It is a picture.", shelf.now, "unsupported", notes_all=True)
+    follow()
+    assert embedding.model.texts == ["car"]
+    assert names(ask(shelf, MARTA, "automobile", meaning=True)) == ["car"]
 
 
 def test_two_embedders_do_not_do_the_same_work(shelf: Shelf) -> None:

@@ -517,6 +517,34 @@ def test_a_folder_that_is_in_use_or_not_empty_is_left_alone(
     assert {each.name for each in held.iterdir()} <= {"serve.lock", "events.log"}
 
 
+def test_what_a_killed_process_left_beside_a_database_is_not_mixed_into_the_restored_one(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SQLite would take it for changes that are still to be made (https://sqlite.org/howtocorrupt.html, 1.4)."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "repository.db-wal").write_bytes(b"left by a killed server")
+    given = ("--set", f"repository_database=sqlite:///{elsewhere}/repository.db")
+    assert run(tmp_path / "restored", *given, "restore", made[1]) == Exit.REFUSED
+    assert "repository.db-wal exists already" in capsys.readouterr().err
+    assert [each.name for each in elsewhere.iterdir()] == ["repository.db-wal"]
+
+
+def test_a_restore_into_a_database_elsewhere_can_be_given_again(
+    made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--set", f"repository_database=sqlite:///{tmp_path}/elsewhere/repository.db")
+    restored = tmp_path / "restored"
+    with monkeypatch.context() as broken:
+        broken.setattr(restoring, "_contents", lambda *_: (_ for _ in ()).throw(OSError("the disk of the backup")))
+        assert run(restored, *given, "restore", made[1]) == Exit.FAILED
+    assert run(restored, *given, "restore", made[1]) == 0
+    assert run(restored, *given, "content", "check") == 0
+    capsys.readouterr()
+    assert run(tmp_path / "another", *given, "restore", made[1]) == Exit.REFUSED
+    assert "repository.db exists already" in capsys.readouterr().err
+
+
 def test_a_backup_goes_into_a_new_folder_or_an_empty_one(
     made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

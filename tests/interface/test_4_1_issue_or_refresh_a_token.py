@@ -88,6 +88,22 @@ def test_4_1_another_grant_type_is_not_offered(site: Site) -> None:
         assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_grant_type")
 
 
+@pytest.mark.parametrize("content_type", ["", "; charset=utf-8"])
+def test_4_1_a_refusal_is_json_for_a_program_whose_accept_prefers_html(site: Site, content_type: str) -> None:
+    """Java's URL connection sends this header unless told otherwise."""
+    headers = {
+        "Accept": "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+        "Content-Type": "application/x-www-form-urlencoded" + content_type,
+    }
+    for form, code in (
+        ("grant_type=refresh_token&refresh_token=x&client_id=" + site.world.client_id, "invalid_grant"),
+        ("grant_type=refresh_token&refresh_token=x&client_id=nobody", "invalid_client"),
+        ("grant_type=x&client_id=" + site.world.client_id, "unsupported_grant_type"),
+        ("client_id=" + site.world.client_id, "invalid_request"),
+    ):
+        assert site.http.post(site.login, content=form, headers=headers).json()["error"] == code
+
+
 def test_4_1_the_address_is_the_sign_in_page_too(site: Site) -> None:
     answer = site.http.get(site.login, headers={"Accept": "text/html"})
     assert answer.status_code == 200

@@ -389,6 +389,7 @@ TOO_LARGE = {"oversized", "an attribute of ten megabytes", "a hundred thousand d
 
 
 NAMED = {
+    "empty": "is empty",
     "an unknown property": "'no_such_property'",
     "an unknown type": "spaceship'",
     "a word for a number": "'r_full_content_size'",
@@ -436,6 +437,8 @@ OBJECTS: dict[str, tuple[dict[str, str], bytes, set[int]]] = {
     "an array": (JSON, b"[]", {400}),
     "properties of a wrong kind": (JSON, b'{"properties": 1}', {400}),
     "an unknown type": (JSON, b'{"properties": {"r_object_type": "spaceship", "object_name": "x"}}', {400}),
+    "a type that is no text": (JSON, b'{"properties": {"object_name": "x", "r_object_type": 5}}', {400}),
+    "a list of types": (JSON, b'{"properties": {"object_name": "x", "r_object_type": ["document", "x"]}}', {400}),
     "an unknown property": (JSON, b'{"properties": {"object_name": "x", "colour": "red"}}', {400}),
     "a wrong value": (JSON, b'{"properties": {"object_name": {"a": 1}}}', {400}),
     "a list for one": (JSON, b'{"properties": {"object_name": ["x", "y"]}}', {400}),
@@ -489,6 +492,34 @@ def test_json_that_says_something_twice_is_refused(site: Site, address: str, bod
     answer = site.http.post(where, content=body, headers=JSON | site.bearer())
     assert answer.status_code == 400
     assert "repeats the key" in answer.text
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+@pytest.mark.parametrize(
+    ("address", "what", "json", "xml"),
+    [
+        ("{oauth}/tokeninfo", "body", "a JSON object", None),
+        ("{repository}/objects", "body", "a JSON object", "an XML document"),
+        ("{repository}/acls", "body", "a JSON object", "an XML document"),
+        ("{repository}/search", "search document", "a JSON object", "the XML element 'search'"),
+    ],
+)
+def test_an_empty_body_is_called_empty(
+    site: Site, address: str, what: str, json: str, xml: str | None, body: bytes
+) -> None:
+    where = address.format(oauth=site.oauth, repository=site.repository)
+    for kind, held in ((JSON, json), (XML, xml)):
+        if held is not None:
+            answer = site.http.post(where, content=body, headers={**kind, **site.bearer()})
+            assert answer.status_code == 400
+            assert f"The {what} is empty: it must hold {held}." in answer.text.replace("&apos;", "'")
+
+
+def test_an_empty_part_of_metadata_is_called_empty(site: Site) -> None:
+    parts = {"metadata": (None, b" ", "application/json"), "content": ("a.txt", b"x", "text/plain")}
+    answer = site.http.post(f"{site.repository}/objects", files=parts, headers=site.bearer())
+    assert answer.status_code == 400
+    assert "The part with the object's metadata is empty" in is_repository(answer, site)
 
 
 def test_content_for_what_is_not_there_is_404(site: Site) -> None:

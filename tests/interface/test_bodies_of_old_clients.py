@@ -180,6 +180,87 @@ def test_ours_4_two_different_names_and_extended_permissions_are_refused(site: S
 
 
 @pytest.mark.parametrize(
+    ("member", "value"),
+    [("extended-permissions", "CHANGE_STATE"), ("permission", "Write"), ("basic_permission", "Write")],
+)
+def test_ours_4_an_entry_with_an_unknown_member_is_refused_by_its_name(site: Site, member: str, value: str) -> None:
+    """Else a right that the caller gives or denies would be lost in silence."""
+    name, entry = site.world.word(), {"accessor": site.world.writer.id, "basic-permission": "Read"}
+    object_id = site.create("kept as it is")
+    address = f"{site.repository}/objects/{object_id}/permission-set"
+    before = site.http.get(address, headers=site.bearer()).json()
+    inside = "".join(f"<{key}>{text}</{key}>" for key, text in {**entry, member: value}.items())
+    for answer in (
+        site.http.post(
+            f"{site.repository}/acls",
+            json={"name": name, "permitted": [{**entry, member: value}]},
+            headers=site.bearer(),
+        ),
+        site.http.put(address, json={"permitted": [{**entry, member: value}]}, headers=site.bearer()),
+        post(
+            site,
+            "/acls",
+            f"<acl xmlns='{{vocab}}'><name>{name}</name><permitted><permission>{inside}</permission></permitted></acl>",
+        ),
+        post(
+            site,
+            "/acls",
+            f"<acl xmlns='{{vocab}}'><name>{name}</name><permitted><permission {member}='{value}'>"
+            f"<accessor>{entry['accessor']}</accessor><basic-permission>Read</basic-permission>"
+            "</permission></permitted></acl>",
+        ),
+    ):
+        refusal = answer.json()
+        assert (answer.status_code, refusal["code"]) == (400, "E_MALFORMED_REQUEST"), answer.text
+        assert member in refusal["message"]
+    assert site.http.get(f"{site.repository}/acls/{name}", headers=site.bearer()).status_code == 404
+    assert site.http.get(address, headers=site.bearer()).json() == before
+
+
+@pytest.mark.parametrize("member", ["permissions", "restricted"])
+def test_ours_4_an_acl_with_an_unknown_member_is_refused_by_its_name(site: Site, member: str) -> None:
+    name, entry = site.world.word(), {"accessor": site.world.writer.id, "basic-permission": "Read"}
+    inside = "".join(f"<{key}>{text}</{key}>" for key, text in entry.items())
+    in_json = site.http.post(f"{site.repository}/acls", json={"name": name, member: [entry]}, headers=site.bearer())
+    in_xml = post(
+        site,
+        "/acls",
+        f"<acl xmlns='{{vocab}}'><name>{name}</name><{member}><permission>{inside}</permission></{member}></acl>",
+    )
+    for answer in (in_json, in_xml):
+        assert (answer.status_code, answer.json()["code"]) == (400, "E_MALFORMED_REQUEST"), answer.text
+        assert member in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        "<permitted>{entry}</permitted><permitted/>",
+        "<permitted><permission>{inside}<basic-permission>None</basic-permission></permission></permitted>",
+    ],
+)
+def test_ours_4_an_acl_in_xml_says_nothing_twice(site: Site, twice: str) -> None:
+    inside = f"<accessor>{site.world.writer.id}</accessor><basic-permission>Read</basic-permission>"
+    members = twice.format(entry=f"<permission>{inside}</permission>", inside=inside)
+    refused = post(site, "/acls", f"<acl xmlns='{{vocab}}'><name>{site.world.word()}</name>{members}</acl>")
+    assert refused.status_code == 400, refused.text
+    assert "comes twice" in refused.json()["message"]
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/hal+json", "application/xml"])
+def test_ours_4_an_acl_and_a_permission_set_come_back_as_they_went_out(site: Site, media_type: str) -> None:
+    entry = {"accessor": site.world.writer.id, "basic-permission": "Read"}
+    body = {"name": site.world.word(), "permitted": [entry]}
+    made = site.http.post(f"{site.repository}/acls", json=body, headers=site.bearer())
+    of_object = f"{site.repository}/objects/{site.create('sent back')}/permission-set"
+    for method, address in (("POST", made.headers["Location"]), ("PUT", of_object)):
+        shown = site.http.get(address, headers={**site.bearer(), "Accept": media_type})
+        headers = {**site.bearer(), "Accept": media_type, "Content-Type": media_type}
+        again = site.http.request(method, address, content=shown.content, headers=headers)
+        assert (again.status_code, again.content) == (200, shown.content), again.text
+
+
+@pytest.mark.parametrize(
     ("format_name", "media_type"),
     [("crtext", "text/plain"), ("pdf", "application/pdf"), ("msw8", "application/msword"), ("text/csv", "text/csv")],
 )

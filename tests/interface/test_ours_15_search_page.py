@@ -3,8 +3,10 @@
 import json
 import re
 import shlex
+import threading
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from muniment.directory import administration, memberships
 from muniment.directory.entries import entries
 from muniment.repository import repositories
+from muniment.repository.saved import saved_searches
 from muniment.repository.search_page import frame, searching
 from tests.pages import SEARCH, Reader, parameters
 from tests.scenes import Loop, Person, Served, Site, World
@@ -523,6 +526,26 @@ def test_a_private_saved_search_of_somebody_else_is_none(site: Site, writer: Rea
     assert other.http.get(SEARCH, params={"saved": search_id}).status_code == 404
     assert word not in other.open(f"{SEARCH}/saved").text
     assert word not in other.open(SEARCH).text
+
+
+def test_lists_of_saved_searches_are_read_outside_the_event_loop(
+    writer: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list reads all that the caller may see, to order it. No other caller waits for that (decision 0026)."""
+    threads, page = list[str](), saved_searches.page
+
+    def noted(*asked: Any) -> Any:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return page(*asked)
+
+    monkeypatch.setattr(saved_searches, "page", noted)
+    for path, asked, status in (
+        (SEARCH, {}, 200),
+        (SEARCH, {"q": "pump", "page": 99_999}, 400),
+        (f"{SEARCH}/saved", {}, 200),
+    ):
+        writer.open(path, asked, status=status)
+    assert threads == ["long question"] * 3
 
 
 # What a caller may not see

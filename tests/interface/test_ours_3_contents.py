@@ -230,6 +230,12 @@ def test_ours_3_an_object_is_created_with_several_contents(site: Site, shape: st
     assert media(site, made, format="pdf", modifier="m").content == b"%PDF"
 
 
+def test_ours_3_a_content_in_the_place_of_the_metadata_is_told_so(site: Site) -> None:
+    refused = multipart(site, [("text/plain", b"words"), METADATA])
+    assert refused.status_code == 400
+    assert "The part with the object's metadata: The JSON cannot be read" in refused.json()["message"]
+
+
 def test_ours_3_with_all_primary_the_contents_are_pages(site: Site) -> None:
     new = multipart(site, [METADATA, ("text/plain", b"one"), ("text/plain", b"two")], query="all-primary=true")
     made = new.headers["Location"].rpartition("/")[2]

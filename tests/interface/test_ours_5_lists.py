@@ -1,5 +1,7 @@
 """ours 5: every list takes filter, sort, view, inline, links and paging."""
 
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import httpx
@@ -7,11 +9,12 @@ import lxml.etree
 import pytest
 
 from muniment.repository import repositories
+from muniment.repository.endpoints import collections
 from muniment.repository.objects.properties.properties import PropertyDefinition
 from muniment.repository.objects.types import type_editing
 from muniment.repository.objects.types.object_types import ObjectType
 from tests.interface.test_bad_input import is_repository
-from tests.scenes import ATOM, Feed, Site, World, fulltext
+from tests.scenes import ATOM, Feed, Loop, Site, World, fulltext
 
 JSON = {"Accept": "application/json"}
 XML = {"Accept": "application/atom+xml"}
@@ -351,3 +354,76 @@ def test_ours_5_an_inlined_entry_is_whole_in_hal_too(cabinet: Cabinet) -> None:
     feed = cabinet.site.http.get(cabinet.documents, params={"inline": "true"}, headers=headers).json()
     single = cabinet.site.http.get(f"{cabinet.site.repository}/documents/{cabinet.ids[1]}", headers=headers).json()
     assert single in [entry["content"] for entry in feed["_embedded"]["entries"]]
+
+
+def test_ours_5_a_page_of_whole_things_has_a_limit_in_bytes(world: World, loop: Loop) -> None:
+    """No surface writes more of them; each says how to go on. A limit of 64 KiB has room for two of the documents."""
+    with closing(Site(world, "neutral", loop, "repository.max_page_bytes=65536")) as site:
+        word = world.word()
+        wide = {"title": word, "keywords": [f"{number} {'x' * 56}" for number in range(400)], "acl_name": "public"}
+        cabinet = site.cabinet(f"cabinet {word}")
+        documents = f"{site.repository}/folders/{cabinet}/documents"
+        for number in range(3):
+            properties = {"object_name": f"{word} {number}", **wide}
+            made = site.http.post(documents, json={"properties": properties}, headers=site.bearer())
+            assert made.status_code == 201, made.text
+        world.catch_up()
+        saved = {"properties": {"object_name": word}, "query-document": site.aql(fulltext(word))}
+        kept = site.http.post(f"{site.repository}/saved-searches", json=saved, headers=site.bearer())
+        assert kept.status_code == 201, kept.text
+        own = next(link["href"] for link in kept.json()["links"] if link["rel"] == "self")
+        every = f"select * from document where title = '{word}'"
+        asked = [
+            (documents, {"inline": "true"}, "items-per-page"),
+            (site.search_address, {"q": word, "inline": "true"}, "items-per-page"),
+            (f"{own}/execution", {"inline": "true"}, "items-per-page"),
+            (f"/{site.names.prefix}/search", {"q": word, "inline": "true"}, "limit"),
+            (site.repository, {"dql": every}, "items-per-page"),
+        ]
+        for address, parameters, size in asked:
+            for media_type in ("application/json", "application/atom+xml", "application/hal+json"):
+                headers = site.bearer() | {"Accept": media_type}
+                ask = partial(site.http.get, address, headers=headers)
+                refused = ask(params=parameters)
+                assert refused.status_code == 400, (address, media_type, refused.text[:500])
+                assert "E_MALFORMED" in refused.text, refused.text
+                assert size in refused.text
+                assert ask(params=parameters | {size: "2"}).status_code == 200, (address, media_type)
+                fewer = {"dql": every.replace("*", "title")} if "dql" in parameters else {"view": "title"}
+                assert ask(params=parameters | fewer).status_code == 200, (address, media_type)
+        document = site.aql(fulltext(word))
+        assert site.post_search(document, {"inline": "true"}).status_code == 400
+        assert site.post_search(document, {"inline": "true", "items-per-page": "2"}).status_code == 200
+        assert site.post_search(document).status_code == 200
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_ours_5_a_page_of_whole_things_is_read_in_portions(
+    cabinet: Cabinet, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    site = cabinet.site
+    site.world.catch_up()
+    statement = f"select r_object_id, title from {site.type('document')} where title like '{cabinet.word}%'"
+    searched = {"q": cabinet.word, "object-type": site.type("document")}
+    asked: list[tuple[str, dict[str, str]]] = [
+        (cabinet.documents, {}),
+        (cabinet.documents, {"sort": "title desc"}),
+        (cabinet.documents, {"page": "2"}),
+        (site.repository, {"dql": statement}),
+        (site.search_address, searched),
+    ]
+
+    def pages(size: str) -> list[list[tuple[Any, Any]]]:
+        answers = []
+        for address, parameters in asked:
+            answer = cabinet.ask(address, inline="true", items_per_page=size, **parameters)
+            assert answer.status_code == 200, answer.text
+            rels = [link["rel"] for link in answer.json()["links"]]
+            answers.append([(rels, 0), *((entry["id"], entry["content"]) for entry in answer.json()["entries"])])
+        return answers
+
+    for size in ("1", "2", "3", "4", "5"):
+        whole = pages(size)
+        with monkeypatch.context() as patch:
+            patch.setattr(collections, "TOGETHER", together)
+            assert pages(size) == whole, size

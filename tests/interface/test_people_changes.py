@@ -217,6 +217,11 @@ def test_ours_9_the_directory_keeps_its_rules(office: Office) -> None:
     renaming = {"properties": {"user_name": f"w-{secrets.token_hex(3)}@demo"}}
     site.create("thing of the writer")
     assert code(office.send("POST", f"users/{writer.id}", renaming)) == (409, "E_IN_USE")
+    clients = site.directory_names.clients_partition
+    for method, body in (("DELETE", None), ("POST", {"properties": {"user_name": f"other@{clients}"}})):
+        refused = office.send(method, f"users/{site.world.client_id}@{clients}", body)
+        assert code(refused) == (409, "E_IN_USE")
+        assert "repository.basic_client" in refused.text
     renamed = office.send("POST", f"users/{office.user().id}", renaming)
     assert (renamed.status_code, properties(renamed)["user_name"]) == (200, renaming["properties"]["user_name"])
     moved = {"properties": {"user_name": f"{writer.name}@{_partition(site)}"}}

@@ -188,6 +188,24 @@ def test_periods_on_both_sides_of_1970_are_counted(shelf: IndexFolder, unit: str
         check(snapshot.search(Search(BoundQuery(), everything, 0, 1, facets=bound)).facets[0], definition, rows)
 
 
+def test_a_period_without_a_hit_has_no_nested_value_and_costs_no_question(shelf: IndexFolder) -> None:
+    """Two dates 124 years apart make 1,489 months. If each asked for nested values, the facet would be refused."""
+    moments = {"red": -70 * 365 * 24 * HOUR, "blue": 54 * 365 * 24 * HOUR}
+    rows = [
+        Row(f"{at:016x}", at, 0, "thing", "eve", 1, {"day": [moment], "colour": [colour]}, "")
+        for at, (colour, moment) in enumerate(moments.items(), 1)
+    ]
+    letters = FacetDefinition("i", ("colour",), "alpharange", "NONE", (("range", LETTERS),), 10)
+    months = FacetDefinition("o", ("day",), "month", "NONE", (("skipEmptyValues", "false"),), -1, letters)
+    bound = FacetBinder(CATALOGUE, NOW, FacetLimits(values=100_000)).bind([months])
+    snapshot = shelf.holding([row.document() for row in rows])
+    counts = snapshot.search(Search(BoundQuery(), Visible(everything=True), 0, 1, facets=bound)).facets[0]
+    assert len(counts.values) > 1400
+    nested_counts = [value.nested for value in counts.values if value.nested and value.nested.id == "i"]
+    assert len(nested_counts) == len(counts.values)
+    assert [each.values[0].count for each in nested_counts if each.values] == [1, 1]
+
+
 EDGES = {
     "day": ("0001-01-01", "9999-12-31"),
     "week": ("0001-W01", "9999-W52"),

@@ -68,7 +68,10 @@ class Both:
 
     def holdings(self, max_pending: int = 2000) -> Holdings:
         acting = Principals("admin@directory.admin", administrator=True, identify=self.identify)
-        return Holdings(self.shelf.database, self.open_index, self.identify, acting, max_pending)
+        return Holdings(
+            *(self.shelf.database, self.open_index, self.identify, acting, max_pending),
+            {"repository.basic_client": "signing-in"},
+        )
 
     def open_index(self, _repository: Repository) -> NoIndex:
         return NoIndex()
@@ -227,7 +230,7 @@ def test_a_user_whom_a_repository_knows_keeps_their_name(both: Both) -> None:
 
     def rename(entry: Entry, name: str) -> str:
         with both.office.db.begin() as cx:
-            return guards.rename(cx, both.shelf.database.read, both.office.names, entry, name, both.now).name
+            return guards.rename(cx, both.shelf.database.read, both.office.names, entry, name, both.now, {}).name
 
     with pytest.raises(NameInUse, match="A repository knows bob@People"):
         rename(both.office.bob, "robert")

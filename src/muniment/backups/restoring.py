@@ -49,7 +49,8 @@ class Mark(msgspec.Struct, frozen=True):
     """The state of a restore under way, stored in the data folder.
 
     ``own_settings`` is true if the data folder had a settings file before the restore. ``filled`` lists the empty
-    places that this restore fills: the addresses of PostgreSQL databases, and of a content store in the network.
+    places that this restore fills: the addresses of PostgreSQL databases and of a content store in the network, and
+    SQLite files outside of the data folder.
     """
 
     own_settings: bool
@@ -178,7 +179,9 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
                 "name a database of the same kind."
             )
         if database.dialect == "sqlite":
-            _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
+            mark = _put_sqlite(
+                backup.folder / copy.file, Path(database.engine.url.database or ""), mark, installation.data
+            )
         elif copy.file not in restored_files:
             mark = _fill(database, backup, copy.file, mark, installation.data)
             restored_files.add(copy.file)
@@ -186,13 +189,22 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
     return databases
 
 
-def _put_sqlite(source: Path, target: Path, data: Path) -> None:
-    # In the data folder, ``begin`` has removed an earlier file. Outside of it, no file is overwritten.
-    if target.exists():
-        raise BackupRefused(f"{target} exists already: name another file in the settings, or move that file away.")
+def _put_sqlite(source: Path, target: Path, mark: Mark, data: Path) -> Mark:
     if target.parent != data:
+        # In the data folder, ``begin`` has removed an earlier file. Outside of it, only what this restore made goes.
+        # SQLite would take what a killed process has left beside the file for changes of the restored database.
+        for file in (target, *(target.with_name(f"{target.name}{ending}") for ending in ("-wal", "-journal"))):
+            if str(target) in mark.filled:
+                file.unlink(missing_ok=True)
+            elif file.exists():
+                raise BackupRefused(
+                    f"{file} exists already: name another file in the settings, or move that file away."
+                )
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, str(target)}))
+        _write_mark(data, mark)
     _copy(source, target)
+    return mark
 
 
 def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path) -> Mark:

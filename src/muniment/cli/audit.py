@@ -57,7 +57,8 @@ def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
             event.result = "failed" if isinstance(code, int) and code != Exit.OK else "done"
             return code
         finally:
-            if data.path.is_dir():
+            # Every data folder has a lock file. Where there is none, a command that was refused leaves no file.
+            if data.path.is_dir() and (event.result == "done" or data.installation.lock.exists()):
                 recorder = Recorder(data.installation.events, log=False, limited=False)
                 recorder.record(event, data.now)
 

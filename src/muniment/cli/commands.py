@@ -13,6 +13,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
+import structlog
 import typer
 from typer.exceptions import TyperException
 
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale cannot write ends no command
+    # The server sends its log there, too. Without this, the log lines of a command stand among what it prints.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     program(_command(given))
     gc.freeze()  # what is loaded by now never becomes garbage
     gc.enable()

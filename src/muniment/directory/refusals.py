@@ -23,6 +23,14 @@ class UnknownEntry(Refusal):
     """There is no such partition, unit, user or group."""
 
 
+class UnknownGroup(UnknownEntry):
+    """There is no such group."""
+
+
+class UnknownClient(UnknownEntry):
+    """There is no such OAuth client."""
+
+
 class WrongPartition(Refusal):
     """The unit lies in another partition than the entry that is to lie in it."""
 
@@ -36,7 +44,7 @@ class AlreadyActivated(Refusal):
 
 
 class NotSignedIn(Refusal):
-    """Nobody is signed in, or the credentials are not valid, or they are no longer valid."""
+    """Nobody is signed in here: there are no credentials, or they are not, or no longer, valid for this resource."""
 
 
 class NotAdministrator(Refusal):
@@ -73,7 +81,7 @@ class UnsupportedGrantType(Refusal):
 
 
 class InvalidTokenRequest(Refusal):
-    """The token request lacks a parameter or cannot be read (RFC 6749 5.2)."""
+    """The token request lacks a parameter, or it names or authenticates its client twice (RFC 6749 5.2)."""
 
 
 class UnparseableToken(Refusal):

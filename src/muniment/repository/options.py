@@ -189,6 +189,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_items_per_page: Annotated[int, Doc(description="Largest page size a caller may ask for.", ge=1, le=10_000)] = (
         1000
     )
+    max_page_bytes: Annotated[
+        int,
+        Doc(
+            description="Most bytes that the things on one page of a feed may have together, if the entries show the "
+            "things themselves (`inline=true`, DQL); a larger page answers 400.",
+            ge=65_536,
+            le=1_073_741_824,
+        ),
+    ] = 67_108_864
     max_page_offset: Annotated[
         int, Doc(description="Deepest hit that paging reaches; a page past it answers 400.", ge=1000, le=10_000_000)
     ] = 100_000
@@ -308,12 +317,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 4_194_304
     max_stored_results: Annotated[
-        int,
-        Doc(
-            description="Most results that one caller may store of one saved search.",
-            ge=1,
-            le=100_000,
-        ),
+        int, Doc(description="Most results that one caller may store of one saved search.", ge=1, le=100_000)
     ] = 10_000
     strict_parameters: Annotated[
         bool,
@@ -360,12 +364,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 10_000
     max_copied_objects: Annotated[
-        int,
-        Doc(
-            description="Most objects in a folder that is copied with everything in it.",
-            ge=1,
-            le=100_000,
-        ),
+        int, Doc(description="Most objects in a folder that is copied with everything in it.", ge=1, le=100_000)
     ] = 1000
     unique_names: Annotated[
         bool,
@@ -401,11 +400,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = "files"
     stream_check_bytes: Annotated[
-        int,
-        Doc(
-            description="Bytes of a download after which the server checks the right to it again.",
-            ge=65_536,
-        ),
+        int, Doc(description="Bytes of a download after which the server checks the right to it again.", ge=65_536)
     ] = 4 * 1024**2
     stream_check_seconds: Annotated[
         int,

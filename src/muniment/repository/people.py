@@ -1,4 +1,7 @@
-"""Which users and groups may enter a repository? Its endpoints ask this, wherever the directory runs."""
+"""Which users and groups may enter a repository, and how are they changed?
+
+A directory in the same process answers. If the directory runs elsewhere, nothing answers yet.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

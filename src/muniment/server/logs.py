@@ -125,7 +125,7 @@ class _Lines(structlog.WriteLogger):
         self.name = name
 
     def msg(self, message: str) -> None:
-        """Write one line."""
+        """Write a line, or several lines that line breaks join."""
         with suppress(OSError, ValueError):
             super().msg(message)
 

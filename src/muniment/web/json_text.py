@@ -21,6 +21,8 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         if b"\\" in body or body.count(b'"') != _quotes(msgspec.json.decode(body)):
             _KEYS.decode(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
+        if not body.strip():
+            raise Malformed("The body is empty: it must hold a JSON object.") from error
         raise Malformed(f"The JSON cannot be read: {str(error)[:300].rstrip('.')}.") from error
     return document
 

@@ -158,6 +158,10 @@ class Transport:
                 self._take_credentials(scope)
             await self._app(scope, body, answer)
         except Refusal as refusal:
+            if answer.status is not None:
+                # No status can be sent any more. A right that ends during a download is no bug, so this is no error.
+                log.info("cut short", refusal=type(refusal).__name__)
+                raise CutShort("The answer could not be finished.") from refusal
             response = refuse(Request(scope, body), refusal, SHARED, self._shape)
         except Busy as busy:
             response = refuse(Request(scope, body), trouble(busy), SHARED, self._shape)

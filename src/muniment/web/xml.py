@@ -82,6 +82,8 @@ class _Reader:
         try:
             self._parser.Parse(body, True)
         except expat.ExpatError as error:
+            if not body.strip():
+                raise Malformed("The body is empty: it must hold an XML document.") from error
             place = f"line {error.lineno}, column {error.offset + 1}"
             raise Malformed(f"The XML is not well-formed: {expat.ErrorString(error.code)} ({place}).") from error
         except (LookupError, ValueError) as error:

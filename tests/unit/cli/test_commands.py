@@ -423,6 +423,13 @@ def test_a_character_that_the_output_cannot_show_ends_no_command(muniment: Munim
     muniment("acl", "remove", "Zo\u00eb")
 
 
+def test_log_lines_of_a_command_do_not_stand_among_what_it_prints(muniment: Muniment) -> None:
+    command = [sys.executable, "-c", "from muniment.cli import main; main()", "--data", str(muniment.data)]
+    told = subprocess.run([*command, "index", "rebuild"], check=False, capture_output=True, text=True)
+    assert told.stdout == "main: rebuilt, true to position 0.0\n", told.stderr
+    assert "rebuilt" in told.stderr
+
+
 def test_every_module_of_commands_is_listed_with_the_names_that_it_has() -> None:
     for module, names in commands._MODULES.items():
         assert tuple(import_module(f"muniment.cli.{module}").COMMANDS) == names

@@ -104,6 +104,28 @@ def test_a_removed_client_is_taken_out_of_acls(muniment: Muniment) -> None:
     assert "scanner" not in muniment("acl", "list")
 
 
+def test_a_client_by_which_people_sign_in_to_a_repository_stays(muniment: Muniment) -> None:
+    basic = ("--set", "repository.basic_client=Muniment-Basic")
+    for options, name, setting in (
+        (basic, "muniment-basic", "repository.basic_client"),
+        ((), "muniment-search", "repository.search_page_client"),
+    ):
+        for refused in (
+            ["client", "remove", name],
+            ["client", "rename", name, "other"],
+            ["user", "remove", f"{name}@OAuthClients", "--give-to", "admin@directory.admin"],
+        ):
+            muniment(*options, *refused, code=3)
+            assert f"The setting {setting} names the client '{name}'" in muniment.err
+            assert "--force" in muniment.err
+        assert f"{name}\tpublic\tactive" in muniment("client", "list")
+    muniment("--set", "repository.search_page=false", "client", "rename", "muniment-search", "search")
+    muniment("client", "rename", "muniment-basic", "basic")
+    muniment("--set", "repository.basic_client=basic", "client", "rename", "basic", "signing-in", "--force")
+    muniment("--set", "repository.basic_client=signing-in", "client", "remove", "signing-in", "--force")
+    assert "signing-in" not in muniment("client", "list")
+
+
 def test_a_session_shows_the_whole_name_of_its_client(muniment: Muniment) -> None:
     muniment("user", "add", "ada@staff", "--random")
     muniment("client", "add", "scanner@hall")

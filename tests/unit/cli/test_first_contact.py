@@ -48,10 +48,13 @@ def test_it_says_which_release_it_is(muniment: Muniment) -> None:
         (["serve", "--workers", "0"], 2, "'--workers'"),
         (["--set", "web.certificate_file=/none", "--set", "web.key_file=/none", "serve"], 3, "PEM"),
         (["user", "show", "ada"], 3, "'muniment user list PARTITION'"),
+        (["group", "members", "none@staff"], 3, "'muniment group list PARTITION'"),
+        (["client", "secret", "none"], 3, "'muniment client list'"),
         (["user", "list", "people"], 3, "'muniment partition list'"),
         (["resource", "members", "none"], 3, "'muniment resource list'"),
         (["type", "add", "memo", "--parent", "none"], 3, "'muniment type list'"),
         (["acl", "remove", "none"], 3, "'muniment acl list'"),
+        (["acl", "add", "none", "ada@staff=FLY"], 2, "NONE, BROWSE, READ"),
         (["index", "check", "-r", "none"], 3, "'muniment repository list'"),
         (["search", "word"], 5, "'muniment serve'"),
         (["index", "check"], 5, "'muniment serve'"),
@@ -94,6 +97,29 @@ def test_what_a_database_refuses_is_said_with_what_to_do(reason: str, to_do: str
     assert reason in failure.sentence
     assert to_do in failure.sentence
     assert "SELECT" not in failure.sentence
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["user", "add", "ada@staff", "--random"],
+        ["migrate"],
+        ["serve"],
+        ["import", "."],
+        ["object", "rm", "0937c1d2e3f4a5b6"],
+        ["wastebasket", "purge", "--all"],
+        ["content", "check"],
+        ["repository", "remove", "main"],
+        ["backup", "copy"],
+        ["restore", "copy"],
+    ],
+    ids=" ".join,
+)
+def test_a_folder_that_is_no_data_folder_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    Muniment(tmp_path, capsys)(*arguments, code=Exit.REFUSED if arguments[0] == "restore" else Exit.NOT_READY)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -118,6 +118,13 @@ def test_again_nothing_changes_and_what_changed_is_replaced(place: Place) -> Non
     assert "0 imported, 0 replaced, 4 unchanged" in place.load()
 
 
+def test_a_file_whose_time_no_database_can_hold_is_imported(place: Place) -> None:
+    file = place.write("a.txt", "one")
+    os.utime(file, ns=(2**63 + 10**9, 2**63 + 10**9))
+    assert "1 imported" in place.load()
+    assert "1 unchanged" in place.load()
+
+
 @pytest.mark.slow
 def test_a_change_that_keeps_size_and_time_is_found_by_checksum(place: Place) -> None:
     file = place.write("a.txt", "one")

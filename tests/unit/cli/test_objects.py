@@ -48,6 +48,9 @@ def test_an_object_is_put_shown_and_fetched(muniment: Muniment, letter: Path, tm
     given = ["-p", "pages=3", "-p", "keywords=one", "-p", "keywords=two", "-p", "title=A letter"]
     object_id = put(muniment, str(letter), "--type", "letter", "--acl", "public", "--owner", "ada@staff", *given)
     assert re.fullmatch("[0-9a-f]{16}", object_id)
+    assert "Warning: the directory knows no user 'ada@staff'" in muniment.err
+    put(muniment, str(letter), "--owner", "ADMIN@directory.admin")
+    assert muniment.err == ""
     shown = json.loads(muniment("object", "show", object_id.upper(), "--json"))
     assert shown["object_name"] == "letter.txt"
     assert (shown["pages"], shown["keywords"], shown["title"]) == (3, ["one", "two"], "A letter")

@@ -89,6 +89,10 @@ def test_a_search_document_and_an_empty_text_are_questions_too(
     assert hit["score"] > 0
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
     assert muniment("search", "--aql", "-").startswith("1 found\n")
+    in_json = tmp_path / "query.json"
+    words = [{"expression-type": "fulltext", "value": "station"}]
+    in_json.write_text(json.dumps({"types": ["document"], "expression-set": {"expressions": words}}))
+    assert json.loads(muniment("search", "--aql", str(in_json), "--json"))["hits"] == [hit]
 
     for usage in ([], ["pump", "--aql", str(file)]):
         muniment("search", *usage, code=2)

@@ -66,9 +66,9 @@ def test_a_name_that_a_repository_knows_or_another_has_stays(office: Office, now
 
 def test_a_directory_apart_renames_users_only_when_told_that_nobody_knows_them(office: Office, now: Instant) -> None:
     with pytest.raises(guards.CannotKnow, match="bob@People"), office.db.begin() as cx:
-        guards.rename(cx, None, office.names, office.bob, "Robert", now)
+        guards.rename(cx, None, office.names, office.bob, "Robert", now, {})
     with office.db.begin() as cx:
-        assert guards.rename(cx, None, office.names, office.bob, "Robert", now, force=True).name == "Robert"
+        assert guards.rename(cx, None, office.names, office.bob, "Robert", now, {}, force=True).name == "Robert"
 
 
 def test_a_renamed_unit_changes_the_locations_of_all_that_lies_in_it(office: Office, now: Instant) -> None:
@@ -107,6 +107,18 @@ def test_what_comes_into_a_unit_while_it_is_renamed_or_removed_has_its_present_l
         unit(office, shed, "Corner", now)
     with pytest.raises(BadName, match="removed"):
         move(office, office.bob, shed, now)
+    with office.db.begin() as cx:
+        others = editing.add_partition(cx, office.names, "Others", now)
+        corner = editing.add_unit(cx, others, "Corner", now)
+        administration.remove(cx, corner, now)
+        administration.remove(cx, others, now)
+    for place in (corner, others):
+        with pytest.raises(BadName, match="removed"), office.db.begin() as cx:
+            editing.add_user(cx, place, "guest", now)
+    with pytest.raises(BadName, match="removed"):
+        rename(office, corner, "Nook", now)
+    with pytest.raises(BadName, match="removed"):
+        move(office, shed, office.partition, now)
 
 
 def test_a_moved_unit_takes_all_that_lies_in_it_along(office: Office, now: Instant) -> None:

@@ -10,7 +10,7 @@ from muniment.db import directory_tables
 from muniment.directory import administration, memberships, sessions
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import revocation
+from muniment.directory.oauth import revocation, tokens
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant, NotSignedIn, UnknownSession
 from muniment.directory.sessions import SessionCount
@@ -228,6 +228,22 @@ def test_all_sessions_of_everybody_can_be_ended(office: Office, now: Instant) ->
     assert _decided(office, sessions.end_every, now) == SessionCount(1, 1)
     assert is_dead(office, issued, now)
     assert _decided(office, sessions.end_every, now) == SessionCount()
+
+
+def test_tokens_of_a_grant_that_is_seldom_refreshed_are_purged_too(office: Office, now: Instant) -> None:
+    """Each of them was its grant's newest when the purge looked at it first."""
+    issued, progress, counts = office.issue(now), tokens.PURGE_START, []
+    access_tokens = directory_tables.tables["access_tokens"]
+    for hour in range(1, 12):
+        if hour % 3 == 0:
+            office.refresh(issued, now + hour * 3600 * SECOND)
+        row_count = 1
+        with office.db.begin() as cx:
+            while row_count:
+                row_count, progress = sessions.purge(cx, progress, now + hour * 3600 * SECOND + 1, 100)
+            counts.append(cx.execute(sa.select(sa.func.count()).select_from(access_tokens)).scalar_one())
+    assert max(counts) == 2, counts
+    assert counts[-2:] == [1, 1]
 
 
 @pytest.mark.slow

@@ -97,11 +97,18 @@ def test_json_is_read_into_its_type_and_further_keys_do_no_harm() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b'{"name": 1}', b"{}", b"[]", b'{"name": "\xff"}', b"null", b'{"name": "x"} x', b"[" * 60_000],
+    [b"{", b'{"name": 1}', b"{}", b"[]", b'{"name": "\xff"}', b"null", b'{"name": "x"} x', b"[" * 60_000],
 )
 def test_json_that_cannot_be_read_is_refused(body: bytes) -> None:
     with pytest.raises(Malformed, match="The JSON cannot be read"):
         _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
+
+
+@pytest.mark.parametrize("body", [b"", b" \r\n\t"])
+def test_an_empty_body_is_called_empty(body: bytes) -> None:
+    with pytest.raises(Malformed) as refused:
+        _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
+    assert refused.value.sentence == "The body is empty: it must hold a JSON object."
 
 
 @pytest.mark.parametrize(

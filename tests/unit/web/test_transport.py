@@ -17,11 +17,15 @@ from structlog.testing import capture_logs
 from muniment.db import Busy
 from muniment.web import bodies, transport
 from muniment.web.options import WebOptions
-from muniment.web.refusals import Malformed, TimedOut
+from muniment.web.refusals import Malformed, Refusal, TimedOut
 from muniment.web.responses import ErrorCode
 from muniment.web.transport import Transport
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYm"
+
+
+class UnknownThing(Refusal):
+    """A refusal that only one address knows."""
 
 
 class Answer:
@@ -468,6 +472,17 @@ def test_a_bug_is_answered_500_without_its_details() -> None:
     assert answer.status == 500
     assert b"secret" not in answer.body
     assert [line["event"] for line in lines] == ["bug", "request"]
+
+
+def test_a_refusal_in_the_middle_of_an_answer_cuts_it_short_and_is_no_error() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise UnknownThing("The right ended.")
+
+    with capture_logs() as lines, pytest.raises(transport.CutShort):
+        _ask(app)
+    (line,) = (line for line in lines if line["event"] != "request")
+    assert line == {"event": "cut short", "log_level": "info", "refusal": "UnknownThing"}
 
 
 def test_a_bug_in_the_middle_of_an_answer_cuts_it_short() -> None:

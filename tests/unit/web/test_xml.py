@@ -27,7 +27,9 @@ def test_the_declared_encoding_is_read(encoding: str) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "no element"),
+        (b"", "The body is empty: it must hold an XML document."),
+        (b" \n", "The body is empty: it must hold an XML document."),
+        (b"<!-- a -->", "no element"),
         (b"<a>", "line 1, column 4"),
         (b"<a>\n<b></a>", "line 2, column"),
         (b"<a>\xff</a>", "line 1"),

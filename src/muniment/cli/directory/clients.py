@@ -9,7 +9,6 @@ from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
     Description,
-    Force,
     NewDescription,
     NewName,
     describe_ended,
@@ -29,6 +28,10 @@ client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
 
 COMMANDS = {"client": client}
 
+_ForceClient = Annotated[
+    bool,
+    typer.Option("--force", help="Also if a setting names it; and confirm that no repository elsewhere depends on it."),
+]
 ClientName = Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")]
 
 
@@ -64,17 +67,22 @@ def list_clients(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 
 @client.command("rename")
-def rename_client(context: typer.Context, name: ClientName, new_name: NewName, force: Force = False) -> None:
+def rename_client(context: typer.Context, name: ClientName, new_name: NewName, force: _ForceClient = False) -> None:
     """Rename a client. It must have no living grants, because its installations send its name as client_id."""
     rename_entry(context.obj, partial(entries.find_client, name=name), new_name, force=force)
 
 
 @client.command("remove")
-def remove_client(context: typer.Context, name: ClientName) -> None:
+def remove_client(
+    context: typer.Context,
+    name: ClientName,
+    force: Annotated[bool, typer.Option("--force", help="Also if a setting names it.")] = False,
+) -> None:
     """Remove a client; every grant issued to it ends. If the repository runs here, its ACL entries are removed."""
     data: DataFolder = context.obj
     client_id = user_id(name, data.settings.directory.names.clients_partition)
-    remove_person(data, partial(entries.find_client, name=name), partial(departures.remove_user, user_id=client_id))
+    remove = partial(departures.remove_user, user_id=client_id, force=force)
+    remove_person(data, partial(entries.find_client, name=name), remove)
 
 
 @client.command("set")

@@ -89,9 +89,10 @@ def show_entries(data: DataFolder, several: list[Entry], *, as_json: bool, heade
 
 def rename_entry(data: DataFolder, find: Find, name: str, *, force: bool = False) -> Entry:
     """Give an entry another name."""
-    snapshot = repository_snapshot(data)
+    snapshot, names = repository_snapshot(data), data.settings.directory.names
+    named_clients = guards.client_settings(data.settings.repository) if data.together else {}
     with data.database("directory") as database, database.begin() as cx:
-        return guards.rename(cx, snapshot, data.settings.directory.names, find(cx), name, data.now, force=force)
+        return guards.rename(cx, snapshot, names, find(cx), name, data.now, named_clients, force=force)
 
 
 def rename_person(data: DataFolder, find: Find, name: str, *, force: bool) -> None:

@@ -167,7 +167,10 @@ def _read_entries(texts: list[str]) -> dict[str, Permission]:
     for text in texts:
         accessor, equals, permission = text.rpartition("=")
         if not equals or permission.upper() not in Permission.__members__:
-            raise Failure(f"{text!r}: write an entry as name@partition=READ.", Exit.USAGE)
+            raise Failure(
+                f"{text!r}: write an entry as name@partition=READ, with one of {', '.join(Permission.__members__)}.",
+                Exit.USAGE,
+            )
         entries[accessor] = Permission[permission.upper()]
     return entries
 

@@ -39,10 +39,11 @@ _MOST_NAMED = 20
 def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
     """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
     data: DataFolder = context.obj
-    store, sound = stores.content(data.installation), True
-    # Many objects may have the same content. Each content is read once, as long as its result is remembered.
-    is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
+    sound = True
     with data.database("repository") as database:
+        store = stores.content(data.installation)
+        # Many objects may have the same content. Each content is read once, as long as its result is remembered.
+        is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
         for repository in select_repositories(database, repository_name):
             whole_count, advice = 0, list[str]()
             with terminal.counting(f"Reading {repository.name}", None) as progress:

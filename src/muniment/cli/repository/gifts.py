@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 import typer
 
-from muniment import departures, initialise, stores
+from muniment import departures, guards, initialise, stores
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.departures import Departure, Holdings
@@ -162,4 +162,5 @@ def _open(data: DataFolder) -> Iterator[Holdings]:
             data.identify,
             acting,
             data.settings.repository.max_pending_changes,
+            guards.client_settings(data.settings.repository),
         )

@@ -12,6 +12,7 @@ import typer
 
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
+from muniment.cli.repository.owners import find_owner
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit, Failure, as_failure
@@ -134,7 +135,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
     Raises Failure if ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
-        return data.acting_as(owner) if owner else initialise.administrator(data)
+        return find_owner(data, owner) if owner else initialise.administrator(data)
     principals = data.acting_as(owner or earlier.owner)
     if principals.is_(earlier.owner_key):
         return principals

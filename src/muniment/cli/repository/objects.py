@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import initialise, stores
 from muniment.cli import terminal
+from muniment.cli.repository.owners import find_owner
 from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.clock import timestamp
@@ -160,7 +161,7 @@ def put_object(
         raise Failure("--in, --owner and --type are for a new object: 'object move' moves one.", Exit.USAGE)
     if file == "-" and not (name or replace):
         raise Failure("Name the object with --name: standard input has no name.", Exit.USAGE)
-    principals = data.acting_as(owner) if owner else initialise.administrator(data)
+    principals = find_owner(data, owner) if owner else initialise.administrator(data)
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)

@@ -122,9 +122,8 @@ def remove_repository(
     """
     data: DataFolder = context.obj
     declare_tables()
-    store = stores.content(data.installation)
-    data.must_exist()
-    with data.lock(), data.database("repository") as database:
+    with data.database("repository") as database, data.lock():
+        store = stores.content(data.installation)
         with database.begin() as cx:
             target = repositories.find(cx, name)
             contents = removal.close(cx, target, with_everything=with_everything)

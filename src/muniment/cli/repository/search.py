@@ -22,7 +22,7 @@ from muniment.data_folder import DataFolder
 from muniment.directory import names, resources
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
-from muniment.repository.aql import as_xml, keywords
+from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
 from muniment.repository.endpoints import parameters
@@ -72,7 +72,10 @@ def search_command(
         str, typer.Option("--repository", "-r", help="Name of the repository.")
     ] = initialise.REPOSITORY,
     aql: Annotated[
-        str, typer.Option("--aql", metavar="FILE", help="A search document (AQL in XML) instead; - for standard input.")
+        str,
+        typer.Option(
+            "--aql", metavar="FILE", help="A search document (AQL in XML or JSON) instead; - for standard input."
+        ),
     ] = "",
     user: Annotated[
         str,
@@ -148,8 +151,13 @@ def _query(data: DataFolder, question: _Question) -> Query:
     options = data.settings.repository
     limits = QueryLimits.of(options)
     if question.document is not None:
-        return as_xml.read(question.document, options.names, limits)
+        read = as_json.read if _is_json(question.document) else as_xml.read
+        return read(question.document, options.names, limits)
     return Query(condition=Fulltext(keywords.read(question.words, limits)) if question.words.strip() else None)
+
+
+def _is_json(document: bytes) -> bool:
+    return document.lstrip().startswith(b"{")
 
 
 def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
@@ -218,7 +226,7 @@ def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str)
     if question.document is None:
         words = {"q": question.words, "words": question.words_needed}
         return http.get(address, params={**words, **parameters}, headers=headers)
-    headers["Content-Type"] = "application/xml"
+    headers["Content-Type"] = "application/json" if _is_json(question.document) else "application/xml"
     return http.post(address, params=parameters, headers=headers, content=question.document)
 
 

@@ -83,8 +83,9 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a refusal must be a page, because the caller prefers pages or the endpoint draws one."""
-    return "muniment.page" in request.scope or accept.prefers_page(request)
+    """Return whether a refusal must be a page. The endpoint says so; if it says nothing, the caller's Accept does."""
+    draws_page: bool | None = request.scope.get("muniment.page")
+    return accept.prefers_page(request) if draws_page is None else draws_page
 
 
 async def static(request: Request, _directory: Directory) -> Response:

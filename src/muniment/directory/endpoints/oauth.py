@@ -117,7 +117,8 @@ async def token(request: Request, directory: Directory, form: Mapping[str, str])
 
     Every grant type goes through the same phases (decision 0033).
     """
-    # 1. Read the request.
+    # 1. Read the request. A program sent it, even if its Accept prefers HTML by default, as Java's does.
+    request.scope["muniment.page"] = False
     token_request = read_token_request(request, form)
     event = begin_sign_in(request.scope, token_request, f"{token_request.grant_type} grant")
     # 2 to 5.

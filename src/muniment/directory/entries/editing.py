@@ -128,8 +128,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
     name = spelling.check(name, partition=entry.kind == "partition")
     if entry.kind == "partition":
         _check_not_built_in(names, name)
-    _place(cx, entry, now, name=name)
-    entry_now = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    entry_now = _place(cx, entry, now, name=name)
     if entry_now.kind == "unit":
         _refresh_units(cx, entry_now)
     return entry_now
@@ -151,8 +150,7 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     space = {"space": name_space("units", unit)} if entry.kind == "unit" else {}
     if entry.kind == "unit" and unit.id in {entry.id, *_units_below(cx, entry)}:
         raise BadName("A unit cannot be moved into itself.")
-    _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
-    moved_entry = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    moved_entry = _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
     if moved_entry.kind == "unit":
         _refresh_units(cx, moved_entry)
     return moved_entry
@@ -187,23 +185,21 @@ def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
         raise NameTaken(f"There is a partition {partition!r} already.")
 
 
-def _partition_of(cx: Connection, entry: Entry) -> Entry:
-    return (
-        entry if entry.partition_id is None else to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.partition_id}).one())
-    )
-
-
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
     """Return the unit in which entries lie, as it is now. Its path cannot change before this decision is committed."""
     marks.lock_rights(cx)
-    if parent.kind == "partition":
-        return root_unit(cx, parent)
-    if parent.kind != "unit":
+    if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
-    unit = find_first(cx, SELECT_BY_ID, {"entry": parent.id})
-    if unit is None:
-        raise BadName(f"The unit {parent.name!r} was removed meanwhile.")
-    return unit
+    present = _present(cx, parent)
+    return root_unit(cx, present) if present.kind == "partition" else present
+
+
+def _present(cx: Connection, entry: Entry) -> Entry:
+    """Return an entry as it is now. Raises BadName if it was removed meanwhile."""
+    present = find_first(cx, SELECT_BY_ID, {"entry": entry.id})
+    if present is None:
+        raise BadName(f"The {entry.kind} {entry.name!r} was removed meanwhile.")
+    return present
 
 
 def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
@@ -214,7 +210,8 @@ def _add_partition(cx: Connection, name: str, description: str, now: Instant, bu
 
 
 def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **values: str | None) -> Entry:
-    partition, unit = _partition_of(cx, parent), _unit_of(cx, parent)
+    unit = _unit_of(cx, parent)
+    partition = to_entry(cx.execute(SELECT_BY_ID, {"entry": unit.partition_id}).one())
     if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != ROOT):
         raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
     space = name_space("units", unit) if kind == "unit" else name_space("members", partition)
@@ -235,8 +232,11 @@ def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
     return to_entry(cx.execute(SELECT_BY_ID, {"entry": entry_id}).one())
 
 
-def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
-    """Change an entry's name or its unit. Raises NameTaken."""
+def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
+    """Change an entry's name or its unit, and return the entry as it is now.
+
+    Raises NameTaken, and BadName if the entry was removed meanwhile.
+    """
     if "name" in values:
         values["name_key"] = fold_name(values["name"])
     try:
@@ -244,6 +244,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
             _change(cx, entry, now, **values)
     except IntegrityError as error:
         raise NameTaken(f"There is an entry {values.get('name', entry.name)!r} there already.") from error
+    return _present(cx, entry)
 
 
 def _path_below(unit: Entry) -> str:

@@ -31,7 +31,7 @@ from muniment.directory.entries.table import (
     to_entry,
 )
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import UnknownEntry, UnknownPartition
+from muniment.directory.refusals import UnknownClient, UnknownEntry, UnknownGroup, UnknownPartition
 from muniment.naming import fold_name
 
 
@@ -96,15 +96,15 @@ def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
 
 
 def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
-    """Find a group by ``<name>@<partition>``. Raises UnknownEntry."""
+    """Find a group by ``<name>@<partition>``. Raises UnknownGroup."""
     return _find(cx, names, group_id, "group")
 
 
 def find_client(cx: Connection, name: str) -> Entry:
-    """Find an OAuth client by its name. Raises UnknownEntry."""
+    """Find an OAuth client by its name. Raises UnknownClient."""
     if matches := find_of_client(cx, name):
         return matches[0].user
-    raise UnknownEntry(f"There is no client {name[:100]!r}.")
+    raise UnknownClient(f"There is no client {name[:100]!r}.")
 
 
 def find_unit(cx: Connection, names: DirectoryNames, location: str) -> Entry:
@@ -294,7 +294,8 @@ def _find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> E
     parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
     entry = find_first(cx, _BY_NAME, parameters) if at else None
     if entry is None:
-        raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
+        unknown = UnknownGroup if kind == "group" else UnknownEntry
+        raise unknown(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 
 

@@ -126,10 +126,14 @@ class LockedGrant(NamedTuple):
 
 
 class PurgeProgress(NamedTuple):
-    """The last access token that a purge has looked at, in the order in which access tokens expire."""
+    """The last access token that a purge has looked at, in the order in which access tokens expire.
+
+    ``start`` is the instant ``before`` of the call that looked at the first one.
+    """
 
     expires: Instant
     digest: bytes
+    start: Instant = 0
 
 
 PURGE_START = PurgeProgress(-1, b"")
@@ -325,7 +329,8 @@ def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: i
     if not expired_rows:
         return 0, after
     cx.execute(_DELETE_ALL_BUT_NEWEST, {"digests": [row.digest for row in expired_rows]})
-    return len(expired_rows), PurgeProgress(expired_rows[-1].expires, bytes(expired_rows[-1].digest))
+    start = before if after == PURGE_START else after.start
+    return len(expired_rows), PurgeProgress(expired_rows[-1].expires, bytes(expired_rows[-1].digest), start)
 
 
 def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:

@@ -35,6 +35,8 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
 
 def elements(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Element:
     """Read JSON into the elements of a search document. Raises BadQuery."""
+    if not document.strip():
+        raise BadQuery("The search document is empty: it must hold a JSON object.")
     try:
         json_value = json_text.decode(document, _decoder)
     except Malformed as malformed:

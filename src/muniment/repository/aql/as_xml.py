@@ -22,6 +22,8 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
 
 def elements(document: bytes, limits: QueryLimits) -> Element:
     """Read XML into the elements of a search document. Raises BadQuery with line and column."""
+    if not document.strip():
+        raise BadQuery("The search document is empty: it must hold the XML element 'search'.")
     try:
         return xml.parse(document, 2 * limits.depth + 12, 4 * limits.clauses + 1000)
     except Malformed as malformed:

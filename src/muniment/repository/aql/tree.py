@@ -123,7 +123,7 @@ class Fulltext(msgspec.Struct, frozen=True, tag=True):
 class Property(msgspec.Struct, frozen=True, tag=True):
     """A property compared with one value.
 
-    With ``exact``, ``*`` and ``?`` are no wildcards. With ``fuzzy``, one letter may differ.
+    If ``exact`` is set, the characters ``*`` and ``?`` are no wildcards. With ``fuzzy``, one letter may differ.
     """
 
     name: str

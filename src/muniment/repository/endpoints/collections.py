@@ -46,6 +46,13 @@ SELECTING: Table = {
 }
 """The codes with which the address of a list refuses a filter, a sort or a view."""
 
+TOGETHER = 250
+"""The most members of a list, or hits of a search, that are read at one time with what they inline.
+
+A page without room for what its entries inline is refused before the others are read. A list that the request sorts is
+read at once, because each portion would sort it again.
+"""
+
 LONG = 100_000
 """If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
 
@@ -89,15 +96,35 @@ class Placed(Protocol):
 T = TypeVar("T", bound=Placed)
 
 
+class PageRoom:
+    """How many bytes the things that the entries of one page show may still have."""
+
+    def __init__(self, options: RepositoryOptions) -> None:
+        self._most = self._left = options.max_page_bytes
+
+    def take(self, size: int) -> None:
+        """Take room for one more thing. Raises Malformed if the page has no room for it."""
+        self._left -= size
+        if self._left < 0:
+            raise Malformed(
+                f"This page has more than {self._most} bytes: ask for fewer entries on a page ('items-per-page', or "
+                "'limit' in a search of several repositories), or for fewer properties ('view', or fewer columns)."
+            )
+
+
 @dataclass(frozen=True)
 class FeedRequest:
-    """A request for a list: the list's address and title, the page, and the media type of the answer."""
+    """A request for a list: the list's address and title, the page, the media type of the answer, and the page's room.
+
+    One request reads one page with things, so this page has all the room.
+    """
 
     own: str
     title: str
     page: Page
     media_type: str
     context: RepositoryContext
+    room: PageRoom
 
     @property
     def names(self) -> RepositoryNames:
@@ -105,8 +132,9 @@ class FeedRequest:
         return self.context.options.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
-        """Return a copy of an entry in which the thing that the entry describes is inlined."""
-        return msgspec.structs.replace(entry, inlined=inline(thing, self.media_type, self.names, links=self.page.links))
+        """Return a copy of an entry in which the thing that the entry describes is inlined. Raises Malformed."""
+        inlined = inline(thing, self.media_type, self.names, self.room, links=self.page.links)
+        return msgspec.structs.replace(entry, inlined=inlined)
 
     def object_thing(self, here: str, body: ObjectBody) -> Thing:
         """Describe an object as a GET of the object's address does, in the view of the page. Raises UnknownProperty."""
@@ -140,7 +168,9 @@ def feed_request(request: Request, context: RepositoryContext, own: str, title: 
     Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType.
     """
     media_type = feed_type(request, context.options.names)
-    return FeedRequest(own, title, read_page(parameters.read(request), context.options), media_type, context)
+    options = context.options
+    page_request = read_page(parameters.read(request), options)
+    return FeedRequest(own, title, page_request, media_type, context, PageRoom(options))
 
 
 async def answer(
@@ -235,16 +265,27 @@ def page(
     fetch: Callable[[Stretch], Sequence[T]],
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
+    *,
+    is_sorted: bool = False,
 ) -> ListPage:
     """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
 
-    Raises Malformed for a cursor that was made for another page, list, filter, sort or caller.
+    With ``is_sorted``, ``fetch`` sorts the list even if the parameters of the page do not ask for it. Raises Malformed
+    for a cursor that was made for another page, list, filter, sort or caller, and for a page without room for what its
+    entries inline.
     """
-    members = fetch(cursors.stretch(cx, binding, page_request.part))
-    following = cursors.next_cursor(cx, binding, page_request.part, [each.place for each in members])
-    return ListPage(
-        entries(members[: page_request.part.size]), following, count() if page_request.include_total else None
-    )
+    part, feed_entries, places = page_request.part, list[atom.FeedEntry](), list[Place]()
+    stretch = cursors.stretch(cx, binding, part)
+    portion = stretch.limit if is_sorted or page_request.selection.sort else min(stretch.limit, TOGETHER)
+    while stretch.limit:
+        members = fetch(msgspec.structs.replace(stretch, limit=min(stretch.limit, portion)))
+        feed_entries += entries(members[: part.size - len(places)])
+        places += [each.place for each in members]
+        if len(members) < portion:
+            break
+        stretch = Stretch(places[-1], 0, stretch.limit - len(members))
+    following = cursors.next_cursor(cx, binding, part, places)
+    return ListPage(feed_entries, following, count() if page_request.include_total else None)
 
 
 def feed_type(request: Request, names: RepositoryNames) -> str:
@@ -252,14 +293,18 @@ def feed_type(request: Request, names: RepositoryNames) -> str:
     return spelling.negotiate(request, spelling.feed_types(names))
 
 
-def inline(thing: Thing, media_type: str, names: RepositoryNames, *, links: bool) -> object:
-    """Return a thing as the content of an entry: the JSON object, or the text of the XML element."""
+def inline(thing: Thing, media_type: str, names: RepositoryNames, room: PageRoom, *, links: bool) -> msgspec.Raw | str:
+    """Return a thing as the content of an entry: the text of the JSON object, or of the XML element.
+
+    Raises Malformed if the page has no room for it.
+    """
     if not links:
         members = {name: member for name, member in thing.document.items() if name != "links"}
         thing = msgspec.structs.replace(thing, document=members)
-    if media_type.endswith("json"):
-        return thing.document
-    return thing.written("application/xml", names).decode().removeprefix(_DECLARATION)
+    is_json = media_type.endswith("json")
+    text = thing.written("application/json" if is_json else "application/xml", names)
+    room.take(len(text))
+    return msgspec.Raw(text) if is_json else text.decode().removeprefix(_DECLARATION)
 
 
 def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
@@ -278,8 +323,9 @@ def object_entries(
     if not feed.page.inline:
         return plain
     whole_objects = object_bodies(cx, view, [each.stored for each in members])
-    things = [feed.object_thing(here, body) for body in whole_objects]
-    return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
+    return [
+        feed.with_thing(entry, feed.object_thing(here, body)) for entry, body in zip(plain, whole_objects, strict=True)
+    ]
 
 
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:

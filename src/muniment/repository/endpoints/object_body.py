@@ -12,12 +12,14 @@ from starlette.requests import Request
 
 from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.objects.properties.properties import Given
+from muniment.repository.objects.properties.properties import Given, PropertyDefinition, read_values
 from muniment.repository.options import RepositoryNames
 from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 from muniment.web.xml import Element
+
+_TYPE = PropertyDefinition("r_object_type", "string")
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
     """Read metadata in JSON or XML.
 
     If the media type is neither, a body that begins with ``<`` is read as XML, and any other body as JSON.
-    Raises Malformed, and UnknownType for a built-in type without its prefix.
+    Raises Malformed, WrongValue for a type that is no text, and UnknownType for a built-in type without its prefix.
     """
     if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
@@ -155,9 +157,8 @@ def _neutral(values: Mapping[str, Given], stated_type: str, href: str, names: Re
     content_type = neutral.get("a_content_type")
     if isinstance(content_type, str):
         neutral["a_content_type"] = format_names.media_type_or_same(content_type, names)
-    type_name = neutral.get("r_object_type")
-    if isinstance(type_name, str) and type_name:
-        neutral["r_object_type"] = stated_type = spelling.read_type(type_name, names)
+    if given_type := read_values(_TYPE, neutral.get("r_object_type")):
+        neutral["r_object_type"] = stated_type = spelling.read_type(str(given_type[0]), names)
     elif stated_type:
         stated_type = spelling.read_type(stated_type, names)
     return Metadata(neutral, stated_type, href)

@@ -98,7 +98,10 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
 
 
 def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
-    """List the addresses with which a client begins. From their answers, a client finds the ``further_addresses``."""
+    """List the addresses with which a client begins.
+
+    Their answers link to those ``further_addresses`` that have no placeholder.
+    """
     info = showing(
         discovery.product_info,
         "Show the name and the release of the product.",

@@ -287,14 +287,23 @@ class _Receiving:
                     await self._take(data)
         if not parts.ended:
             raise Malformed("The multipart body ends before its last boundary.")
-        if self._metadata is None:
-            raise Malformed("The multipart body has no part with the object's metadata.")
-        body = object_body.read(b"".join(self._metadata), self._metadata_type, options.names)
+        body = self._read_metadata()
         await self._finish_content()
         if not self._contents:
             return Upload(body, None, "")
         (content, media_type), *further = self._contents
         return Upload(body, content, media_type, tuple(further))
+
+    def _read_metadata(self) -> Metadata:
+        if self._metadata is None:
+            raise Malformed("The multipart body has no part with the object's metadata.")
+        metadata = b"".join(self._metadata)
+        if not metadata.strip():
+            raise Malformed("The part with the object's metadata is empty: it must hold a JSON object or XML.")
+        try:
+            return object_body.read(metadata, self._metadata_type, self._context.options.names)
+        except Malformed as error:
+            raise Malformed(f"The part with the object's metadata: {error.sentence}") from error
 
     async def abort(self) -> None:
         """Remove what was received. A removal from the store may take long, so it runs outside the event loop."""

@@ -27,7 +27,7 @@ from muniment.repository.exports.rows import PERMISSIONS
 from muniment.repository.objects import arrivals
 from muniment.repository.objects.types import type_editing
 from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
-from muniment.repository.permissions import acl_entries, acl_names, acl_rows, unnamed_acls
+from muniment.repository.permissions import acl_entries, acl_rows, unnamed_acls
 from muniment.repository.permissions.acl_look_up import UNNAMED
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import WrongValue
@@ -97,9 +97,7 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
     entries = {to.bearers.of(entry.accessor): PERMISSIONS[entry.permission] for entry in line.entries}
     if len(entries) < len(line.entries) or len(entries) > acl_entries.MAX_ENTRIES or "" in entries:
         raise WrongValue("The ACL names one user or group twice, or too many of them.")
-    if line.name:
-        if not acl_names.is_name(line.name):
-            raise WrongValue(f"An ACL cannot have the name {line.name[:60]!r}.")
+    if line.name:  # also one that only earlier releases allowed: such an ACL can be named by its id
         name, owner_key = line.name, to.bearers.of(line.owner_key, line.owner)
     else:
         name, owner_key = unnamed_acls.name_of(entries), UNNAMED

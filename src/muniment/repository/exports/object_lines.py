@@ -17,7 +17,7 @@ from muniment.repository.objects.arrivals import Arrival
 from muniment.repository.objects.contents import further_contents
 from muniment.repository.objects.contents.further_contents import ContentPlace, ObjectContent
 from muniment.repository.objects.folders import filing
-from muniment.repository.objects.properties.properties import MAX_VALUES, Value, fit
+from muniment.repository.objects.properties.properties import fit
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.version import CURRENT, FIRST, Lock, Version
@@ -145,14 +145,11 @@ def _check_properties(line: ObjectLine, catalogue: Catalogue) -> None:
         definition = definitions.get(name)
         if definition is None or not definition.writable:
             raise WrongValue(f"The type {line.type!r} has no property {name[:64]!r} that an export could set.")
-        if not fit(definition, values) or len(values) > MAX_VALUES or any(map(_is_too_large, values)):
-            raise WrongValue(f"The values of {name!r} do not fit the property, which is of kind {definition.kind}.")
-        if any(isinstance(value, str) and len(value) > definition.length for value in values):
-            raise WrongValue(f"A value of {name!r} is longer than {definition.length} characters.")
-
-
-def _is_too_large(value: Value) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+        if not fit(definition, values):
+            longest = f" with at most {definition.length} characters" if definition.kind == "string" else ""
+            raise WrongValue(
+                f"The values of {name!r} do not fit the property, which is of kind {definition.kind}{longest}."
+            )
 
 
 def _version(line: ObjectLine, to: Destination) -> Version:

@@ -9,14 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from muniment.clock import Instant
+from muniment.clock import EARLIEST, LATEST, Instant
 from muniment.repository.objects.properties.properties import PropertyKind, Value
 from muniment.repository.objects.types.type_forms import AllowedForm, Several
 from muniment.repository.relations.comments import LONGEST_TEXT
 from muniment.repository.saved.saved_searches import Spelling, WrittenNames
 
 _Count = Annotated[int, Meta(ge=0, lt=2**31)]
-_Moment = Annotated[Instant, Meta(ge=-(2**62), lt=2**62)]
+_Moment = Annotated[Instant, Meta(ge=EARLIEST, le=LATEST)]
 _Size = Annotated[int, Meta(ge=0, lt=2**62)]
 _Name = Annotated[str, Meta(max_length=400)]
 _Text = Annotated[str, Meta(max_length=1000)]

@@ -7,12 +7,13 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Literal, Protocol
 
 import structlog
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from muniment.clock import SECOND, Instant, now
 from muniment.db import Busy, Database
@@ -68,8 +69,9 @@ def drain(
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:
-        while job := _next_job(database, read_clock()):
-            _handle(database, store, reader, job, threading.Event(), read_clock)
+        while job := _next_job(database, read_clock(), options.meaning):
+            held = _HeldJob(database, job, threading.Event(), read_clock, notes_all=options.meaning)
+            _handle(held, store, reader)
             count += 1
     return count
 
@@ -90,9 +92,9 @@ def _work(
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
-                job = _next_job(database, clock())
+                job = _next_job(database, clock(), options.meaning)
                 if job is not None:
-                    _handle(database, store, reader, job, stop, clock)
+                    _handle(_HeldJob(database, job, stop, clock, notes_all=options.meaning), store, reader)
             except Busy:
                 stop.wait(_POLL_SECONDS)
             except StoreUnavailable as refusal:
@@ -104,25 +106,20 @@ def _work(
                 stop.wait(_TROUBLE_SECONDS)
 
 
-def _next_job(database: Database, now: Instant) -> Job | None:
+def _next_job(database: Database, now: Instant, notes_all: bool) -> Job | None:
     with database.read() as cx:
         if not queue.waits(cx, now):
             return None
     with database.begin() as cx:
-        return queue.take(cx, now)
+        return queue.take(cx, now, notes_all=notes_all)
 
 
-def _handle(
-    database: Database,
-    store: Contents,
-    reader: Reader,
-    job: Job,
-    stop: threading.Event,
-    clock: Callable[[], Instant],
-) -> None:
-    held = _HeldJob(database, job, stop, clock)
+def _handle(held: "_HeldJob", store: Contents, reader: Reader) -> None:
+    job = held.job
     try:
-        with store.local(job.content_key) as content:
+        with contextlib.ExitStack() as lending:
+            with held.renewing():
+                content = lending.enter_context(store.local(job.content_key))
             result = _plain(content.fileno(), job, reader.characters) or reader.read(
                 content.fileno(), job.file_name, job.media_type, held.goes_on
             )
@@ -159,11 +156,14 @@ class _HeldJob:
     """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
 
     The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
-    they try again, so that nobody reads the file twice.
+    they try again, so that nobody reads the file twice. ``notes_all`` is as in ``queue.finish``.
     """
 
-    def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
-        self._database, self._job, self._stop, self._clock = database, job, stop, clock
+    def __init__(
+        self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant], *, notes_all: bool
+    ) -> None:
+        self.job = job
+        self._database, self._stop, self._clock, self._notes_all = database, stop, clock, notes_all
         self._renewed_at = clock()
 
     def goes_on(self) -> bool:
@@ -175,22 +175,41 @@ class _HeldJob:
             return True
         self._renewed_at = now
         with contextlib.suppress(Busy), self._database.begin() as cx:
-            return queue.renew(cx, self._job, now)
+            return queue.renew(cx, self.job, now)
         return True
+
+    @contextlib.contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Renew the lease in time during the block, which cannot ask ``goes_on``: a store may copy a file for long."""
+        over = threading.Event()
+        renewals = threading.Thread(target=self._renew, args=(over,), name="renew-lease", daemon=True)
+        renewals.start()
+        try:
+            yield
+        finally:
+            over.set()
+            renewals.join()
 
     def release(self) -> None:
         """Give the job back without a result."""
-        self._write(lambda cx: queue.release(cx, self._job, self._clock()))
+        self._write(lambda cx: queue.release(cx, self.job, self._clock()))
 
     def fail(self, reason: str, state: Literal["failed", "unsupported", "retry"]) -> None:
         """Write why there is no text."""
-        attempt = self._job.attempts + 1
-        _log.info("extraction.failed", object=self._job.object_id, outcome=state, reason=reason, attempt=attempt)
-        self._write(lambda cx: queue.fail(cx, self._job, reason, self._clock(), state))
+        attempt = self.job.attempts + 1
+        _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)
+        self._write(lambda cx: queue.fail(cx, self.job, reason, self._clock(), state, notes_all=self._notes_all))
 
     def finish(self, result: Extracted) -> None:
         """Write the text."""
-        self._write(lambda cx: queue.finish(cx, self._job, result.text, self._clock(), result.note))
+        text, note = result.text, result.note
+        self._write(lambda cx: queue.finish(cx, self.job, text, self._clock(), note, notes_all=self._notes_all))
+
+    def _renew(self, over: threading.Event) -> None:
+        is_held = True
+        while is_held and not over.wait(_RENEW_AFTER / SECOND):
+            with contextlib.suppress(DBAPIError):  # the next try may succeed before the lease has run out
+                is_held = self.goes_on()
 
     def _write(self, write: Callable[[Connection], object]) -> None:
         tries_end = time.monotonic() + queue.LEASE / SECOND

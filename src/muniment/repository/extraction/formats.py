@@ -49,6 +49,7 @@ _MARKS = (
     (b"(\xb5/\xfd", "Zstandard data"),
     (b"\x7fELF", "a program"),
 )
+_PDF = b"%PDF-"
 _EVERY_MARK = tuple(mark for mark, _ in _MARKS)
 _HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"\s*<\?xml[\s]")
@@ -90,7 +91,7 @@ def is_plain(head: bytes, name: str, media_type: str) -> bool:
 
 
 def _by_mark(head: bytes) -> str:
-    if b"%PDF-" in head[:1024]:
+    if head.lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(_PDF):
         return "pdf"
     if head[257:262] == b"ustar":
         return "tar"
@@ -105,6 +106,8 @@ def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
         return "html" if declared_format == "xml" and _XHTML.search(head) else declared_format
     if _is_declared_plain(suffix, media_type):
         return "text"
+    if _PDF in head[:1024]:
+        return "pdf"  # readers of PDF allow other bytes before the mark
     bare = head.removeprefix(b"\xef\xbb\xbf")
     if _HTML.match(bare):
         return "html"

@@ -84,7 +84,8 @@ class ExtractedText(msgspec.Struct, frozen=True):
 class File(msgspec.Struct, frozen=True):
     """The content of an object: its owner, its key, its declared media type, and its text if it is known already.
 
-    ``seq`` is the object's counter: of files due at the same time, the one with the lowest counter is next.
+    ``seq`` is the object's counter: of an owner's files that are due at the same time, the one with the lowest
+    counter is next.
     """
 
     object_id: str
@@ -222,12 +223,12 @@ def waits(cx: Connection, now: Instant) -> bool:
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
-def take(cx: Connection, now: Instant) -> Job | None:
+def take(cx: Connection, now: Instant, *, notes_all: bool = False) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
     On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
     ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
-    often is given up here.
+    often is given up here. ``notes_all`` is as in ``finish``.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
@@ -254,6 +255,8 @@ def take(cx: Connection, now: Instant) -> Job | None:
                 losses=losses,
                 lease=None,
             )
+            if notes_all:
+                changes.note(cx, row.repository_id, row.object_id, "text", now)
         # If ``last_turn`` is unchanged, the next round looks at the same owner again, who has another first file now.
     return None
 
@@ -268,33 +271,44 @@ def release(cx: Connection, job: Job, now: Instant) -> None:
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
-def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
+def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "", *, notes_all: bool = False) -> bool:
     """Store the text, and note a change of kind `text` unless the text is empty.
 
-    ``note`` says what the reader left out, or why there is no text. Returns False if the job is lost, as ``renew``
+    ``note`` says what the reader left out, or why there is no text. With ``notes_all`` the change is noted even if
+    there is no text: the embedder waits for the end of the reading. Returns False if the job is lost, as ``renew``
     does.
     """
     outcome = _outcome(ExtractedText(text, note))
     is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
-    if is_stored and outcome["state"] == "done":
+    if is_stored and (notes_all or outcome["state"] == "done"):
         changes.note(cx, job.repository_id, job.object_id, "text", now)
     return is_stored
 
 
-def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
+def fail(
+    cx: Connection,
+    job: Job,
+    reason: str,
+    now: Instant,
+    state: Literal["failed", "unsupported", "retry"],
+    *,
+    notes_all: bool = False,
+) -> bool:
     """Store the reason why there is no text. With `retry`, the file waits for its next attempt, if it has one left.
 
-    Returns False if the job is lost, as ``renew`` does.
+    ``notes_all`` is as in ``finish``. Returns False if the job is lost, as ``renew`` does.
     """
-    if state != "retry":
-        return _change(cx, job.object_id, job.lease, state=state, reason=_storable(reason), lease=None)
-    attempts = job.attempts + 1
-    if attempts >= ATTEMPTS:
-        final = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
-        return _change(cx, job.object_id, job.lease, state="failed", reason=final, attempts=attempts, lease=None)
-    return _change(
-        cx, job.object_id, job.lease, reason=_storable(reason), attempts=attempts, lease=None, due=now + _PAUSE
-    )
+    values: dict[str, object] = {"state": state, "reason": _storable(reason)}
+    if state == "retry":
+        attempts = job.attempts + 1
+        values = {"reason": _storable(reason), "attempts": attempts, "due": now + _PAUSE}
+        if attempts >= ATTEMPTS:
+            final = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
+            values = {"state": "failed", "reason": final, "attempts": attempts}
+    is_stored = _change(cx, job.object_id, job.lease, lease=None, **values)
+    if is_stored and notes_all and "state" in values:
+        changes.note(cx, job.repository_id, job.object_id, "text", now)
+    return is_stored
 
 
 def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:

@@ -5,7 +5,7 @@ import email.policy
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage, Message
 from typing import BinaryIO
 
@@ -131,13 +131,37 @@ def _mail_parts(message: Message, limits: Limits, pieces: list[str], notes: list
     body = message.get_body(("plain", "html")) if isinstance(message, EmailMessage) else None
     if body is not None:
         pieces.append(_part_text(body))
-    for part in message.walk():
-        if part is body or part.is_multipart() or part.get_content_maintype() == "multipart":
+    for part in _parts(message):
+        if part is body or part.get_content_maintype() == "multipart":
             continue
-        if part.get_filename() or part.get_content_disposition() == "attachment":
+        if part.is_multipart():
+            for inner in part.iter_parts() if isinstance(part, EmailMessage) else ():
+                _mail_parts(inner, limits, pieces, notes)
+        elif _is_attached(part):
             _attachment(part, limits, pieces, notes)
-        elif part.get_content_type() == "text/plain":
+        elif part.get_content_type() in {"text/plain", "text/html"}:
             pieces.append(_part_text(part))
+
+
+def _parts(part: Message, *, with_html: bool = True) -> Iterator[Message]:
+    """Yield the parts of a mail. A mail within it is one part. HTML is left out if the same is there as plain text."""
+    if not part.is_multipart() or part.get_content_maintype() == "message":
+        if with_html or part.get_content_type() != "text/html" or _is_attached(part):
+            yield part
+        return
+    inner = list(part.iter_parts()) if isinstance(part, EmailMessage) else []
+    if part.get_content_subtype() == "alternative":
+        with_html = with_html and not any(map(_has_plain_text, inner))
+    for each in inner:
+        yield from _parts(each, with_html=with_html)
+
+
+def _has_plain_text(part: Message) -> bool:
+    return part.get_content_type() == "text/plain" and bool(_part_text(part).strip())
+
+
+def _is_attached(part: Message) -> bool:
+    return bool(part.get_filename()) or part.get_content_disposition() == "attachment"
 
 
 def _header(message: Message, name: str) -> str:

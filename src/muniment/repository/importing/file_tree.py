@@ -14,6 +14,9 @@ SMALL = plain.LARGEST
 """The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
 
 _PIECE = 1024 * 1024
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
+"""The times, in nanoseconds, that a database can hold: from 1677 to 2262. A broken file system reports others."""
+
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -28,7 +31,7 @@ class FolderContents(NamedTuple):
 class SourceFile(NamedTuple):
     """A file of the tree: a small one with its bytes, a larger one open, an unchanged one with neither.
 
-    ``path`` is relative to the folder, ``modified`` in nanoseconds since 1970.
+    ``path`` is relative to the folder, ``modified`` in nanoseconds since 1970, in 64 bits.
     """
 
     path: str
@@ -219,7 +222,7 @@ class FileTree:
             regular = stat.S_ISREG(about.st_mode)
             self._note_failure(path, "larger than max_content_bytes allows" if regular else "not a regular file")
             return None
-        file = SourceFile(path, about.st_size, about.st_mtime_ns)
+        file = SourceFile(path, about.st_size, max(_EARLIEST, min(about.st_mtime_ns, _LATEST)))
         if self._is_unchanged(file):
             os.close(handle)
             return file

@@ -394,8 +394,8 @@ class RepositoryIndex(Protocol):
     def rebuilding(self) -> AbstractContextManager[str]:
         """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
 
-        Raises InUse. The right also ends when the process ends. The block gets the same name as with
-        ``Engine.sole_agent``.
+        Raises InUse. The right also ends when the process ends. The block gets the name under which this
+        machine holds leases for its indexes, as with ``Engine.sole_agent``.
         """
 
     def begin(self) -> str:

@@ -482,6 +482,8 @@ def _chores(database: Database, engine: Engine, clock: Callable[[], Instant]) ->
 def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: Tenure) -> None:
     with database.read() as cx:
         every = repositories.every(cx)
+    for removed_id in feeders.keys() - {repository.id for repository in every}:
+        feeders.pop(removed_id).close()
     for repository in every:
         feeder = feeders.get(repository.id)
         if feeder is not None and feeder.language != repository.language:

@@ -136,9 +136,11 @@ def commit(
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
     """Delete the recorded reasons why these objects could not be indexed. Call it when they can be indexed again."""
-    if object_ids:
+    ids = sorted(object_ids)
+    for start in range(0, len(ids), _OBJECTS_AT_A_TIME):  # a statement has a largest number of parameters
         with database.begin() as cx:
-            cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(object_ids)))
+            portion = ids[start : start + _OBJECTS_AT_A_TIME]
+            cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(portion)))
 
 
 def leave_out(

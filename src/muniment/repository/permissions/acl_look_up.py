@@ -31,9 +31,10 @@ _NAMED = acls.c.owner_key != UNNAMED
 
 
 class _Namesake(NamedTuple):
-    """An ACL that the name of an object's ACL may mean: the object's ACL itself, or another one of this name.
+    """An object's ACL, with an ACL of the same name that the caller sees: perhaps the same ACL, perhaps another one.
 
     ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the object's ACL.
+    If the caller sees no ACL of this name, the database has NULL for the other fields.
     """
 
     carried_id: int

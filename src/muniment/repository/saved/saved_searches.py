@@ -286,11 +286,14 @@ def count_by_owner(cx: Connection, owner_key: str) -> int:
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
     """Give the saved searches and templates of the owner ``key`` to another owner, and return how many.
 
-    The results that the former owner stored do not go with them: they were found with the former owner's rights.
+    The results that the former owner stored do not go with them: they were found with the former owner's rights. Those
+    of searches that are not public are removed.
     """
     columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "modified": now}
     of_owner = sa.and_(saved_searches.c.repository_id == repository_id, saved_searches.c.owner_key == key)
     columns["revision"] = saved_searches.c.revision + 1
+    hidden = sa.select(saved_searches.c.id).where(of_owner, sa.not_(saved_searches.c.public))
+    stored_results.remove_among(cx, hidden, key)
     return cx.execute(saved_searches.update().where(of_owner).values(columns)).rowcount
 
 

@@ -6,6 +6,7 @@ Source: docs/interface.md, ours 12.
 """
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -66,6 +67,12 @@ def remove(cx: Connection, search_id: str, caller: str) -> None:
     """Remove a caller's stored results, if there are any."""
     of_caller = sa.and_(saved_results.c.search_id == search_id, saved_results.c.caller == caller)
     cx.execute(saved_results.delete().where(of_caller))
+
+
+def remove_among(cx: Connection, search_ids: sa.Select[Any], caller: str) -> None:
+    """Remove a caller's stored results of these searches."""
+    of_searches = saved_results.c.search_id.in_(search_ids)
+    cx.execute(saved_results.delete().where(of_searches, saved_results.c.caller == caller))
 
 
 def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:

@@ -181,7 +181,8 @@ def relaxed_if_few(
 ) -> HitPage:
     """Answer with the hits that have all words. If these hits do not fill a page, answer with the hits for any word.
 
-    The question's ``words`` are ``auto``. ``answer`` gets it with ``all``, and then, if needed, with ``any``.
+    The hits for any word come only if ``may_widen`` allows it. The question's ``words`` are ``auto``. ``answer`` gets
+    it with ``all``, and then, if needed, with ``any``.
     """
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)

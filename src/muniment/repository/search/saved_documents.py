@@ -87,7 +87,10 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
 
 
 def names_of(document: SavedDocument) -> RepositoryNames:
-    """Return the names on the wire with which to read a document: those stored with it, and otherwise the defaults."""
+    """Return the names on the wire with which to read a document.
+
+    Three of them are stored with the document (``WrittenNames``). All others are the defaults.
+    """
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 
 

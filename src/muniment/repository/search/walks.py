@@ -59,8 +59,9 @@ _ROW_BYTES = 200
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order. In walks of ``copies`` each has one more bit.
+    """A walk as it is kept: the counters of its hits in their order.
 
+    In a walk that ``search.copies`` makes, each counter is followed by a last bit, which says that the hit is a copy.
     ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
     more hits than a walk may have.
     """
@@ -72,7 +73,7 @@ class Walk(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: bytes, counters: Sequence[int], *, cut: bool = False) -> Self:
-        """Make a walk with a new edition."""
+        """Make a walk. Its ``edition`` is a new random mark."""
         return cls(name, secrets.token_bytes(8), counters, cut)
 
     def part(self, offset: int, limit: int) -> "Slice":

@@ -45,7 +45,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     asked = questions.read(pairs)
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
-    listed = await caller.read(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
+    listed = await caller.read_long(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
     values = await searching.around(request, context, session, caller, asked)
     done = searching.DONE.get(dict(pairs).get("done", ""), "")
     values |= {"listed": listed, "user_id": listed.user_id, "done": done, "section": "saved"}

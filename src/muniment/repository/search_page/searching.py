@@ -124,7 +124,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     values |= {"done": done, "sentence": "", "results": None, "start": None}
     values |= {"section": "" if asked.asks else "search"}
     if not asked.asks:
-        start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
+        start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         return frame.draw(request, "search.html", values | {"start": start, "user_id": start.user_id})
     index = context.indexes(caller.repository)
     try:
@@ -133,7 +133,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
             lambda cx, snapshot, principals: answer(cx, context, snapshot, caller.repository, principals, asked),
         )
     except READABLE as refusal:
-        start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
+        start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         values |= {"sentence": refusal.sentence, "user_id": start.user_id}
         return frame.draw(request, "search.html", values, 400)
     here = address(request, context, caller.repository)

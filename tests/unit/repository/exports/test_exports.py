@@ -16,6 +16,7 @@ from muniment.repository.exports import lines, rebuilding
 from muniment.repository.exports.records import FILES
 from muniment.repository.objects import inventory, object_acls, objects, table, usage, version_tree
 from muniment.repository.permissions import table as permissions_table
+from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import BadExport, InUse
 from tests.clock import NOON
 from tests.contents import counted_rows, counted_uses, lose, spoil
@@ -71,6 +72,16 @@ def test_everything_comes_back(shelf: Shelf, place: Place, tmp_path: Path) -> No
     assert everything(place.database, place.repository.id) == everything(shelf.database, shelf.repository.id)
     assert export(place, tmp_path / "second").manifest is not None
     assert files(tmp_path / "second") == first
+
+
+def test_an_acl_keeps_a_name_that_only_an_earlier_release_allowed(shelf: Shelf, place: Place, tmp_path: Path) -> None:
+    acl = shelf.acl("readers", {"world": Permission.READ})
+    with shelf.database.begin() as cx:
+        table_of_acls = permissions_table.acls
+        cx.execute(table_of_acls.update().where(table_of_acls.c.id == acl.id).values(name="staff/readers "))
+    export(shelf, tmp_path / "first")
+    place.bring_in(tmp_path / "first")
+    assert everything(place.database, place.repository.id) == everything(shelf.database, shelf.repository.id)
 
 
 @pytest.mark.slow
@@ -310,12 +321,22 @@ DAMAGES: dict[str, tuple[str, Callable[[list[Any]], object], str]] = {
         _of({"type": "letter"}, properties={"pages": [2**63]}),
         r"line 3: The values of 'pages'",
     ),
+    "a date after the year 9999": (
+        "objects.jsonl",
+        _of({"type": "letter"}, properties={"sent": [2**61]}),
+        r"line 3: The values of 'sent'",
+    ),
     "a text that is too long": (
         "objects.jsonl",
         _of({"type": "letter"}, properties={"tags": ["x" * 21]}),
-        r"line 3: A value of 'tags' is longer",
+        r"line 3: The values of 'tags' do not fit the property, which is of kind string with at most 20 characters",
     ),
     "a character that cannot be stored": ("objects.jsonl", _first(name="a\0b"), r"line 1: it holds a character"),
+    "a moment after the year 9999": (
+        "objects.jsonl",
+        _first(created=2**61),
+        r"line 1: Expected `int` <= 253402300799999999",
+    ),
     "no name": ("objects.jsonl", _first(name=""), r"line 1: An object has a name"),
     "a dangling folder": (
         "objects.jsonl",

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
@@ -98,6 +99,26 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
         assert noted == [ids[0], ids[5]]
         assert "unpacks to more" in queue.status(cx, ids[1]).reason
+
+
+def test_with_searches_by_meaning_every_end_of_a_reading_is_noted(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant
+) -> None:
+    """The embedder passes over a file that is not read yet, and must come to its heading once it has been read."""
+    files = {
+        "noise.txt": bytes(range(256)) * 9,
+        "scan.pdf": made.pdf(picture=True),
+        "cut.odt": made.odt("words")[:200],
+        "lost.txt": b"words",
+    }
+    ids = keep(repository_db, store, repository_id, files, now)
+    with repository_db.begin() as cx:
+        cx.execute(queue.texts.update().where(queue.texts.c.object_id == ids[-1]).values(losses=queue.LOSSES))
+    assert extractor.drain(repository_db, store, replace(OPTIONS, meaning=True), lambda: now + 100) == 3
+    assert states(repository_db, ids) == ["unsupported", "empty", "failed", "failed"]
+    with repository_db.read() as cx:
+        noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
+    assert noted == ids
 
 
 @pytest.mark.usefixtures("planted")
@@ -192,10 +213,10 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, time.time_ns() // 1000 - 100)
     whole, troubles = extractor._next_job, iter([OSError("no such luck")])
 
-    def sometimes(database: Database, at: Instant) -> queue.Job | None:
+    def sometimes(database: Database, at: Instant, notes_all: bool) -> queue.Job | None:
         for trouble in troubles:
             raise trouble
-        return whole(database, at)
+        return whole(database, at, notes_all)
 
     monkeypatch.setattr(extractor, "_next_job", sometimes)
     monkeypatch.setattr(extractor, "_TROUBLE_SECONDS", 0.1)
@@ -267,6 +288,30 @@ extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, t
         taken = queue.take(cx, time.time_ns() // 1000 + queue.LEASE)
     assert taken is not None
     assert (taken.object_id, taken.attempts) == (ids[0], 0)
+
+
+def test_a_file_belongs_to_its_extractor_while_the_store_copies_it(
+    repository_db: Database, store: Folder, repository_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store in the network may copy a large file for longer than a lease lasts."""
+    monkeypatch.setattr(extractor, "_RENEW_AFTER", SECOND // 20)
+    ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, time.time_ns() // 1000 - 100)
+
+    class Slow(Folder):
+        @contextmanager
+        def local(self, key: str) -> Iterator[BinaryIO]:
+            taken = due(repository_db, ids[0])
+            until(lambda: due(repository_db, ids[0]) > taken, "the lease is not renewed", 20)
+            with super().local(key) as file:
+                yield file
+
+    assert extractor.drain(repository_db, Slow(store.folder), OPTIONS) == 1
+    assert states(repository_db, ids) == ["done"]
+
+
+def due(database: Database, object_id: str) -> Instant:
+    with database.read() as cx:
+        return int(cx.execute(sa.select(queue.texts.c.due).where(queue.texts.c.object_id == object_id)).scalar_one())
 
 
 def leased(database: Database, object_id: str) -> bool:

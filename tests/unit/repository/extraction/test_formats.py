@@ -7,6 +7,9 @@ import os
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from pathlib import Path
 
 import pytest
@@ -151,6 +154,51 @@ def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:
     found = read(reader, made.eml("Body", attached=("x.bin", b"\0\1\2" * 100)), "a.eml")
     assert "Body" in found.text
     assert "x.bin" in found.note
+
+
+def test_a_mail_within_a_mail_is_read(reader: Reader) -> None:
+    outer, inner = EmailMessage(), EmailMessage()
+    inner["Subject"], inner["From"] = "Inner subject", "zoe@example.org"
+    inner.set_content("<p>inner words</p>", subtype="html")
+    outer["Subject"] = "Forwarded"
+    outer.set_content("See below.")
+    outer.add_attachment(inner)
+    lines = read(reader, outer.as_bytes(), "a.eml").text.split("\n")
+    assert [line for line in lines if line] == [
+        *("Subject: Forwarded", "See below.", "Subject: Inner subject", "From: zoe@example.org", "inner words")
+    ]
+
+
+def test_every_part_of_a_mail_is_read_but_no_part_twice(reader: Reader) -> None:
+    """A mailing list puts its plain footer behind a part in HTML, and a program puts a picture between two parts."""
+    both = MIMEMultipart("alternative", _subparts=[MIMEText("plain"), MIMEText("<p>the same</p>", "html")])
+    parts = [both, MIMEText("<p>first</p>", "html"), MIMEText("<p>second</p>", "html"), MIMEText("footer")]
+    found = read(reader, MIMEMultipart(_subparts=parts).as_bytes(), "a.eml")
+    assert found.text.split() == ["plain", "first", "second", "footer"]
+
+
+def test_a_mail_whose_plain_form_is_blank_is_read_from_its_html(reader: Reader) -> None:
+    both = MIMEMultipart("alternative", _subparts=[MIMEText(" \r\n"), MIMEText("<p>words</p>", "html")])
+    assert read(reader, both.as_bytes(), "a.eml").text.split() == ["words"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("notes.txt", "A file that begins with %PDF-1.7 is a PDF."),
+        ("a.html", "<html><p>About %PDF-1.7 marks</p></html>"),
+    ],
+)
+def test_a_text_that_mentions_the_mark_of_pdf_is_read(reader: Reader, name: str, text: str) -> None:
+    assert "%PDF-1.7" in read(reader, text.encode(), name).text
+
+
+def test_an_archive_that_holds_a_pdf_is_an_archive(reader: Reader) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.pdf", b"%PDF-1.7")
+    with pytest.raises(Unsupported, match="ZIP archive"):
+        read(reader, packed.getvalue(), "a.zip")
 
 
 @pytest.mark.slow

@@ -17,11 +17,11 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
-from muniment.repository import leases, repositories
+from muniment.repository import leases, removal, repositories
 from muniment.repository.aql.conditions import BoundQuery, Like
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Fulltext, Term
-from muniment.repository.change_log import changes
+from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
@@ -494,6 +494,46 @@ def test_the_agent_compacts_packs_between_its_other_work(
         assert not cx.execute(sa.select(leases.leases)).all(), "its leases are given back"
     assert content.key != named.key
     assert b"".join(store.read(content)) == b"named"
+
+
+def test_any_number_of_objects_can_be_indexed_again_after_a_rebuild(shelf: Shelf) -> None:
+    kept, readmitted = f"{1:016x}", {f"{number:016x}" for number in range(2, 70_000)}
+    with shelf.database.begin() as cx:
+        rows = [{"object_id": each, "reason": "x"} for each in (kept, *readmitted)]
+        cx.execute(indexing.unindexed.insert().values(repository_id=shelf.repository.id, noted=shelf.now), rows)
+    indexing.readmit(shelf.database, readmitted)
+    with shelf.database.read() as cx:
+        assert cx.scalars(sa.select(indexing.unindexed.c.object_id)).all() == [kept]
+
+
+@pytest.mark.slow
+def test_an_agent_goes_on_with_its_chores_when_a_repository_was_removed(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run without a server, or on another machine than the command."""
+    monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
+    monkeypatch.setattr(agent, "_CHORES_BETWEEN_COMPACTIONS", 1)
+    folder, store = tmp_path / "indexes", FileStore(tmp_path / "content")
+    with shelf.database.begin() as cx:
+        other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
+    later = int((time.time() + 2 * 86_400) * SECOND)
+    stop = threading.Event()
+    thread = threading.Thread(target=agent.run, args=(shelf.database, FolderEngine(folder), stop, lambda: later, store))
+    thread.start()
+    try:
+        until(lambda: _follows(shelf.database, other))
+        with shelf.database.begin() as cx:
+            removal.finish(cx, other)
+        left = store.put([b"left by a crash"])
+        until(lambda: not store.verify(left.key, left.sha256))
+    finally:
+        stop.set()
+        thread.join(30)
+
+
+def _follows(database: Database, repository: Repository) -> bool:
+    with database.read() as cx:
+        return bool(cx.scalars(sa.select(followers.followers.c.name).filter_by(repository_id=repository.id)).all())
 
 
 def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:

@@ -9,6 +9,7 @@ from muniment.repository.objects.decisions import checkins, checkouts, restoring
 from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.types import type_editing
 from muniment.repository.objects.types.object_types import ObjectType
+from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
 from muniment.repository.refusals import NameTaken, NotPermitted, Superseded, WrongValue
 from tests.shelf import ADMIN, MARTA, Shelf
 
@@ -127,6 +128,28 @@ def test_an_object_whose_type_is_one_for_another_kind_now_is_not_restored(
         type_editing.add_type(cx, shelf.repository.id, ObjectType("report", present), shelf.now)
     with shelf.database.begin() as cx, pytest.raises(WrongValue, match="another kind"):
         restoring.restore(cx, shelf.view(MARTA), made, "", shelf.now)
+
+
+@pytest.mark.parametrize(
+    ("former", "present", "value"),
+    [
+        (PropertyForm("p", "string"), PropertyForm("p", "string", length=3), "four"),
+        (PropertyForm("p", "string"), PropertyForm("p", "id"), "no id"),
+        (PropertyForm("p", "integer"), PropertyForm("p", "date"), 2**62),
+    ],
+)
+def test_values_that_the_type_no_longer_allows_are_not_restored(
+    shelf: Shelf, former: PropertyForm, present: PropertyForm, value: str | int
+) -> None:
+    with shelf.database.begin() as cx:
+        type_editing.define_type(cx, shelf.repository.id, TypeForm("report", properties=[former]), shelf.now)
+    made = shelf.create({"object_name": "x", "p": value}, type_name="report").id
+    with shelf.database.begin() as cx:
+        objects.delete(cx, shelf.repository, MARTA, made, shelf.now, keep_days=7)
+        removal.remove_type(cx, shelf.repository, "report")
+        type_editing.define_type(cx, shelf.repository.id, TypeForm("report", properties=[present]), shelf.now)
+    with shelf.database.begin() as cx:
+        assert restoring.restore(cx, shelf.view(MARTA), made, "", shelf.now).properties == {}
 
 
 def test_the_versions_that_are_left_are_linked_to_the_first_one_when_it_returns(shelf: Shelf) -> None:

@@ -231,6 +231,7 @@ def test_a_gift_takes_searches_and_templates_and_no_results(shelf: Shelf) -> Non
     with shelf.database.begin() as cx:
         assert saved_searches.give(cx, shelf.repository.id, MARTA.key, BORIS.id, BORIS.key, shelf.now) == 2
         assert saved_searches.count_by_owner(cx, BORIS.key) == 2
+        assert stored_results.size(cx, MARTA.key) == 0, "she could remove them no more"
     given = found(shelf, search.id, BORIS)
     assert (given.owner, given.revision) == (BORIS.id, search.revision + 1)
     with pytest.raises(UnknownSavedSearch):

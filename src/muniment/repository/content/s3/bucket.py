@@ -263,7 +263,8 @@ class ContentBucket:
         text = str(error)
         if "NoSuchBucket" in text:
             sentence = "The content store does not have the bucket that the settings name."
-        elif isinstance(error, FileNotFoundError) or "InvalidRange" in text:
+        elif (isinstance(error, FileNotFoundError) and "NoSuchKey" in text) or "InvalidRange" in text:
+            # Any other 404 does not tell of the object: it may come from a server that is no S3 store.
             return MissingObject(text)
         elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
             sentence = "The content store does not let this server in."

@@ -4,6 +4,7 @@ Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -65,7 +66,7 @@ _LEVELS = {level.name.lower(): level for level in Permission}
 _EXTENDED = ("extend-permissions", "application-permission")
 
 
-class AclEntryBody(msgspec.Struct, rename="kebab"):
+class AclEntryBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most.
 
     Extended permissions are read so that they can be refused by name.
@@ -83,16 +84,22 @@ class AclProperties(msgspec.Struct):
     object_name: str = ""
 
 
-class AclBody(msgspec.Struct, rename="kebab"):
+class AclBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """An ACL with its entries. Its name is in ``name`` or in ``properties``.
 
-    A body that assigns an ACL names it in ``acl-name``.
+    A body that assigns an ACL names it in ``acl-name``. An ACL or a permission set that was read may be sent back: its
+    ``id``, ``owner``, ``basic-permission`` and links change nothing.
     """
 
     name: str = ""
     acl_name: str = ""
     permitted: list[AclEntryBody] | None = None
     properties: AclProperties = msgspec.field(default_factory=AclProperties)
+    id: Any = None
+    owner: Any = None
+    basic_permission: Any = None
+    links: Any = None
+    hal_links: Any = msgspec.field(default=None, name="_links")
 
     @property
     def object_name(self) -> str:
@@ -264,21 +271,30 @@ async def read_body(request: Request, context: RepositoryContext) -> AclBody:
 
 def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
     body = AclBody()
-    for part in (root, *root.children):
-        object_body.check_namespace(part, names)
-    for part in root.children:
-        match part.name:
+    object_body.check_namespace(root, names)
+    for name, part in _members(root, AclBody.__struct_encode_fields__, names).items():
+        match name:
             case "name":
                 body.name = part.text
             case "acl-name":
                 body.acl_name = part.text.strip()
             case "permitted":
-                body.permitted = [_read_entry(entry) for entry in part.children]
+                body.permitted = [_read_entry(entry, names) for entry in part.children]
             case "properties":
                 body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
-            case _:
-                pass  # An ACL that was read may be sent back: its id, owner and links change nothing.
     return body
+
+
+def _members(element: Element, known: Sequence[str], names: RepositoryNames) -> dict[str, Element]:
+    """Return the children of an element by name. Raises Malformed for one that is not known, or that comes twice."""
+    members: dict[str, Element] = {}
+    for part in element.children:
+        object_body.check_namespace(part, names)
+        if part.name not in known or part.name in members:
+            trouble = "comes twice" if part.name in members else f"does not belong in {element.name[:100]!r}"
+            raise Malformed(f"The element {part.name[:100]!r} {trouble} ({part.place}).")
+        members[part.name] = part
+    return members
 
 
 def _text(value: Given) -> str:
@@ -287,14 +303,15 @@ def _text(value: Given) -> str:
     return value or ""
 
 
-def _read_entry(entry: Element) -> AclEntryBody:
-    parts = {part.name: part.text.strip() for part in entry.children}
+def _read_entry(entry: Element, names: RepositoryNames) -> AclEntryBody:
+    for name in entry.attributes:
+        if not name.startswith("{"):
+            raise Malformed(f"A permission has no attribute {name[:100]!r} ({entry.place}).")
+    parts = _members(entry, AclEntryBody.__struct_encode_fields__, names)
     if "accessor" not in parts or "basic-permission" not in parts:
         raise Malformed(f"A permission has an accessor and a basic-permission ({entry.place}).")
-    extended_part = next(
-        (part for part in entry.children if part.name in _EXTENDED and (part.children or part.text)), None
-    )
-    return AclEntryBody(parts["accessor"], parts["basic-permission"], extended_part.name if extended_part else None)
+    extended = next((name for name in _EXTENDED if name in parts and (parts[name].children or parts[name].text)), None)
+    return AclEntryBody(parts["accessor"].text.strip(), parts["basic-permission"].text.strip(), extended)
 
 
 def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:

@@ -144,6 +144,7 @@ def _object_rows(
         lambda stretch: lists.page_of_extent(cx, extent, stretch, selection, type_prefix=prefix),
         entries,
         count,
+        is_sorted=bool(statement.order),
     )
 
 
@@ -207,6 +208,7 @@ def _people_rows(
         lambda stretch: directory.page(resource_id, kind, None, stretch, selection),
         entries,
         count,
+        is_sorted=bool(statement.order),
     )
 
 

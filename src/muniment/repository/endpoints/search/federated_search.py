@@ -387,6 +387,7 @@ def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
             search_requests.feed_type(request, options),
             representations.read_view(values, options.names),
             parameters.truth(values, "links", default=True),
+            collections.PageRoom(options),
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),

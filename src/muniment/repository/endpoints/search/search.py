@@ -19,6 +19,7 @@ from muniment.repository.aql.facets import FacetLimits
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints.collections import PageRoom
 from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search import facets, search_requests
@@ -68,11 +69,12 @@ _TRIES = 3
 
 
 class EntryForm(msgspec.Struct, frozen=True):
-    """How the objects of hits are written into their entries."""
+    """How the objects of hits are written into their entries, and how much room a page has for them."""
 
     media_type: str
     view: View
     links: bool
+    room: PageRoom
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -224,7 +226,7 @@ def _page(
         )
         turned_page = paging.begin(cx, page, following, now, options)
     page, others = turned_page.page, _has_others(turned_page.page) or (document is None and asked.page > 1)
-    form = EntryForm(asked.media_type, asked.view, asked.links)
+    form = EntryForm(asked.media_type, asked.view, asked.links, PageRoom(options))
     inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
     cursors = asked.cursor, turned_page.following
@@ -318,22 +320,23 @@ def inlined_hits(
 ) -> dict[str, object]:
     """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
 
-    ``cx`` must be the transaction in which the hits were checked, so that the objects agree with the hits. Raises
-    UnknownProperty.
+    ``cx`` must be the transaction in which the hits were checked, so that the objects agree with the hits. At most
+    ``collections.TOGETHER`` objects are read at one time. Raises UnknownProperty, and Malformed if the page has no
+    room for the objects.
     """
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
     for name in form.view.properties or ():
         view.catalogue.property(name)
-    objects_by_id = inventory.rows(cx, repository.id, [hit.object_id for hit in hits])
-    bodies_of_hits = collections.object_bodies(cx, view, [objects_by_id[hit.object_id] for hit in hits])
-    things = [
-        representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
-        for body in bodies_of_hits
-    ]
-    return {
-        hit.object_id: collections.inline(thing, form.media_type, names, links=form.links)
-        for hit, thing in zip(hits, things, strict=True)
-    }
+    inlined: dict[str, object] = {}
+    ids = [hit.object_id for hit in hits]
+    for begin in range(0, len(ids), collections.TOGETHER):
+        some_ids = ids[begin : begin + collections.TOGETHER]
+        objects_by_id = inventory.rows(cx, repository.id, some_ids)
+        for body in collections.object_bodies(cx, view, [objects_by_id[object_id] for object_id in some_ids]):
+            kind = kind_of(body.stored.id)
+            thing = representations.object_thing(here, body, names, form.media_type, kind, form.view)
+            inlined[body.stored.id] = collections.inline(thing, form.media_type, names, form.room, links=form.links)
+    return inlined
 
 
 def entry(hit: Hit, here: str, inlined: object) -> atom.FeedEntry:

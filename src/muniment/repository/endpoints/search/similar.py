@@ -31,7 +31,8 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
     include_total = parameters.truth(query, "include-total", default=False)
     inline = parameters.truth(query, "inline", default=False)
     links = parameters.truth(query, "links", default=True)
-    form = EntryForm(media_type, representations.read_view(query, options.names), links)
+    room = collections.PageRoom(options)
+    form = EntryForm(media_type, representations.read_view(query, options.names), links, room)
     object_id, here = representations.identifier(request), address(request, context, repository)
     index = context.indexes(repository)
     if wait_for := query.get("wait-for"):

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from muniment import disk
+
 CODES = {"German": "de"}
 """The languages whose compounds are taken apart, with their codes of ISO 639-1."""
 
@@ -118,7 +120,7 @@ class Compounds:
 
     def write(self, path: Path) -> None:
         """Write the parts, with their counts. Raises OSError."""
-        path.write_bytes(msgspec.json.encode(self._counts))
+        disk.replace(path, msgspec.json.encode(self._counts))
 
     def _parts(self, word: str) -> tuple[str, ...]:
         if not SHORTEST <= len(word) <= _LONGEST:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import tantivy
 
+from muniment import disk
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import OtherFormat, Snapshot
 from muniment.repository.index.document import Document
@@ -211,7 +212,7 @@ def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
         return
     for language in _compound_languages(about):
         compounds.learn(language).write(_compounds_file(folder, language))
-    (folder / _ABOUT).write_bytes(msgspec.json.encode(about))
+    disk.replace(folder / _ABOUT, msgspec.json.encode(about))
     tantivy.Index(schema, str(folder))
 
 

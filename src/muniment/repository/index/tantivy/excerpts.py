@@ -5,13 +5,13 @@ compared. Of the places found, the part with the most words is shown; stop words
 the text and the query alone, never on other documents.
 """
 
-import itertools
 import operator
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 from muniment.memories import Memory
 from muniment.repository.aql import patterns
@@ -29,16 +29,20 @@ _EACH = 4
 _STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
-_TRIES = 2000
+_STEPS = 40_000
+_SPLITTING = 20
 _SPLIT_WHOLE = 200_000
 _REMEMBERED = 200
+_MOST_REMEMBERED = 5000
 _MORE = "…"
-_WORD = re.compile(r"[^\W_]{1,600}")
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[^\x00-\x7f\s{BREAK}]){{0,599}}")
 _WHITE = re.compile(rf"[^\S{NARROW_BLANK}]+")
 _ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
 _SENTENCE_END = re.compile(
     r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
 )
+
+K = TypeVar("K")
 
 
 class Finder:
@@ -48,6 +52,11 @@ class Finder:
         self._analyser = analyser
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
+        self._groups = _grouped(self._all_patterns, lambda pattern: pattern.group)
+        self._kinds = _grouped(self._all_patterns, lambda pattern: pattern.kind)
+        self._begun: Memory[tuple[str, str], Sequence[_Pattern]] = Memory(
+            min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
+        )
 
     def excerpt(
         self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True, language: str = ""
@@ -71,11 +80,10 @@ class Finder:
         begin = len(excerpt) - len(excerpt.lstrip(_MORE))
         text = normal(excerpt.strip(_MORE))
         breaks = [at for at, character in enumerate(text) if character == BREAK]
-        matches = set[tuple[int, int]]()
-        spans_of = _Spans(self._analyser, text)
-        for pattern in self._all_patterns:
-            spans = spans_of[pattern]
-            matches |= {(spans[at].start, pattern.end(spans, at)) for at in pattern.starts(spans)}
+        matches = {
+            (spans[at].start, pattern.end(spans, at))
+            for pattern, spans, at in self._starts(text, set(self._all_patterns))
+        }
         return tuple(
             (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
             for start, end in _merge(sorted(matches))
@@ -101,57 +109,103 @@ class Finder:
         pattern, only its first match is sought, and the first piece is short, because the beginning of a text often
         holds the match.
 
-        After ``_TRIES`` comparisons the search ends, too. If a ``thorough`` search has no match by then, the first
-        ``_SPLIT_WHOLE`` characters are split into words.
+        After ``_STEPS`` steps the search ends, too. To split a part of the text into words counts as ``_SPLITTING``
+        steps. If a ``thorough`` search has no match by then, the first ``_SPLIT_WHOLE`` characters are split into
+        words.
         """
-        tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
+        steps, most = _STEPS, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
         begin, end = 0, _PIECE if len(patterns) > 1 else _FIRST_PIECE
+        group_sizes = Counter([pattern.group for pattern in patterns])
         places: list[_Place] = []
-        while begin < len(text) and tries > 0:
+        while begin < len(text) and steps > 0:
             flat = self._analyser.flatten(text[begin : end + overlap])
-            matching = 0
-            for pattern in patterns:
-                beginning, places_left = pattern.beginning, most
-                at = flat.find(beginning)
-                while at >= 0 and places_left and tries > 0:
+            left = dict.fromkeys(patterns, most)
+            for group, unfinished in group_sizes.items():
+                at = flat.find(group.beginning)
+                while at >= 0 and unfinished and steps > 0:
                     place = begin + at
-                    if place == 0 or pattern.inside or not text[place - 1].isalnum():
-                        tries -= 1
-                        if self._matches_at(pattern, text, place):
+                    if place == 0 or group.inside or not text[place - 1].isalnum():
+                        matching, taken_steps = self._matching(group, text, place, left)
+                        steps -= taken_steps
+                        for pattern in matching:
                             places.append((place, pattern))
-                            places_left -= 1
-                    at = flat.find(beginning, at + 1)
-                matching += places_left < most
-            if (begin and (places or not thorough)) or matching == len(patterns):
+                            left[pattern] -= 1
+                            unfinished -= not left[pattern]
+                    at = flat.find(group.beginning, at + 1)
+            if (begin and (places or not thorough)) or all(places_left < most for places_left in left.values()):
                 break
             begin, end = end, end + _PIECE
         return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
 
-    def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
-        """Return whether a pattern matches at this place of a text. For a single word, the answer is remembered."""
-        if pattern.phrase:
-            answer = _stands_at(pattern.phrase, text, at)
-            if answer is not None:
-                return answer
-        word = _WORD.match(text, at) if len(pattern.words) == 1 and not pattern.inside else None
-        if word is None:
-            beginning = text[at : at + pattern.reach]
-            spans = self._analyser.spans(beginning, pattern.stemmed, pattern.places, pattern.language)
-            return pattern.matches(spans, 0)
-        answer = pattern.answers.recall(word[0])
-        if answer is None:
-            spans = self._analyser.spans(word[0], pattern.stemmed, language=pattern.language)
-            answer = pattern.answers.keep(word[0], pattern.matches(spans, 0))
-        return answer
+    def _matching(
+        self, group: "_Group", text: str, at: int, left: Mapping["_Pattern", int]
+    ) -> tuple[list["_Pattern"], int]:
+        """List the patterns of a group that match at this place of a text. Also return how many steps this took.
+
+        A pattern without places in ``left`` is passed over. Which patterns begin with a word is remembered.
+        """
+        word, steps = None if group.inside else _WORD.match(text, at), 1
+        begun: Sequence[_Pattern] = self._groups[group]
+        if word is not None:
+            remembered = self._begun.recall((group.beginning, word[0]))
+            if remembered is None:
+                steps += _SPLITTING
+                remembered = self._begun.keep((group.beginning, word[0]), self._beginning_with(word[0], group))
+            begun = remembered
+            if not begun:
+                return [], steps
+        matching: list[_Pattern] = []
+        spans_of: dict[tuple[_Kind, int, int], list[Span]] = {}
+        for pattern in begun:
+            if not left.get(pattern):
+                continue
+            steps += 1
+            matches = True if word is not None and len(pattern.words) == 1 else None
+            if matches is None and pattern.phrase:
+                matches = _stands_at(pattern.phrase, text, at)
+            if matches is None:
+                form = pattern.kind, pattern.reach, pattern.places
+                if form not in spans_of:
+                    steps += _SPLITTING
+                    part = text[at : at + pattern.reach]
+                    spans_of[form] = self._analyser.spans(part, pattern.stemmed, pattern.places, pattern.language)
+                matches = pattern.matches(spans_of[form], 0)
+            if matches:
+                matching.append(pattern)
+        return matching, steps
+
+    def _beginning_with(self, word: str, group: "_Group") -> Sequence["_Pattern"]:
+        """List those patterns of a group that can begin with this word of a text."""
+        begun: list[_Pattern] = []
+        for kind, of_kind in _grouped(self._groups[group], lambda pattern: pattern.kind).items():
+            spans = self._analyser.spans(word, kind.stemmed, 1, kind.language)
+            begun += [pattern for pattern in of_kind if spans and pattern.begins_with(spans[0].word)]
+        return tuple(begun)
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
-        places: list[_Place] = []
-        spans_of = _Spans(self._analyser, text)
-        for pattern in patterns:
-            spans = spans_of[pattern]
-            places += [(spans[at].start, pattern) for at in itertools.islice(pattern.starts(spans), 1)]
-        return places
+        first: dict[_Pattern, int] = {}
+        unfound = set(patterns)
+        for pattern, spans, at in self._starts(text, unfound):
+            first[pattern] = spans[at].start
+            unfound.remove(pattern)
+        return [(first[pattern], pattern) for pattern in patterns if pattern in first]
+
+    def _starts(self, text: str, wanted: set["_Pattern"]) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
+        """Yield each match in a text: the pattern, the words of the text, and the index of the word where it begins.
+
+        Patterns that are not ``wanted`` at that moment are passed over. The text is split only once for all patterns
+        that need its words in the same form, and each of its words is compared with all of them only once.
+        """
+        for kind, of_kind in self._kinds.items():
+            if wanted.isdisjoint(of_kind):
+                continue
+            spans = self._analyser.all_spans(text, kind.stemmed, kind.language)
+            begun = _begun_by({span.word for span in spans}, of_kind)
+            for at, span in enumerate(spans):
+                for pattern in begun.get(span.word, ()):
+                    if pattern in wanted and (len(pattern.words) == 1 or pattern.matches(spans, at)):
+                        yield pattern, spans, at
 
 
 def beginning(text: str) -> str:
@@ -253,13 +307,28 @@ class _Leaf(NamedTuple):
     reach: int
 
 
+class _Kind(NamedTuple):
+    """Which form of a text's words a pattern needs: exact words, or stems of a language."""
+
+    stemmed: bool
+    language: str
+
+
+class _Group(NamedTuple):
+    """Patterns that are sought at the same places of a text: those with this beginning."""
+
+    beginning: str
+    inside: bool
+
+
 class _Pattern:
     """A sequence of words that matches a leaf. ``beginning`` is the beginning of the first word.
 
-    A text is searched for ``beginning`` first. Each item of ``words`` is a place with several patterns; one of them
-    must match the word at that place. The patterns match stems if ``stemmed``, otherwise exact words. With ``inside``,
-    a match may begin inside a word of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words.
-    ``language`` is the language of the stems, or empty for the analyser's own.
+    A text is searched for ``beginning`` first. Each item of ``words`` is a place in the sequence, and one or more
+    wildcard patterns, of which one must match the word at that place. The patterns are compared with the stems of the
+    text's words if ``stemmed``, otherwise with the words themselves. With ``inside``, a match may begin inside a word
+    of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words. ``language`` is the language of the
+    stems, or empty for the analyser's own.
     """
 
     def __init__(
@@ -273,18 +342,18 @@ class _Pattern:
         phrase: Sequence[str] = (),
         language: str = "",
     ) -> None:
-        self.answers: Memory[str, bool] = Memory(_REMEMBERED)
         self.leaf, self.weight, self.reach = leaf
         self.words, self.beginning = words, beginning
-        self.stemmed, self.inside, self.phrase, self.language = stemmed, inside, phrase, language
+        self.stemmed, self.phrase, self.language = stemmed, phrase, language
+        self.kind, self.group = _Kind(stemmed, language), _Group(beginning, inside)
         first_words = words[0][1]
-        self._literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
-        self._wild = [each for each in first_words if len(each.pieces) > 1]
+        self.literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
+        self.wild = [each for each in first_words if len(each.pieces) > 1]
 
     @cached_property
     def _is_wild(self) -> Callable[[str], bool]:
         """The function that says whether a word matches a pattern with wildcards at the first place."""
-        return patterns.matcher(self._wild)
+        return patterns.matcher(self.wild)
 
     @property
     def places(self) -> int:
@@ -296,13 +365,9 @@ class _Pattern:
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
         return max(span.end for span in spans[at : at + self.places] if span.place <= last)
 
-    def starts(self, spans: Sequence[Span]) -> Iterator[int]:
-        """Yield the index of each span at which a match of the words begins."""
-        literals, wild, beginning = self._literals, self._wild, self.beginning
-        for at, span in enumerate(spans):
-            begins = span.word in literals or (wild and span.word.startswith(beginning) and self._is_wild(span.word))
-            if begins and self.matches(spans, at):
-                yield at
+    def begins_with(self, word: str) -> bool:
+        """Return whether the first word matches this word."""
+        return word in self.literals or bool(self.wild and word.startswith(self.beginning) and self._is_wild(word))
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
         """Return whether the words match from this span on."""
@@ -317,21 +382,21 @@ class _Pattern:
         return True
 
 
-class _Spans:
-    """Gives each pattern the words of a text in the form that the pattern needs: exact, or as stems of a language.
+def _grouped(patterns: Sequence[_Pattern], key: Callable[[_Pattern], K]) -> dict[K, list[_Pattern]]:
+    groups: dict[K, list[_Pattern]] = {}
+    for pattern in patterns:
+        groups.setdefault(key(pattern), []).append(pattern)
+    return groups
 
-    The text is split only once for all patterns that need the same words.
-    """
 
-    def __init__(self, analyser: Analyser, text: str) -> None:
-        self._analyser, self._text = analyser, text
-        self._spans: dict[tuple[bool, str], list[Span]] = {}
-
-    def __getitem__(self, pattern: _Pattern) -> list[Span]:
-        kind = (pattern.stemmed, pattern.language)
-        if kind not in self._spans:
-            self._spans[kind] = self._analyser.all_spans(self._text, *kind)
-        return self._spans[kind]
+def _begun_by(words: set[str], patterns: Sequence[_Pattern]) -> dict[str, list[_Pattern]]:
+    """Return which patterns begin with each of these words. Words with which none begins are left out."""
+    begun: dict[str, list[_Pattern]] = {}
+    for pattern in patterns:
+        others = {word for word in words if pattern.begins_with(word)} if pattern.wild else words & pattern.literals
+        for word in others:
+            begun.setdefault(word, []).append(pattern)
+    return begun
 
 
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:

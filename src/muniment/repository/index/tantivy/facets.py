@@ -80,6 +80,8 @@ class FacetCounter:
     def _nested_counts(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
         if facet.nested is None:
             return None
+        if not value.hits:
+            return FacetCounts(facet.nested.id, facet.nested.name, ())
         (counts,) = self.count(_and(query, self._compile(value.condition)), [facet.nested])
         return counts
 

@@ -59,7 +59,7 @@ def leaves(
 
 
 def needs_all(condition: Condition | Keywords | None) -> bool:
-    """Return whether every hit matches every one of ``leaves``."""
+    """Return whether every hit matches all the words and phrases that ``leaves`` lists for the condition."""
     match condition:
         case ConditionSet():
             parts, is_choice = condition.conditions, condition.operator == "OR"

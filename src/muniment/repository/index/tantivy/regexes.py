@@ -67,13 +67,13 @@ def of_range(low: str | None, high: str | None, low_open: bool = False, high_ope
 
 
 def _from(low: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings from ``low`` on that share its first ``begin`` characters."""
+    """Write expressions for the strings that are not below ``low`` and share its first ``begin`` characters."""
     above = [each for at in range(begin, len(low)) for each in _beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER)]
     return [_exactly(low) + (".+" if is_open else ".*"), *above]
 
 
 def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings up to ``high`` that share its first ``begin`` characters."""
+    """Write expressions for the strings that are not above ``high`` and share its first ``begin`` characters."""
     beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
     smaller = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
     return [*([] if is_open else [_exactly(high)]), *beginnings, *smaller]

@@ -83,6 +83,7 @@ def copy(
                 each.content,
                 shared=True,
                 further=[(one.place, one.media_type, one.content) for one in further.get(each.id, ())],
+                original=each.properties,
             )
             for each in level
         ]

@@ -29,7 +29,8 @@ class NewObject(msgspec.Struct, frozen=True):
     """An object to be made. ``text`` is the text of its content, if known; otherwise the extractor reads it later.
 
     With ``shared``, the content is that of another object, whose row the caller has locked. ``further`` are the
-    contents beside it, each with its place and media type.
+    contents beside it, each with its place and media type. ``original`` are the properties of the object of which this
+    one is a copy: values that both have are not checked against closed lists.
     """
 
     type: str
@@ -39,6 +40,7 @@ class NewObject(msgspec.Struct, frozen=True):
     text: ExtractedText | None = None
     shared: bool = False
     further: Sequence[tuple[ContentPlace, str, StoredContent]] = ()
+    original: Mapping[str, list[Value]] = {}
 
 
 def create(
@@ -84,6 +86,7 @@ def create_all(
             folders[place] = may_create(cx, view, *place)
         folder, creator = folders[place], principals.id
         current: dict[str, list[Value]] = {
+            **new.original,
             "r_object_type": [new.type],
             "i_folder_id": [folder.id] if folder else [],
             "owner_name": [creator],

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from muniment.clock import Instant, read_timestamp, timestamp
+from muniment.clock import EARLIEST, LATEST, Instant, read_timestamp, timestamp
 from muniment.naming import is_storable
 from muniment.repository.objects.properties.assistance import ANY, Assistance
 from muniment.repository.refusals import WrongValue
@@ -95,12 +95,9 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
 
 
 def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
-    """Return whether stored values fit the property: all are of its kind, and only a repeating one has several."""
-    of_kind = all(
-        isinstance(value, _STORED[definition.kind]) and isinstance(value, bool) == (definition.kind == "boolean")
-        for value in values
-    )
-    return of_kind and (definition.repeating or len(values) <= 1)
+    """Return whether stored values fit the property: a caller could give them, and only a repeating one has several."""
+    most = MAX_VALUES if definition.repeating else 1
+    return len(values) <= most and all(_fits(definition, value) for value in values)
 
 
 def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Value]:
@@ -147,6 +144,17 @@ def _check_text(definition: PropertyDefinition, text: str) -> None:
         raise WrongValue(f"The value of {definition.name!r} is longer than {longest} characters.")
     if not is_storable(text):
         raise WrongValue(f"The value of {definition.name!r} holds a character that is no Unicode text.")
+
+
+def _fits(definition: PropertyDefinition, value: Value) -> bool:
+    kind = definition.kind
+    if not isinstance(value, _STORED[kind]) or isinstance(value, bool) != (kind == "boolean"):
+        return False
+    if isinstance(value, str):
+        return len(value) <= definition.length if kind == "string" else _ID.fullmatch(value) is not None
+    if kind == "date":
+        return EARLIEST <= value <= LATEST
+    return isinstance(value, float) or -(2**63) <= value < 2**63
 
 
 def _read(kind: PropertyKind, json_value: Given) -> Value | None:

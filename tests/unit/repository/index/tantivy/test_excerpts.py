@@ -1,5 +1,6 @@
 """Excerpts: around the first match, plain, short, and cheap in a huge text."""
 
+import itertools
 import time
 
 import pytest
@@ -123,6 +124,28 @@ def test_marks_of_many_words_with_wildcards_cost_little() -> None:
     for _ in range(100):
         assert len(finder.marks("dolor sit amet boloren consectetur cilorems " * 4)) == 8
     assert time.process_time() - start < 2  # with each pattern read anew for each word, it is 10 seconds
+
+
+@pytest.mark.parametrize("there", [1, 150])
+def test_many_words_of_letters_and_digits_cost_little(there: int) -> None:
+    """Such a word is also sought by its parts, of which the first is a single letter: each text has very many."""
+    pairs = [f"{letter}{digit}" for letter in "abcdefghijklmno" for digit in "12345"]
+    words = [one + other for one, other in itertools.product(pairs, pairs[::19])]
+    assert len(words) == 300
+    finder = Finder(ENGLISH, [Term(word) for word in words])
+    fillers = [
+        f"{letter}{ending}" for letter in "abcdefghijklmno" for ending in ("lorem", "ipsum", "dolor", "sit", "amet")
+    ]
+    start = time.process_time()
+    for number in range(50):
+        shown = [words[(number * 7 + each) % 300] for each in range(there)]
+        text = " ".join([*fillers * 6, *shown, "end"])
+        found = finder.excerpt(text)
+        assert found is not None
+        assert {found[begin:end] for begin, end in finder.marks(found)} & set(shown)
+    assert (
+        time.process_time() - start < 1.5
+    )  # with each pattern compared with each word by itself, it is over 4 seconds
 
 
 def test_white_space_is_collapsed_and_ends_are_whole() -> None:

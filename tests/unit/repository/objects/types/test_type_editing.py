@@ -102,6 +102,10 @@ def test_a_value_from_before_the_list_may_stay(sites: Shelf) -> None:
     assert sites.change(stored.id, {"country": "FR", "title": "new"}).properties["country"] == ["FR"]
     with pytest.raises(WrongValue):
         make(sites, country="FR")
+    with sites.database.begin() as cx:
+        original = copying.lock_originals(cx, sites.view(MARTA), stored.id, 1)
+        copy = copying.copy(cx, sites.view(MARTA), original, None, sites.now, StorageQuota())
+    assert copy.properties == original[0].properties
 
 
 def test_a_form_is_offered_what_holds_for_the_object(sites: Shelf) -> None:
