@@ -189,8 +189,8 @@ def _holdings(halves: Halves, directory: Directory, database: Database) -> Holdi
     identify = directory_callers.identification(directory.transactions.database, names)
     first = user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition)
     acting = Principals(first, administrator=True, identify=identify)
-    named_clients = guards.client_settings(options)
-    return Holdings(database, halves.index, identify, acting, options.max_pending_changes, named_clients)
+    client_settings = guards.read_client_settings(options)
+    return Holdings(database, halves.index, identify, acting, options.max_pending_changes, client_settings)
 
 
 def _callers(halves: Halves) -> Callers:

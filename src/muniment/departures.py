@@ -50,7 +50,7 @@ class Holdings(NamedTuple):
 
     ``open_index`` opens a repository's index for reading. ``identify`` tells who bears a name now. ``acting`` is who
     changes the objects. ``max_pending`` is the largest number of changes by which an index may lag behind before
-    searches are refused. ``client_settings`` is what ``guards.client_settings`` returns.
+    searches are refused. ``client_settings`` is what ``guards.read_client_settings`` returns.
     """
 
     database: Database

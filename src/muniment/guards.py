@@ -24,6 +24,7 @@ from muniment.directory.names import user_id
 from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
+from muniment.naming import fold_name
 from muniment.repository import repositories
 from muniment.repository.exports import progress as unfinished_imports
 from muniment.repository.options import RepositoryOptions
@@ -49,7 +50,7 @@ class SignsIn(Refusal):
     """The client is one by which the repositories sign people in. Without it, nobody could sign in there."""
 
 
-def client_settings(options: RepositoryOptions) -> Mapping[str, str]:
+def read_client_settings(options: RepositoryOptions) -> Mapping[str, str]:
     """Return the settings that name the clients by which the repositories sign people in, each with its client."""
     named_clients = {"repository.basic_client": options.basic_client}
     if options.offers_search_page:
@@ -60,7 +61,7 @@ def client_settings(options: RepositoryOptions) -> Mapping[str, str]:
 def check_client(directory: Connection, client_settings: Mapping[str, str], entry: Entry) -> None:
     """Raise SignsIn if one of these settings names the entry.
 
-    ``client_settings`` is what the function of this name returns. It is empty if no repository asks this directory.
+    ``client_settings`` is what ``read_client_settings`` returns. It is empty if no repository asks this directory.
     """
     for setting, client in client_settings.items():
         match = credentials.find_of_client(directory, client)
@@ -110,7 +111,7 @@ def rename(
     Raises what ``administration.rename`` raises. Without ``force`` it also raises what ``check_client`` raises, and
     CannotKnow if the halves run apart and the entry is a user or group.
     """
-    if not force:
+    if not force and fold_name(name) != fold_name(entry.name):
         check_client(directory, client_settings, entry)
 
     def is_known(identity: str) -> bool:

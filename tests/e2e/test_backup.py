@@ -28,7 +28,8 @@ from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database, Half
-from muniment.directory import marks
+from muniment.directory import marks, resources
+from muniment.directory.sign_in import tickets
 from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository.content.contract import StoredContent
@@ -543,6 +544,38 @@ def test_a_restore_into_a_database_elsewhere_can_be_given_again(
     capsys.readouterr()
     assert run(tmp_path / "another", *given, "restore", made[1]) == Exit.REFUSED
     assert "repository.db exists already" in capsys.readouterr().err
+
+
+def test_two_halves_of_one_sqlite_file_are_restored_into_one(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the second half put the file there again, the restored tickets would be written into a file that is gone."""
+
+    def in_one(file: str) -> tuple[str, ...]:
+        url = f"sqlite:///{tmp_path / file}"
+        return "--set", f"directory_database={url}", "--set", f"repository_database={url}"
+
+    data, kept = tmp_path / "data", tmp_path / "kept"
+    (tmp_path / "before").mkdir()
+    assert run(data, *in_one("before/all.db"), "init") == 0
+    before = Database(f"sqlite:///{tmp_path}/before/all.db")
+    with before.begin() as cx:
+        user_id = cx.execute(sa.text("SELECT id FROM entries WHERE kind = 'user' AND name = 'admin'")).scalar_one()
+        tickets.issue(cx, user_id, resources.administration(cx).id, 600, clock.now())
+    before.close()
+    assert run(data, *in_one("before/all.db"), "backup", kept) == 0
+    assert run(tmp_path / "restored", *in_one("after/all.db"), "restore", kept) == 0
+    assert "1 browser sign-in" in capsys.readouterr().out
+    after = Database(f"sqlite:///{tmp_path}/after/all.db")
+    with after.read() as cx:
+        assert cx.execute(sa.text("PRAGMA integrity_check")).scalar_one() == "ok"
+        assert (
+            cx.execute(sa.text("SELECT count(*) FROM tickets WHERE expires > :now"), {"now": clock.now()}).scalar() == 0
+        )
+    after.close()
+    assert run(tmp_path / "another", *in_one("one.db"), "restore", made[1]) == Exit.REFUSED
+    assert "name two" in capsys.readouterr().err
+    assert not (tmp_path / "one.db").exists()
 
 
 def test_a_backup_goes_into_a_new_folder_or_an_empty_one(

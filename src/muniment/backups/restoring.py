@@ -164,6 +164,8 @@ def _check_settings(backup: Backup, installation: Installation) -> None:
             raise BackupRefused(
                 "The backup holds both halves in one database, and the settings name two: name one database for both."
             )
+    if len(set(addresses.values())) < len(addresses):
+        raise BackupRefused("The backup holds two databases, and the settings name one for both halves: name two.")
 
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, stack: ExitStack) -> Mapping[Half, Database]:
@@ -178,20 +180,21 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
                 f"The backup's {half} is a copy of {copy.dialect}, and the settings name {database.dialect} for it: "
                 "name a database of the same kind."
             )
-        if database.dialect == "sqlite":
-            mark = _put_sqlite(
-                backup.folder / copy.file, Path(database.engine.url.database or ""), mark, installation.data
-            )
-        elif copy.file not in restored_files:
+        if copy.file in restored_files:
+            pass  # both halves have one database
+        elif database.dialect == "sqlite":
+            target = Path(database.engine.url.database or "")
+            mark = _put_sqlite(backup.folder / copy.file, target, mark, installation.data)
+        else:
             mark = _fill(database, backup, copy.file, mark, installation.data)
-            restored_files.add(copy.file)
+        restored_files.add(copy.file)
         schema.migrate(database, half)
     return databases
 
 
 def _put_sqlite(source: Path, target: Path, mark: Mark, data: Path) -> Mark:
     if target.parent != data:
-        # In the data folder, ``begin`` has removed an earlier file. Outside of it, only what this restore made goes.
+        # In the data folder, ``begin`` has removed an earlier file. Outside, only a file of this restore is removed.
         # SQLite would take what a killed process has left beside the file for changes of the restored database.
         for file in (target, *(target.with_name(f"{target.name}{ending}") for ending in ("-wal", "-journal"))):
             if str(target) in mark.filled:

@@ -57,8 +57,9 @@ def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
             event.result = "failed" if isinstance(code, int) and code != Exit.OK else "done"
             return code
         finally:
-            # Every data folder has a lock file. Where there is none, a command that was refused leaves no file.
-            if data.path.is_dir() and (event.result == "done" or data.installation.lock.exists()):
+            # A command that was refused leaves no file in a folder that is no data folder.
+            own_files = data.installation.events, data.installation.lock, data.path / data.settings_file.name
+            if data.path.is_dir() and (event.result == "done" or any(file.exists() for file in own_files)):
                 recorder = Recorder(data.installation.events, log=False, limited=False)
                 recorder.record(event, data.now)
 

@@ -104,7 +104,7 @@ def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> t
     row_count = tokens.purge(cx, before, rows)
     looked_at, progress = tokens.purge_expired(cx, progress, before, rows)
     # A token that stayed because it was its grant's last may have a successor by now: begin anew once an hour.
-    if not looked_at and progress != tokens.PURGE_START and before - progress.start >= _KEPT_FOR:
+    if looked_at < rows and progress != tokens.PURGE_START and before - progress.start >= _KEPT_FOR:
         progress = tokens.PURGE_START
     return max(row_count, looked_at, tickets.purge(cx, now, rows)), progress
 

@@ -160,7 +160,8 @@ class Transport:
         except Refusal as refusal:
             if answer.status is not None:
                 # No status can be sent any more. A right that ends during a download is no bug, so this is no error.
-                log.info("cut short", refusal=type(refusal).__name__)
+                path = logged_path(scope["path"])
+                log.warning("cut short", refusal=type(refusal).__name__, reason=refusal.sentence, path=path)
                 raise CutShort("The answer could not be finished.") from refusal
             response = refuse(Request(scope, body), refusal, SHARED, self._shape)
         except Busy as busy:

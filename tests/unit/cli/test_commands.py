@@ -176,6 +176,10 @@ def test_clients_are_public_or_confidential(muniment: Muniment) -> None:
     listed = muniment("client", "list")
     assert re.search(r"^phone\tpublic", listed, re.MULTILINE)
     assert re.search(r"^desk\tconfidential", listed, re.MULTILINE)
+    muniment("client", "secret", "desk")
+    assert muniment.err == ""
+    muniment("client", "secret", "phone")
+    assert "phone had no secret" in muniment.err
     muniment("client", "remove", "phone")
     assert "phone" not in muniment("client", "list")
 

@@ -119,6 +119,7 @@ def test_a_client_by_which_people_sign_in_to_a_repository_stays(muniment: Munime
             assert f"The setting {setting} names the client '{name}'" in muniment.err
             assert "--force" in muniment.err
         assert f"{name}\tpublic\tactive" in muniment("client", "list")
+    muniment("client", "rename", "muniment-search", "Muniment-Search")
     muniment("--set", "repository.search_page=false", "client", "rename", "muniment-search", "search")
     muniment("client", "rename", "muniment-basic", "basic")
     muniment("--set", "repository.basic_client=basic", "client", "rename", "basic", "signing-in", "--force")

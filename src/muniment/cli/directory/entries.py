@@ -90,9 +90,9 @@ def show_entries(data: DataFolder, several: list[Entry], *, as_json: bool, heade
 def rename_entry(data: DataFolder, find: Find, name: str, *, force: bool = False) -> Entry:
     """Give an entry another name."""
     snapshot, names = repository_snapshot(data), data.settings.directory.names
-    named_clients = guards.client_settings(data.settings.repository) if data.together else {}
+    client_settings = guards.read_client_settings(data.settings.repository) if data.together else {}
     with data.database("directory") as database, database.begin() as cx:
-        return guards.rename(cx, snapshot, names, find(cx), name, data.now, named_clients, force=force)
+        return guards.rename(cx, snapshot, names, find(cx), name, data.now, client_settings, force=force)
 
 
 def rename_person(data: DataFolder, find: Find, name: str, *, force: bool) -> None:

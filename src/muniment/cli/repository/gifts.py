@@ -162,5 +162,5 @@ def _open(data: DataFolder) -> Iterator[Holdings]:
             data.identify,
             acting,
             data.settings.repository.max_pending_changes,
-            guards.client_settings(data.settings.repository),
+            guards.read_client_settings(data.settings.repository),
         )
