@@ -397,9 +397,9 @@ def test_ours_5_a_page_of_whole_things_has_a_limit_in_bytes(world: World, loop: 
         assert site.post_search(document).status_code == 200
 
 
-@pytest.mark.parametrize("together", [1, 2, 4])
+@pytest.mark.parametrize("portion", [1, 2, 4])
 def test_ours_5_a_page_of_whole_things_is_read_in_portions(
-    cabinet: Cabinet, monkeypatch: pytest.MonkeyPatch, together: int
+    cabinet: Cabinet, monkeypatch: pytest.MonkeyPatch, portion: int
 ) -> None:
     site = cabinet.site
     site.world.catch_up()
@@ -425,5 +425,5 @@ def test_ours_5_a_page_of_whole_things_is_read_in_portions(
     for size in ("1", "2", "3", "4", "5"):
         whole = pages(size)
         with monkeypatch.context() as patch:
-            patch.setattr(collections, "TOGETHER", together)
+            patch.setattr(collections, "PORTION", portion)
             assert pages(size) == whole, size

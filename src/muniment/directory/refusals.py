@@ -44,7 +44,7 @@ class AlreadyActivated(Refusal):
 
 
 class NotSignedIn(Refusal):
-    """Nobody is signed in here: there are no credentials, or they are not, or no longer, valid for this resource."""
+    """The request has no credentials that are valid for this resource now."""
 
 
 class NotAdministrator(Refusal):

@@ -46,11 +46,10 @@ SELECTING: Table = {
 }
 """The codes with which the address of a list refuses a filter, a sort or a view."""
 
-TOGETHER = 250
-"""The most members of a list, or hits of a search, that are read at one time with what they inline.
+PORTION = 250
+"""The most objects that are read at one time, if their order costs nothing.
 
-A page without room for what its entries inline is refused before the others are read. A list that the request sorts is
-read at once, because each portion would sort it again.
+So a page without room for what its entries inline is refused before all its objects are in memory.
 """
 
 LONG = 100_000
@@ -266,17 +265,17 @@ def page(
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
     *,
-    is_sorted: bool = False,
+    in_portions: bool = False,
 ) -> ListPage:
     """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
 
-    With ``is_sorted``, ``fetch`` sorts the list even if the parameters of the page do not ask for it. Raises Malformed
-    for a cursor that was made for another page, list, filter, sort or caller, and for a page without room for what its
-    entries inline.
+    With ``in_portions``, ``fetch`` is called for each ``PORTION`` members, unless the parameters of the page ask for a
+    sort: each call would sort the list again. Raises Malformed for a cursor that was made for another page, list,
+    filter, sort or caller, and for a page without room for what its entries inline.
     """
     part, feed_entries, places = page_request.part, list[atom.FeedEntry](), list[Place]()
     stretch = cursors.stretch(cx, binding, part)
-    portion = stretch.limit if is_sorted or page_request.selection.sort else min(stretch.limit, TOGETHER)
+    portion = min(stretch.limit, PORTION) if in_portions and not page_request.selection.sort else stretch.limit
     while stretch.limit:
         members = fetch(msgspec.structs.replace(stretch, limit=min(stretch.limit, portion)))
         feed_entries += entries(members[: part.size - len(places)])

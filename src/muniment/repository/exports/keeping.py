@@ -97,7 +97,8 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
     entries = {to.bearers.of(entry.accessor): PERMISSIONS[entry.permission] for entry in line.entries}
     if len(entries) < len(line.entries) or len(entries) > acl_entries.MAX_ENTRIES or "" in entries:
         raise WrongValue("The ACL names one user or group twice, or too many of them.")
-    if line.name:  # also one that only earlier releases allowed: such an ACL can be named by its id
+    if line.name:
+        # A name that only earlier releases allowed stays: such an ACL can be named by its id.
         name, owner_key = line.name, to.bearers.of(line.owner_key, line.owner)
     else:
         name, owner_key = unnamed_acls.name_of(entries), UNNAMED

@@ -70,7 +70,7 @@ def drain(
     count = 0
     with Reader(limits(options)) as reader:
         while job := _next_job(database, read_clock(), options.meaning):
-            held = _HeldJob(database, job, threading.Event(), read_clock, notes_all=options.meaning)
+            held = _HeldJob(database, job, threading.Event(), read_clock, note_every_end=options.meaning)
             _handle(held, store, reader)
             count += 1
     return count
@@ -94,7 +94,7 @@ def _work(
                 look = time.monotonic() + _LOOK_SECONDS
                 job = _next_job(database, clock(), options.meaning)
                 if job is not None:
-                    _handle(_HeldJob(database, job, stop, clock, notes_all=options.meaning), store, reader)
+                    _handle(_HeldJob(database, job, stop, clock, note_every_end=options.meaning), store, reader)
             except Busy:
                 stop.wait(_POLL_SECONDS)
             except StoreUnavailable as refusal:
@@ -106,12 +106,12 @@ def _work(
                 stop.wait(_TROUBLE_SECONDS)
 
 
-def _next_job(database: Database, now: Instant, notes_all: bool) -> Job | None:
+def _next_job(database: Database, now: Instant, note_every_end: bool) -> Job | None:
     with database.read() as cx:
         if not queue.waits(cx, now):
             return None
     with database.begin() as cx:
-        return queue.take(cx, now, notes_all=notes_all)
+        return queue.take(cx, now, note_every_end=note_every_end)
 
 
 def _handle(held: "_HeldJob", store: Contents, reader: Reader) -> None:
@@ -156,14 +156,14 @@ class _HeldJob:
     """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
 
     The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
-    they try again, so that nobody reads the file twice. ``notes_all`` is as in ``queue.finish``.
+    they try again, so that nobody reads the file twice. ``note_every_end`` is as in ``queue.finish``.
     """
 
     def __init__(
-        self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant], *, notes_all: bool
+        self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant], *, note_every_end: bool
     ) -> None:
         self.job = job
-        self._database, self._stop, self._clock, self._notes_all = database, stop, clock, notes_all
+        self._database, self._stop, self._clock, self._note_every_end = database, stop, clock, note_every_end
         self._renewed_at = clock()
 
     def goes_on(self) -> bool:
@@ -173,21 +173,23 @@ class _HeldJob:
             return False
         if now - self._renewed_at < _RENEW_AFTER:
             return True
-        self._renewed_at = now
+        is_held = True
         with contextlib.suppress(Busy), self._database.begin() as cx:
-            return queue.renew(cx, self.job, now)
-        return True
+            is_held = queue.renew(cx, self.job, now)
+        if is_held:
+            self._renewed_at = now
+        return is_held
 
     @contextlib.contextmanager
     def renewing(self) -> Iterator[None]:
         """Renew the lease in time during the block, which cannot ask ``goes_on``: a store may copy a file for long."""
-        over = threading.Event()
-        renewals = threading.Thread(target=self._renew, args=(over,), name="renew-lease", daemon=True)
+        end = threading.Event()
+        renewals = threading.Thread(target=self._renew, args=(end,), name="renew-lease", daemon=True)
         renewals.start()
         try:
             yield
         finally:
-            over.set()
+            end.set()
             renewals.join()
 
     def release(self) -> None:
@@ -198,16 +200,20 @@ class _HeldJob:
         """Write why there is no text."""
         attempt = self.job.attempts + 1
         _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)
-        self._write(lambda cx: queue.fail(cx, self.job, reason, self._clock(), state, notes_all=self._notes_all))
+        self._write(
+            lambda cx: queue.fail(cx, self.job, reason, self._clock(), state, note_every_end=self._note_every_end)
+        )
 
     def finish(self, result: Extracted) -> None:
         """Write the text."""
         text, note = result.text, result.note
-        self._write(lambda cx: queue.finish(cx, self.job, text, self._clock(), note, notes_all=self._notes_all))
+        self._write(
+            lambda cx: queue.finish(cx, self.job, text, self._clock(), note, note_every_end=self._note_every_end)
+        )
 
-    def _renew(self, over: threading.Event) -> None:
+    def _renew(self, end: threading.Event) -> None:
         is_held = True
-        while is_held and not over.wait(_RENEW_AFTER / SECOND):
+        while is_held and not end.wait(_RENEW_AFTER / SECOND):
             with contextlib.suppress(DBAPIError):  # the next try may succeed before the lease has run out
                 is_held = self.goes_on()
 

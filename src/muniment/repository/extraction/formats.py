@@ -106,14 +106,15 @@ def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
         return "html" if declared_format == "xml" and _XHTML.search(head) else declared_format
     if _is_declared_plain(suffix, media_type):
         return "text"
-    if _PDF in head[:1024]:
-        return "pdf"  # readers of PDF allow other bytes before the mark
     bare = head.removeprefix(b"\xef\xbb\xbf")
     if _HTML.match(bare):
         return "html"
     if _XML.match(bare):
         return "html" if _XHTML.search(head) else "xml"
-    return "mail" if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2 else "text"
+    if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2:
+        return "mail"
+    # Readers of PDF allow other bytes before the mark.
+    return "pdf" if _PDF in head[:1024] else "text"
 
 
 def _declared_format(suffix: str, media_type: str) -> Format | None:

@@ -223,12 +223,12 @@ def waits(cx: Connection, now: Instant) -> bool:
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
-def take(cx: Connection, now: Instant, *, notes_all: bool = False) -> Job | None:
+def take(cx: Connection, now: Instant, *, note_every_end: bool = False) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
     On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
     ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
-    often is given up here. ``notes_all`` is as in ``finish``.
+    often is given up here. ``note_every_end`` is as in ``finish``.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
@@ -255,7 +255,7 @@ def take(cx: Connection, now: Instant, *, notes_all: bool = False) -> Job | None
                 losses=losses,
                 lease=None,
             )
-            if notes_all:
+            if note_every_end:
                 changes.note(cx, row.repository_id, row.object_id, "text", now)
         # If ``last_turn`` is unchanged, the next round looks at the same owner again, who has another first file now.
     return None
@@ -271,16 +271,16 @@ def release(cx: Connection, job: Job, now: Instant) -> None:
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
-def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "", *, notes_all: bool = False) -> bool:
+def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "", *, note_every_end: bool = False) -> bool:
     """Store the text, and note a change of kind `text` unless the text is empty.
 
-    ``note`` says what the reader left out, or why there is no text. With ``notes_all`` the change is noted even if
+    ``note`` says what the reader left out, or why there is no text. With ``note_every_end`` the change is noted even if
     there is no text: the embedder waits for the end of the reading. Returns False if the job is lost, as ``renew``
     does.
     """
     outcome = _outcome(ExtractedText(text, note))
     is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
-    if is_stored and (notes_all or outcome["state"] == "done"):
+    if is_stored and (note_every_end or outcome["state"] == "done"):
         changes.note(cx, job.repository_id, job.object_id, "text", now)
     return is_stored
 
@@ -292,11 +292,11 @@ def fail(
     now: Instant,
     state: Literal["failed", "unsupported", "retry"],
     *,
-    notes_all: bool = False,
+    note_every_end: bool = False,
 ) -> bool:
     """Store the reason why there is no text. With `retry`, the file waits for its next attempt, if it has one left.
 
-    ``notes_all`` is as in ``finish``. Returns False if the job is lost, as ``renew`` does.
+    ``note_every_end`` is as in ``finish``. Returns False if the job is lost, as ``renew`` does.
     """
     values: dict[str, object] = {"state": state, "reason": _storable(reason)}
     if state == "retry":
@@ -306,7 +306,7 @@ def fail(
             final = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
             values = {"state": "failed", "reason": final, "attempts": attempts}
     is_stored = _change(cx, job.object_id, job.lease, lease=None, **values)
-    if is_stored and notes_all and "state" in values:
+    if is_stored and note_every_end and "state" in values:
         changes.note(cx, job.repository_id, job.object_id, "text", now)
     return is_stored
 

@@ -67,7 +67,10 @@ def find_one(cx: Connection, repository_id: int, source: str, path: str) -> Impo
 
 
 def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
-    """Store the records of these relative paths. If objects are made or changed, it is in the same transaction."""
+    """Store the records of these relative paths.
+
+    The caller makes or changes the objects of these files in the same transaction.
+    """
     folder = key(source)
     rows = [
         {

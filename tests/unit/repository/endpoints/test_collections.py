@@ -53,8 +53,8 @@ def test_a_page_without_room_is_refused_before_the_rest_is_read(
             for each in members
         ]
 
-    monkeypatch.setattr(collections, "TOGETHER", 2)
+    monkeypatch.setattr(collections, "PORTION", 2)
     page = collections.read_page({"inline": "true"}, OPTIONS)
     with repository_db.read() as cx, pytest.raises(Malformed, match="more than 65536 bytes"):
-        collections.page(cx, BINDING, page, fetch, entries, lambda: len(MEMBERS))
+        collections.page(cx, BINDING, page, fetch, entries, lambda: len(MEMBERS), in_portions=True)
     assert read == [0, 1, 2, 3]

@@ -186,7 +186,7 @@ def test_a_mail_whose_plain_form_is_blank_is_read_from_its_html(reader: Reader) 
     ("name", "text"),
     [
         ("notes.txt", "A file that begins with %PDF-1.7 is a PDF."),
-        ("a.html", "<html><p>About %PDF-1.7 marks</p></html>"),
+        ("page", "<html><p>About %PDF-1.7 marks</p></html>"),
     ],
 )
 def test_a_text_that_mentions_the_mark_of_pdf_is_read(reader: Reader, name: str, text: str) -> None:

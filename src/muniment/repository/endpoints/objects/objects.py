@@ -281,6 +281,7 @@ def _list(
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
         partial(collections.object_entries, cx, view, feed, here),
         lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+        in_portions=True,
     )
 
 

@@ -197,6 +197,7 @@ async def _list(
             lambda stretch: version_lists.page(cx, members, stretch, selection, type_prefix=prefix),
             partial(collections.object_entries, cx, view, part, here),
             lambda: version_lists.count(cx, members, selection, type_prefix=prefix),
+            in_portions=True,
         )
 
     return await collections.answer(caller, feed, question)

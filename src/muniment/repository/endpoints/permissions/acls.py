@@ -88,13 +88,15 @@ class AclBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """An ACL with its entries. Its name is in ``name`` or in ``properties``.
 
     A body that assigns an ACL names it in ``acl-name``. An ACL or a permission set that was read may be sent back: its
-    ``id``, ``owner``, ``basic-permission`` and links change nothing.
+    ``id``, ``owner``, ``basic-permission`` and links change nothing, and neither do a ``type`` and a ``definition``.
     """
 
     name: str = ""
     acl_name: str = ""
     permitted: list[AclEntryBody] | None = None
     properties: AclProperties = msgspec.field(default_factory=AclProperties)
+    type: Any = None
+    definition: Any = None
     id: Any = None
     owner: Any = None
     basic_permission: Any = None

@@ -144,7 +144,7 @@ def _object_rows(
         lambda stretch: lists.page_of_extent(cx, extent, stretch, selection, type_prefix=prefix),
         entries,
         count,
-        is_sorted=bool(statement.order),
+        in_portions=not statement.order and counters is None,
     )
 
 
@@ -208,7 +208,6 @@ def _people_rows(
         lambda stretch: directory.page(resource_id, kind, None, stretch, selection),
         entries,
         count,
-        is_sorted=bool(statement.order),
     )
 
 

@@ -151,7 +151,8 @@ async def _answer(
     if page_request.words == "auto" and not page_request.start and may_widen:
         hits = sum(len(each.page.hits) for each in caller_pages)
         if hits < page_request.limit and not any(each.page.has_more for each in caller_pages):
-            any_word = msgspec.structs.replace(page_request, words="any")
+            form = msgspec.structs.replace(page_request.form, room=collections.PageRoom(context.options))
+            any_word = msgspec.structs.replace(page_request, words="any", form=form)
             caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, any_word, query)
     if closed_refusals and names:
         raise (

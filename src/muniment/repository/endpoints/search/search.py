@@ -321,7 +321,7 @@ def inlined_hits(
     """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
 
     ``cx`` must be the transaction in which the hits were checked, so that the objects agree with the hits. At most
-    ``collections.TOGETHER`` objects are read at one time. Raises UnknownProperty, and Malformed if the page has no
+    ``collections.PORTION`` objects are read at one time. Raises UnknownProperty, and Malformed if the page has no
     room for the objects.
     """
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
@@ -329,8 +329,8 @@ def inlined_hits(
         view.catalogue.property(name)
     inlined: dict[str, object] = {}
     ids = [hit.object_id for hit in hits]
-    for begin in range(0, len(ids), collections.TOGETHER):
-        some_ids = ids[begin : begin + collections.TOGETHER]
+    for begin in range(0, len(ids), collections.PORTION):
+        some_ids = ids[begin : begin + collections.PORTION]
         objects_by_id = inventory.rows(cx, repository.id, some_ids)
         for body in collections.object_bodies(cx, view, [objects_by_id[object_id] for object_id in some_ids]):
             kind = kind_of(body.stored.id)

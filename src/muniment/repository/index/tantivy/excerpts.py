@@ -30,6 +30,7 @@ _STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
 _STEPS = 40_000
+_SEEKING = 10
 _SPLITTING = 20
 _SPLIT_WHOLE = 200_000
 _REMEMBERED = 200
@@ -52,9 +53,9 @@ class Finder:
         self._analyser = analyser
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
-        self._groups = _grouped(self._all_patterns, lambda pattern: pattern.group)
-        self._kinds = _grouped(self._all_patterns, lambda pattern: pattern.kind)
-        self._begun: Memory[tuple[str, str], Sequence[_Pattern]] = Memory(
+        self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
+        self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
+        self._beginners: Memory[tuple[str, str], Sequence[_Pattern]] = Memory(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
         )
 
@@ -109,9 +110,9 @@ class Finder:
         pattern, only its first match is sought, and the first piece is short, because the beginning of a text often
         holds the match.
 
-        After ``_STEPS`` steps the search ends, too. To split a part of the text into words counts as ``_SPLITTING``
-        steps. If a ``thorough`` search has no match by then, the first ``_SPLIT_WHOLE`` characters are split into
-        words.
+        After ``_STEPS`` steps the search ends, too. To seek a beginning counts as ``_SEEKING`` steps, and to split a
+        part of the text into words as ``_SPLITTING``. If a ``thorough`` search has no match by then, the first
+        ``_SPLIT_WHOLE`` characters are split into words.
         """
         steps, most = _STEPS, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -121,9 +122,9 @@ class Finder:
         while begin < len(text) and steps > 0:
             flat = self._analyser.flatten(text[begin : end + overlap])
             left = dict.fromkeys(patterns, most)
-            for group, unfinished in group_sizes.items():
+            for group, open_patterns in group_sizes.items():
                 at = flat.find(group.beginning)
-                while at >= 0 and unfinished and steps > 0:
+                while at >= 0 and open_patterns and steps > 0:
                     place = begin + at
                     if place == 0 or group.inside or not text[place - 1].isalnum():
                         matching, taken_steps = self._matching(group, text, place, left)
@@ -131,7 +132,7 @@ class Finder:
                         for pattern in matching:
                             places.append((place, pattern))
                             left[pattern] -= 1
-                            unfinished -= not left[pattern]
+                            open_patterns -= not left[pattern]
                     at = flat.find(group.beginning, at + 1)
             if (begin and (places or not thorough)) or all(places_left < most for places_left in left.values()):
                 break
@@ -145,22 +146,22 @@ class Finder:
 
         A pattern without places in ``left`` is passed over. Which patterns begin with a word is remembered.
         """
-        word, steps = None if group.inside else _WORD.match(text, at), 1
-        begun: Sequence[_Pattern] = self._groups[group]
+        word, steps = None if group.inside else _WORD.match(text, at), _SEEKING
+        beginners: Sequence[_Pattern] = self._groups[group]
         if word is not None:
-            remembered = self._begun.recall((group.beginning, word[0]))
-            if remembered is None:
+            memory = self._beginners.recall((group.beginning, word[0]))
+            if memory is None:
                 steps += _SPLITTING
-                remembered = self._begun.keep((group.beginning, word[0]), self._beginning_with(word[0], group))
-            begun = remembered
-            if not begun:
+                memory = self._beginners.keep((group.beginning, word[0]), self._beginning_with(word[0], group))
+            beginners = memory
+            if not beginners:
                 return [], steps
         matching: list[_Pattern] = []
         spans_of: dict[tuple[_Kind, int, int], list[Span]] = {}
-        for pattern in begun:
+        for pattern in beginners:
+            steps += 1
             if not left.get(pattern):
                 continue
-            steps += 1
             matches = True if word is not None and len(pattern.words) == 1 else None
             if matches is None and pattern.phrase:
                 matches = _stands_at(pattern.phrase, text, at)
@@ -177,18 +178,18 @@ class Finder:
 
     def _beginning_with(self, word: str, group: "_Group") -> Sequence["_Pattern"]:
         """List those patterns of a group that can begin with this word of a text."""
-        begun: list[_Pattern] = []
-        for kind, of_kind in _grouped(self._groups[group], lambda pattern: pattern.kind).items():
+        beginners: list[_Pattern] = []
+        for kind, of_kind in _group_by(self._groups[group], lambda pattern: pattern.kind).items():
             spans = self._analyser.spans(word, kind.stemmed, 1, kind.language)
-            begun += [pattern for pattern in of_kind if spans and pattern.begins_with(spans[0].word)]
-        return tuple(begun)
+            beginners += [pattern for pattern in of_kind if spans and pattern.begins_with(spans[0].word)]
+        return tuple(beginners)
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
         first: dict[_Pattern, int] = {}
-        unfound = set(patterns)
-        for pattern, spans, at in self._starts(text, unfound):
+        missing = set(patterns)
+        for pattern, spans, at in self._starts(text, missing):
             first[pattern] = spans[at].start
-            unfound.remove(pattern)
+            missing.remove(pattern)
         return [(first[pattern], pattern) for pattern in patterns if pattern in first]
 
     def _starts(self, text: str, wanted: set["_Pattern"]) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
@@ -201,9 +202,9 @@ class Finder:
             if wanted.isdisjoint(of_kind):
                 continue
             spans = self._analyser.all_spans(text, kind.stemmed, kind.language)
-            begun = _begun_by({span.word for span in spans}, of_kind)
+            beginners = _by_first_word({span.word for span in spans}, of_kind)
             for at, span in enumerate(spans):
-                for pattern in begun.get(span.word, ()):
+                for pattern in beginners.get(span.word, ()):
                     if pattern in wanted and (len(pattern.words) == 1 or pattern.matches(spans, at)):
                         yield pattern, spans, at
 
@@ -382,21 +383,21 @@ class _Pattern:
         return True
 
 
-def _grouped(patterns: Sequence[_Pattern], key: Callable[[_Pattern], K]) -> dict[K, list[_Pattern]]:
+def _group_by(patterns: Sequence[_Pattern], key: Callable[[_Pattern], K]) -> dict[K, list[_Pattern]]:
     groups: dict[K, list[_Pattern]] = {}
     for pattern in patterns:
         groups.setdefault(key(pattern), []).append(pattern)
     return groups
 
 
-def _begun_by(words: set[str], patterns: Sequence[_Pattern]) -> dict[str, list[_Pattern]]:
+def _by_first_word(words: set[str], patterns: Sequence[_Pattern]) -> dict[str, list[_Pattern]]:
     """Return which patterns begin with each of these words. Words with which none begins are left out."""
-    begun: dict[str, list[_Pattern]] = {}
+    beginners: dict[str, list[_Pattern]] = {}
     for pattern in patterns:
         others = {word for word in words if pattern.begins_with(word)} if pattern.wild else words & pattern.literals
         for word in others:
-            begun.setdefault(word, []).append(pattern)
-    return begun
+            beginners.setdefault(word, []).append(pattern)
+    return beginners
 
 
 def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
