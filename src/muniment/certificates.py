@@ -45,13 +45,13 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """Make the certificates that are missing in ``folder`` (mode 0700), and renew those that are due.
+    """Make the certificates that are missing in ``folder``, and renew those that are due.
 
-    The CA lasts 10 years. The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names``
-    (without 0.0.0.0 and ::), localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days
-    left. The leaf is also renewed when its names differ from these names, when the CA has changed, or when the key
-    file does not hold the leaf's key. Keys have mode 0600. Several processes may call this at one time. Returns the
-    files. Raises CertificateProblem.
+    A missing folder is made with mode 0700. The CA lasts 10 years. The leaf lasts 397 days, but never longer than the
+    CA. The leaf's names are ``names`` (without 0.0.0.0 and ::), localhost, 127.0.0.1 and ::1. CA and leaf are renewed
+    when they have fewer than 30 days left. The leaf is also renewed when its names differ from these names, when the CA
+    has changed, or when the key file does not hold the leaf's key. Keys have mode 0600. Several processes may call this
+    at one time. Returns the files. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)
@@ -81,11 +81,12 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 def days_left(cert_file: Path, now: Instant) -> int | None:
     """Return for how many whole days a certificate is still valid: negative once it has expired.
 
-    In a chain, the first certificate counts. Return None when the file is missing or holds no certificate.
+    In a chain, the first certificate counts. Return None when the file is missing, cannot be read or holds no
+    certificate.
     """
     try:
         certificate = _read_certificate(cert_file)
-    except CertificateProblem:
+    except (CertificateProblem, OSError):
         return None
     return None if certificate is None else math.floor(_days_left(certificate, _to_moment(now)))
 

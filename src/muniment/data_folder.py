@@ -143,9 +143,9 @@ class DataFolder:
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
         """Decide, once after a migration, which ACLs everybody may call by the bare name. Return all other ACLs.
 
-        ACLs whose names are no longer valid are also returned. Each ACL is returned with its repository's name. The
-        bare name is the ACL's name without the owner's name. If this was decided before, nothing is decided and no ACL
-        is returned.
+        ACLs that everybody may call are also returned if their names are no longer valid. Each ACL is returned with its
+        repository's name. The bare name is the ACL's name without the owner's name. If this was decided before, nothing
+        is decided and no ACL is returned.
         """
         if "repository" not in self.settings.halves:
             return []

@@ -34,8 +34,8 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
 
-SQLite's default is 1,000. A commit that copies pages waits for the disk. It copies each page once, even if the page was
-written many times. So a larger number costs less time.
+SQLite's default is 1,000. A commit that copies pages waits longer for the disk. It copies each page once, even if the
+page was written many times. So a larger number costs less time.
 """
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -483,7 +483,7 @@ def driver_of(connection: Connection) -> Any:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
+    """Raise Busy or Unwritable for a driver's error that ``troubles`` knows, and Busy if every connection is in use."""
     try:
         yield
     except DBAPIError as error:

@@ -110,7 +110,10 @@ def remove_group(
     clock: Callable[[], Instant],
     watch: GiftWatch,  # noqa: ARG001 - the command line removes both kinds by one call
 ) -> Departure:
-    """Remove a group (``name@partition``); its members stay. Otherwise this is like ``remove_user``."""
+    """Remove a group (``name@partition``); its members stay. Otherwise this is like ``remove_user``.
+
+    It also raises BadName for the built-in group.
+    """
     return remove(directory, holdings, names, "group", group_id, clock)
 
 

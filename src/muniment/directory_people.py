@@ -50,7 +50,7 @@ class DirectoryPeople(People):
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that the selection wants, in the selection's order.
 
-        Without an order in the selection, those of one partition stand together, ordered by name.
+        Without an order in the selection, the users or groups of one partition stand together, ordered by name.
 
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """

@@ -77,7 +77,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class Event(msgspec.Struct, omit_defaults=True):
     """One security event. The endpoint fills in its fields.
 
-    ``Recorder`` counts frequent refusals by ``account``, or by ``who`` if ``account`` is empty.
+    ``Recorder`` counts frequent refusals and failures by ``account``, or by ``who`` if ``account`` is empty.
     ``account`` is never written.
     """
 
@@ -114,9 +114,9 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 class Recorder:
     """Appends events to the file ``path`` (mode 0600), and with ``log`` writes them to the log, too.
 
-    It opens the file anew for each event. With ``limited`` it counts frequent refusals instead of writing each one; the
-    processes of one server share these counts in the file ``counts``. Commands are not limited, because only users of
-    this system can run them.
+    It opens the file anew for each event. With ``limited`` it counts frequent refusals and failures instead of writing
+    each one; the processes of one server share these counts in the file ``counts``. Commands are not limited, because
+    only users of this system can run them.
     """
 
     def __init__(

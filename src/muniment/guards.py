@@ -4,7 +4,7 @@ The first one: only a resource of the directory guards a repository, and nobody 
 The second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody
 may still call an administrator's ACL by its bare name, without the owner's name. The directory says who the
 administrators are. The fourth one: a client by which the repositories sign people in is neither renamed nor removed,
-unless somebody insists.
+unless ``force`` is set. If one half runs elsewhere, some rules cannot be checked: each function says what happens then.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
@@ -108,8 +108,8 @@ def rename(
 ) -> Entry:
     """Give an entry another name. ``snapshot`` is None if the repository's half does not run here.
 
-    Raises what ``administration.rename`` raises. Without ``force`` it also raises what ``check_client`` raises, and
-    CannotKnow if the halves run apart and the entry is a user or group.
+    Raises what ``administration.rename`` raises. Without ``force`` it also raises what ``check_client`` raises, if
+    more than the case of the name changes, and CannotKnow if the halves run apart and the entry is a user or group.
     """
     if not force and fold_name(name) != fold_name(entry.name):
         check_client(directory, client_settings, entry)
@@ -143,9 +143,10 @@ def add_repository(
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> str:
-    """Let another resource guard a repository, and return its identifier. ``directory`` is as in ``add_repository``.
+    """Let another resource guard a repository, and return the resource's identifier.
 
-    Raises UnknownResource, UnknownRepository, InUse (an import into the repository is not finished).
+    ``directory`` is as in ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import into the
+    repository is not finished).
     """
     guard_id = _guard_id(directory, resource_id)
     guarded = repositories.find(repository, name)
@@ -178,7 +179,10 @@ def settle_acls(
 
 
 def _guard_id(directory: Connection | None, resource_id: str) -> str:
-    """Return the identifier of an existing resource as the directory spells it. Raises UnknownResource."""
+    """Return an existing resource's identifier as the directory spells it; without a directory, return it unchanged.
+
+    Raises UnknownResource.
+    """
     if directory is None:
         return resource_id
     marks.lock_rights(directory)

@@ -1,6 +1,7 @@
 """Compare names, check which text a database can store, and read distinguished names.
 
-Both halves use these functions. If they read a group's name in different ways, its members would get wrong rights.
+Both halves use these functions. If the halves read a group's name in different ways, the group's members would get
+wrong rights.
 """
 
 import re

@@ -38,7 +38,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.WrongPartition: refusals.WrongValue,
     guards.SignsIn: refusals.InUse,
 }
-"""For each refusal of the directory or of ``guards``, the refusal of the repository that callers get instead."""
+"""The refusals of the directory and of ``guards`` that a change may raise. Callers get the repository's instead."""
 
 
 class DirectoryPeopleChanges(PeopleChanges):

@@ -29,7 +29,7 @@ class SchemaMismatch(Exception):
 def migrate(database: Database, half: Half) -> None:
     """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database.
 
-    If another machine is migrating the same PostgreSQL database, it first waits for that.
+    While another process migrates the same PostgreSQL database, this call waits.
     """
     import alembic.command
 

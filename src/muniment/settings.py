@@ -152,7 +152,9 @@ def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
         for name in setting.key.split("."):
             value = getattr(value, name)
         if setting.key.endswith("_database") and value:
-            value = sa.make_url(value).render_as_string(hide_password=True)
+            url = sa.make_url(value)
+            hidden = {name: "***" for name in url.query if "password" in name}
+            value = url.update_query_dict(hidden).render_as_string(hide_password=True)
         if setting.key.endswith("_secret") and value:
             value = "***"
         yield setting.key, _toml(value), setting.meaning

@@ -51,7 +51,7 @@ def is_damaged(error: DBAPIError) -> bool:
 
 
 def trouble(error: DBAPIError) -> Trouble | None:
-    """Return the trouble that caused an error, or None if the error is a bug."""
+    """Return the trouble that caused an error; None for a bug, and for a damaged file (``is_damaged``)."""
     if isinstance(error.orig, sqlite3.Error):
         return _SQLITE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
     state = getattr(error.orig, "sqlstate", None)

@@ -195,6 +195,7 @@ def test_days_left_are_whole_and_fewer_than_none_when_it_is_over(tmp_path: Path)
     assert certificates.days_left(made.cert_file, now + 398 * DAY) == -1
     assert certificates.days_left(tmp_path / "none.pem", now) is None
     assert certificates.days_left(made.key_file, now) is None
+    assert certificates.days_left(tmp_path, now) is None, "a folder cannot be read"
 
 
 def test_an_operators_pair_must_go_together_and_need_no_password(tmp_path: Path) -> None:

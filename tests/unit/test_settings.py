@@ -120,9 +120,14 @@ def test_basic_at_a_directory_elsewhere_needs_an_address_from_which_the_sign_in_
 
 
 def test_the_settings_in_force_are_shown_without_the_secret() -> None:
-    chosen = settings.read(None, {}, ["repository.basic_client=c", "repository.basic_secret=sesame"])
+    address = "postgresql+psycopg://me@here/papers?password=sesame&sslmode=require"
+    chosen = settings.read(
+        None, {}, ["repository.basic_client=c", "repository.basic_secret=sesame", f"directory_database={address}"]
+    )
     shown = {key: value for key, value, _ in settings.values_in_force(chosen)}
     assert shown["repository.basic_secret"] == '"***"'
+    assert "sesame" not in shown["directory_database"]
+    assert "sslmode=require" in shown["directory_database"]
 
 
 def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
 
 
 def is_empty(database: Database) -> bool:
-    """Return whether the database has no tables."""
+    """Return whether the database has no tables in its default schema."""
     return not sa.inspect(database.engine).get_table_names()
 
 

@@ -40,9 +40,9 @@ class Manifest(msgspec.Struct, frozen=True):
     """The description of a whole backup. ``taken_at`` is the moment as of which the databases were copied.
 
     ``files`` names every file except the manifest and content. The digests of content are in the repository's database.
-    ``contents`` is the number of contents, and ``content_bytes`` is their size. ``damaged`` lists the ids of the
-    objects whose content was missing or altered before the backup. ``settings`` lists the keys in the settings file.
-    ``external`` lists the settings that name files outside of the backup.
+    ``contents`` is the number of contents that the copied database names, and ``content_bytes`` is their size.
+    ``damaged`` lists the ids of the objects whose content was missing or altered before the backup. ``settings`` lists
+    the keys in the settings file. ``external`` lists the settings that name files outside of the backup.
     """
 
     format: int

@@ -1,7 +1,7 @@
 """What may an administrator change, and by which rules?
 
-Every surface calls these decisions, so the rules hold everywhere. A change that keeps a user out ends all of the user's
-sessions (decision 0021). After every change, somebody can still sign in to the administration.
+Every surface calls these decisions, so the rules hold everywhere. A new password, disabling, locking and removal end
+all of the user's sessions (decision 0021). After every change, somebody can still sign in to the administration.
 """
 
 from collections.abc import Callable, Collection, Iterator

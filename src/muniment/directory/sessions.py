@@ -96,9 +96,9 @@ def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> t
     """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
 
     For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Each grant's last
-    access token to expire stays as long as the grant. At most ``rows`` tickets and ``rows`` rows of ended grants are
-    deleted, and at most ``rows`` expired access tokens are looked at. Returns the largest of these three numbers, and
-    the progress for the next call.
+    access token to expire stays as long as the grant. One call deletes at most ``rows`` tickets, and at most ``rows``
+    ended grants and tokens of these grants. It looks at no more than ``rows`` expired access tokens. Returns the
+    largest of the three counts, and the progress for the next call.
     """
     before = now - _KEPT_FOR
     row_count = tokens.purge(cx, before, rows)

@@ -76,7 +76,7 @@ def page(name: str) -> DocumentationPage | None:
 
 
 def picture(name: str) -> bytes | None:
-    """Return a picture by its path below ``docs``, which ends in ``.png``, or None if there is no such picture."""
+    """Return a picture by its path below ``docs``, ``pictures/<name>.png``, or None if there is no such picture."""
     folder = _folder()
     if folder is None or not _PICTURE.fullmatch(name):
         return None

@@ -15,7 +15,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def fold(text: str) -> str:
-    """Fold a text for comparison: case and compatibility forms are removed, accents stay."""
+    """Fold a text for comparison: case and compatibility forms are removed, accents stay.
+
+    Control characters become blanks. Only the first ``COMPARED`` characters are returned.
+    """
     text = text[: COMPARED * 4]
     if text.isascii():
         text = text[:COMPARED].lower()

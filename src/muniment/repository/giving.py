@@ -88,8 +88,11 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
     ``identity`` is the present bearer's; it is empty if nobody bears the name. None means that no directory can tell:
     then the last known bearer is taken for the present one.
     """
-    every = bearers.keys_of_name(cx, fold_name(name))
-    present = every[-1] if identity is None else bearers.bound_keys(cx, [identity]).get(identity)
+    folded_name = fold_name(name)
+    every = bearers.keys_of_name(cx, folded_name)
+    present = every[-1]
+    if identity is not None:
+        present = bearers.keys(cx, {folded_name: identity})[folded_name] if identity else ""
     return [key for key in every if key != present]
 
 

@@ -69,7 +69,7 @@ class People(Protocol):
     """The users and groups whom the resource of a repository lets in. Any thread may ask.
 
     With ``group_id``, ``page``, ``count`` and ``find`` know only the direct members of this group, and raise
-    UnknownPerson if there is no such group. Each method raises DirectoryUnavailable.
+    UnknownPerson if there is no such group. Each method may raise DirectoryUnavailable.
     """
 
     def page(

@@ -329,7 +329,7 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing: the ``on_response`` of a request that has been answered.
+    """Do nothing. This is the ``on_response`` of a request that the front has answered.
 
     With the former ``on_response``, the request and its protocol would keep each other in memory.
     """

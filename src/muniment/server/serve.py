@@ -1,7 +1,7 @@
 """Serve a data folder: migrate the databases, bind the sockets, then start all processes.
 
-The processes are the workers, the index agent, the text extraction and the purge. If searches by meaning are
-on, the embedder is another process.
+The processes are the workers; for the repository, the index agent and the text extraction; for the directory, the
+purge. If searches by meaning are on, the embedder is another process.
 """
 
 import errno

@@ -27,7 +27,7 @@ _LONGEST_PAUSE = 30.0
 _STEADY_SECONDS = 60.0
 _GRACE_SECONDS = 5
 _SECOND_SIGNAL_SECONDS = 0.5
-"""A signal that comes sooner after another is the same request to stop."""
+"""A signal that comes less than so many seconds after another is the same request to stop."""
 
 _PR_SET_PDEATHSIG = 1
 

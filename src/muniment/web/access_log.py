@@ -16,7 +16,7 @@ LATE_SECONDS = 0.05
 """How many seconds a line waits at most, unless other work blocks the event loop for longer."""
 
 MOST_LINES = 64
-"""How many lines wait at most."""
+"""How many lines are written together at most."""
 
 log = structlog.get_logger("muniment.web")
 

@@ -90,10 +90,10 @@ class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
     An empty ``summary`` means the first paragraph of the function's docstring. If ``credentials`` is None, the
-    method expects the credentials that the address expects. Some parameters of the query are taken by other methods of
-    the interface, but not by this one: ``refused`` gives the reason by parameter, as the end of a sentence. ``hot`` and
-    ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``,
-    ``options`` and suffixes.
+    method expects the credentials that the address expects. ``refused`` holds the parameters of the query that other
+    methods take and this one does not, each with the reason, as the end of a sentence. ``hot`` and ``foremost`` are
+    short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``, ``options`` and
+    suffixes.
     """
 
     endpoint: Answering[H]

@@ -29,7 +29,10 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.TICKET: [{"ticket": []}],
     CredentialKind.SEARCH_PAGE: [{"search_page": []}],
 }
-"""The security requirements for each kind of credentials. An OAuth client may also identify itself in the body."""
+"""The security requirements for each kind of credentials, except CALLER (``CallerCredentials``).
+
+An OAuth client may also identify itself in the body.
+"""
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):

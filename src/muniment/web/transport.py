@@ -66,9 +66,9 @@ class Transport:
     ``credential_headers``, or an access_token in the query (given 5.4). ``shape`` writes a refusal as the address's
     half would.
 
-    Among the values that it adds to the scope are ``muniment.request_id``, and ``muniment.base``: the address with
-    which every link of the answer begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client``
-    become those of the caller. It moves ``credential_parameters`` from the query to ``muniment.credentials``, so
+    Among the values that Transport adds to the scope are ``muniment.request_id``, and ``muniment.base``: the address
+    with which every link of the answer begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client``
+    become those of the caller. Transport moves ``credential_parameters`` from the query to ``muniment.credentials``, so
     that no answer repeats them.
     """
 

@@ -254,7 +254,7 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
 def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
     """Read the contents of a repository's wastebasket; yield what ``_verify_objects`` yields.
 
-    A missing content is passed over if it was purged or moved meanwhile.
+    A content that is missing or altered is passed over if its object does not have it any more.
     """
     for object_id, content in content_references.of_wastebasket(database, repository_id):
         good = is_whole(content)
@@ -268,7 +268,7 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
 def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
     """Return the content that an object has now, or None if it has none.
 
-    Since the object was read, its content may have been replaced, moved or deleted.
+    Since the object was read, its content may have been replaced, deleted, or moved into another pack.
     """
     with database.read() as cx:
         page = inventory.every(cx, repository_id, stored.seq - 1, 1)

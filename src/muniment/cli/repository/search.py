@@ -276,7 +276,7 @@ def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: s
 
 
 def _json(answer: httpx.Response) -> Mapping[str, Any]:
-    """Return the JSON object of an answer. It is empty if the answer is no such object, as that of a proxy may be."""
+    """Return the JSON object of an answer, or an empty mapping if the answer (perhaps a proxy's) is no JSON object."""
     try:
         document = answer.json()
     except ValueError:

@@ -115,7 +115,8 @@ async def login(request: Request, directory: Directory) -> Response:
 async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> bytes:
     """Issue or refresh a token, and return the answer as JSON (given 4.1, RFC 6749 3.2).
 
-    Every grant type goes through the same phases (decision 0033).
+    Every grant type goes through the same phases (decision 0033). In a refresh without a client secret there is nothing
+    to check, and the decision looks everything up.
     """
     # 1. Read the request. A program sent it, even if its Accept prefers HTML by default, as Java's does.
     request.scope["muniment.page"] = False

@@ -186,7 +186,10 @@ def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
 
 
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
-    """Return the unit in which entries lie, as it is now. Its path cannot change before this decision is committed."""
+    """Return a unit, or a partition's root unit, as it is now. Raises BadName for other kinds of entry.
+
+    The unit's path cannot change before this decision is committed.
+    """
     marks.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
@@ -248,7 +251,10 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
 
 
 def _path_below(unit: Entry) -> str:
-    """Return the column ``units`` of the entries in a unit: the names of the unit and of all units that contain it."""
+    """Return the column ``units`` of the entries in a unit: the names of the unit and of all units around it.
+
+    The root unit's name is left out.
+    """
     return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
 
 

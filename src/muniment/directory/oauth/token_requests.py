@@ -55,7 +55,7 @@ class PasswordCheck(msgspec.Struct, frozen=True):
 
 
 class TokenResponse(msgspec.Struct, frozen=True):
-    """The response of the token endpoint. A refresh returns no refresh token (both given 2.4)."""
+    """The response of the token endpoint (given 2.4). The response to a refresh holds no refresh token."""
 
     access_token: str
     expires_in: int

@@ -1,7 +1,8 @@
 """Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
-Every user but an OAuth client may sign in to the administration. A user who is not in its access role is shown a page
-that says so. The ticket of such a user does not open the console, because the access role is checked at each use.
+Every user may sign in to the administration, but an OAuth client must be in its access role. A user who is not in the
+access role is shown a page that says so. The ticket of such a user does not open the console, because the access role
+is checked at each use.
 """
 
 import msgspec
@@ -60,7 +61,7 @@ def finish(
 ) -> tuple[str, bool]:
     """Decide a sign-in with a browser, and end the browser's old ticket.
 
-    Returns a new ticket, and whether its user is in the access role. Raises SignInRefused.
+    Returns a new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket stays.
     """
     user = attempts.finish(cx, options, attempt, password_ok, now)
     tickets.end(cx, old_ticket)

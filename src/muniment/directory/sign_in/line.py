@@ -30,8 +30,8 @@ _TURNS = 4
 class Asker(msgspec.Struct, frozen=True):
     """The sender of a password check: its address and its account.
 
-    ``known_browser`` is true if the account signed in with this browser before. Such a browser takes turns as if it had
-    its own address. So a flood of checks from its real address does not delay it.
+    ``known_browser`` is true if the account signed in with this browser before. All such browsers of an account take
+    turns as if they had one address of their own. So a flood of checks from their real addresses does not delay them.
     """
 
     address: str
@@ -106,7 +106,8 @@ class Line(Generic[W]):
     def _room_for(self, asker: Asker, check: W) -> W:
         """Remove the newest check of the heaviest account of the heaviest address, and return it.
 
-        Returns ``check``, and removes nothing, if no other address or account is heavier than the asker's.
+        Returns ``check``, and removes nothing, if the heaviest address is another one that is not heavier than the
+        asker's. Does the same if it is the asker's address, and no other account there is heavier than the asker's.
         """
         source = max(self._sources, key=self._weight_of_source)
         own_weight = self._is_suspect_source(asker.source), self._waiting[asker.source] + 1

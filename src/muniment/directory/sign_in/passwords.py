@@ -46,9 +46,9 @@ class PasswordGate:
     """Checks passwords: ``slots`` at one time over all processes that share ``folder``.
 
     ``slots`` 0 means one fewer than the machine has cores, but at least one. At most ``queue`` checks wait in this
-    process. Each slot is a file in the folder that is locked during a check, so a killed process frees its slots at
-    once. Each process makes its own gate, because its threads do not survive a fork. ``spread`` returns random numbers
-    from 0 to 1, so that refused callers do not all come back at one time.
+    process. Each slot is a file in the folder. The file is locked during a check, so a killed process frees its slots
+    at once. Each process makes its own gate, because its threads do not survive a fork. ``spread`` returns random
+    numbers from 0 to 1, so that refused callers do not all come back at one time.
     """
 
     def __init__(

@@ -125,7 +125,7 @@ def keep_places(state: SignInState) -> str:
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
-    """Return the wrong passwords and the pauses of an account, one ``Pause`` a place, for administrators."""
+    """Return the wrong passwords and the pauses of an account, as one ``Pause`` for each place, for administrators."""
     tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)

@@ -91,7 +91,7 @@ def end_every(cx: Connection, now: Instant) -> int:
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End the tickets that have not expired, with digests from the first to the second of ``digests``, both included.
+    """End every ticket that has not expired and has a digest in the range ``digests``, the two ends included.
 
     Returns how many ended.
     """

@@ -19,7 +19,7 @@ MOST = 20_000
 """The most periods of one facet."""
 
 _DAYS: Mapping[Unit, int] = {"day": 1, "week": 7, "month": 31, "quarter": 93, "year": 366}
-"""So many days after the first day of a period, the next one has begun, and its first month is not over."""
+"""How many days lead from a period's first day to the next period's first day, or at least into its first month."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGINNING: Instant = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)

@@ -93,10 +93,10 @@ def question(query: Query) -> WordQuestion | None:
 
 
 def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
-    """Return the words that every hit of an expression must match, and what else a hit must meet.
+    """Return the words of the keywords that every hit of an expression must match, and what else a hit must meet.
 
-    If there are no such words, or if the keywords say exactly what is wanted, no words are returned. The second result
-    then means nothing.
+    If there are no such keywords, or if they say exactly what is wanted, no words are returned. The second result then
+    means nothing.
     """
     match expression:
         case Fulltext(keywords) if keywords is not None:

@@ -57,8 +57,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
 class Term(msgspec.Struct, frozen=True, tag=True):
     """One word, in any grammatical form.
 
-    If punctuation splits the text into several words, they must follow each other. With ``fuzzy``, words that differ in
-    one letter match as well.
+    If punctuation splits the text into several words, they must follow each other. With ``fuzzy``, a single word of
+    4 to 40 characters also matches words that differ in one letter (``patterns.similar``).
     """
 
     text: str
@@ -123,7 +123,8 @@ class Fulltext(msgspec.Struct, frozen=True, tag=True):
 class Property(msgspec.Struct, frozen=True, tag=True):
     """A property compared with one value.
 
-    If ``exact`` is set, the characters ``*`` and ``?`` are no wildcards. With ``fuzzy``, one letter may differ.
+    If ``exact`` is set, the characters ``*`` and ``?`` are no wildcards. With ``fuzzy``, EQUAL, CONTAINS and their
+    negations let one letter differ (``patterns.similar``), unless ``exact`` is set or the value holds wildcards.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Property(msgspec.Struct, frozen=True, tag=True):
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values, or none of them."""
+    """A property that has one of these values (IN), or that has none of them (NOT_IN)."""
 
     name: str
     operator: Literal["IN", "NOT_IN"]
@@ -221,8 +222,9 @@ class Query(msgspec.Struct, frozen=True, tag=True):
     """A query for the objects of these types and their sub-types, in one of these locations, that meet the condition.
 
     Without types, it asks for objects of any type. Without a condition, all of these objects are hits. Without
-    locations, hits may lie anywhere. ``columns`` are the properties that inlined objects show. Only a search of all
-    repositories reads ``repositories``. Facets count the first ``facet_hits`` hits, or all if ``facet_hits`` is None.
+    locations, hits may lie anywhere. ``columns`` are the properties that inlined objects show. ``repositories``
+    names the repositories to search; a search of one repository refuses any other name. Facets count the first
+    ``facet_hits`` hits, or all if ``facet_hits`` is None.
     """
 
     types: tuple[str, ...] = ()

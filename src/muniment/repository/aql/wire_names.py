@@ -1,5 +1,8 @@
 """Which of the code's own (neutral) names stands for a name that a query uses on the wire?"""
 
+import re
+
+from muniment.repository.folding import fold
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
 
@@ -7,6 +10,7 @@ BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
 """The built-in types. On the wire, their names have the prefix that the settings name."""
 
 _SYSTEM_PREFIX = "r_"
+_WILDCARD = re.compile(r"[*?]")
 
 
 def neutral_type(name: str, names: RepositoryNames) -> str:
@@ -29,9 +33,11 @@ def neutral_property(name: str, names: RepositoryNames) -> str:
 def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
     """Return a value of a query with neutral names.
 
-    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix.
+    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix, in any case. A
+    wildcard may follow.
     """
-    bare = value.removeprefix(names.type_prefix)
-    if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):
-        return bare
-    return value
+    if name != "r_object_type" or not fold(value).startswith(fold(names.type_prefix)):
+        return value
+    bare = value[len(names.type_prefix) :]
+    beginning = _WILDCARD.split(fold(bare), maxsplit=1)[0]
+    return bare if beginning and any(each.startswith(beginning) for each in BUILT_IN_TYPES) else value

@@ -75,9 +75,9 @@ class Pairs:
     """The pairs that this process remembers: at most ``most``, each for at most ``seconds`` after its last use.
 
     A remembered pair is valid for one address and one resource. A guess from another address goes to the directory,
-    which counts wrong passwords and pauses sign-in. If the directory refuses a sign-in, pairs of the account with
-    another password are forgotten at that address, so that nobody can guess during a pause. A pair with the same
-    password stays: it may be right, while its user has no role at the resource that refused it.
+    which counts wrong passwords and pauses sign-in. If the directory refuses a sign-in, the account's pairs from
+    the same address that have another password are forgotten, so that nobody can guess during a pause. A pair with the
+    same password stays: the password may be right, although the user has no role at the resource of that sign-in.
     """
 
     def __init__(

@@ -60,7 +60,8 @@ def forget(cx: Connection) -> None:
 def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
     """Cut off at most ``limit`` lines that no follower must read and that exceed the retention; return how many.
 
-    Without a follower, no line is cut off.
+    First, followers that have noted nothing for ``retention.seconds`` are forgotten. Without a follower, no line is
+    cut off.
     """
     before = now - retention.seconds * SECOND
     of_repository = followers.c.repository_id == repository_id

@@ -120,9 +120,10 @@ class ContentStore(Protocol):
         """
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
+        """Forbid every process to remove content while the block runs.
 
-        If the process ends within the block, removing is allowed again.
+        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends within
+        the block, removing is allowed again.
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:

@@ -40,9 +40,10 @@ class RemovalLock:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
+        """Forbid every process to remove content while the block runs.
 
-        Raises Busy if the database cannot be reached, or if the connection was lost while the block ran.
+        First it waits for a removal that is under way, and for any other ``keeping`` block. Raises Busy if the database
+        cannot be reached, or if the connection was lost while the block ran.
         """
         database = self._database()
         if database.dialect == "sqlite":

@@ -96,7 +96,7 @@ T = TypeVar("T", bound=Placed)
 
 
 class PageRoom:
-    """How many bytes the things that the entries of one page show may still have."""
+    """How many more bytes may be inlined in one page."""
 
     def __init__(self, options: RepositoryOptions) -> None:
         self._most = self._left = options.max_page_bytes
@@ -115,7 +115,7 @@ class PageRoom:
 class FeedRequest:
     """A request for a list: the list's address and title, the page, the media type of the answer, and the page's room.
 
-    One request reads one page with things, so this page has all the room.
+    A request inlines things in one page at most, so that page has all the room.
     """
 
     own: str

@@ -350,10 +350,10 @@ class OpenRepositories:
 
 
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
-    """Find the repositories that the credentials of a request open, among those named or, without names, among all.
+    """Find the repositories that the credentials of a request open: those among ``names``, or all without ``names``.
 
-    A token opens the repositories that one resource guards (given 5.3). A name and password may open those of several
-    resources. The password is checked for each resource at which the caller may have a role, unless this pair is
+    A token opens the repositories that one resource guards (given 5.3). A ticket, or a name and password, may open
+    those of several. The password is checked for each resource at which the caller may have a role, unless this pair is
     remembered for the resource. If three resources have refused the pair and none has accepted it, no other resource is
     tried. Raises NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some
     but none of those named, DirectoryUnavailable, Overloaded, Malformed.

@@ -54,7 +54,7 @@ _FIELD_RELATIONS = frozenset(
         *("search-templates", "subscriptions", "supported-facets", "types", "users"),
     )
 )
-"""The link relations of the home document and of a repository that the system in the field has, too."""
+"""The link relations of the system in the field, whether or not we offer them."""
 
 _RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
 """The link relations that differ from the last part of the address's path, by that part."""

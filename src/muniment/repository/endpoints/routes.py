@@ -100,7 +100,7 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
 def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
     """List the addresses with which a client begins.
 
-    Their answers link to those ``further_addresses`` that have no placeholder.
+    The document of a repository links to those ``further_addresses`` that ``_link_targets`` lists.
     """
     info = showing(
         discovery.product_info,
@@ -135,7 +135,7 @@ def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
 
 
 def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
-    """List the addresses directly below ``base`` that have no placeholder, so that a document can link to them."""
+    """List the addresses to which a document can link: those with one fixed name, and no more, after ``base``."""
     return tuple(
         LinkTarget(name, sorted(address.operations), _read_as(address))
         for address in addresses

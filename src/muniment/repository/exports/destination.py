@@ -41,7 +41,7 @@ class ContentArrivals:
 
         Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
         content's bytes are not those that its line names. Before it raises a refusal, it removes the new contents
-        again. The sweep or the compaction later removes what cannot go now.
+        again. If some of them stay, the sweep or the compaction removes these later.
         """
         new = {
             content.sha256: content

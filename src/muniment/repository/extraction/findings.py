@@ -22,7 +22,10 @@ class Limits(msgspec.Struct, frozen=True):
         return self.memory // 4
 
     def unpacked_bytes(self, size: int) -> int:
-        """Return how many bytes a packed file of this size may unpack to; any file may unpack to 1 MiB."""
+        """Return how many bytes a packed file of this size may unpack to.
+
+        They are ``ratio`` times its size, or 1 MiB if that is more, but never more than ``loaded_bytes``.
+        """
         return min(max(size * self.ratio, 1 << 20), self.loaded_bytes)
 
 

@@ -74,10 +74,10 @@ class Reader:
             self._process = None
 
     def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
-        """Read the text of the open file. Until its end is known, ``goes_on`` is called several times a second.
+        """Read the text of the open file. While the worker reads, ``goes_on`` is called several times a second.
 
-        Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start, and Unreadable,
-        Unsupported or Poisoned when the file cannot be read.
+        Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start or ends before
+        it gets the file, and Unreadable, Unsupported or Poisoned when the file cannot be read.
         """
         channel = self._ensure_worker()
         self._files_left -= 1

@@ -95,12 +95,12 @@ def _pdf(file: BinaryIO, limits: Limits) -> Extracted:
 def _pdf_result(text: str, pages: int, unread: int, pictures: int, has_end: bool) -> Extracted:
     if not text.strip() and not has_end:
         raise Unreadable(_UNENDED)
+    if unread:
+        return Extracted(text if text.strip() else "", f"{unread} of {pages} pages could not be read.")
     if not text.strip() and pictures:
         return Extracted("", "The pages hold pictures only, no text.")
     if not text.strip():
         return Extracted("", "The pages hold no text.")
-    if unread:
-        return Extracted(text, f"{unread} of {pages} pages could not be read.")
     return Extracted(text, "" if has_end else f"{_UNENDED} The text is what could be read of it.")
 
 

@@ -11,6 +11,7 @@ import platform
 import resource
 import signal
 import struct
+from collections.abc import Sequence
 
 from muniment.repository.extraction.findings import Limits
 from muniment.repository.extraction.system_calls import ALWAYS, IN_PART
@@ -19,6 +20,11 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _CLONE_NEWNET, _CLONE_NEWUSER, _CLONE_THREAD = 0x40000000, 0x10000000, 0x10000
 _AF_UNIX, _SOCK_STREAM, _FIONBIO, _PR_SET_NAME = 1, 1, 0x5421, 15
 _AT_EMPTY_PATH = 0x1000
+_DESCRIPTOR_COMMANDS = (0, 1, 2, 3, 4, 1030)
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL and F_DUPFD_CLOEXEC.
+
+F_SETOWN and F_SETSIG are not among them: with both, a write to a pipe sends any signal to any process of the same user.
+"""
 
 _LOAD, _EQUAL, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -91,6 +97,7 @@ def _program(column: int, audit: int, process_id: int) -> list[bytes]:
 def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
     """Return, for each call, the tests of its arguments. A test that passes jumps over the refusal that follows it."""
     return {
+        "fcntl": [_one_of(1, _DESCRIPTOR_COMMANDS)],
         "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
         "socketpair": [
             [_argument(0), _step(_EQUAL, _AF_UNIX, 1, 0)],
@@ -107,6 +114,11 @@ def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
         "prctl": [[_argument(0), _step(_EQUAL, _PR_SET_NAME, 1, 0)]],
         "newfstatat": [[_argument(3), _step(_ANY_BIT, _AT_EMPTY_PATH, 1, 0)]],
     }
+
+
+def _one_of(number: int, values: Sequence[int]) -> list[bytes]:
+    """Test that an argument has one of these values."""
+    return [_argument(number), *(_step(_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values))]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -9,7 +9,6 @@ ALWAYS: dict[str, tuple[int | None, int | None]] = {
     "pread64": (17, 67),
     "lseek": (8, 62),
     "fstat": (5, 80),
-    "fcntl": (72, 25),
     "dup": (32, 23),
     "dup2": (33, None),
     "dup3": (292, 24),
@@ -80,6 +79,7 @@ ALWAYS: dict[str, tuple[int | None, int | None]] = {
 """Allowed with any arguments."""
 
 IN_PART: dict[str, tuple[int, int]] = {
+    "fcntl": (72, 25),
     "clone": (56, 220),
     "socketpair": (53, 199),
     "tgkill": (234, 131),

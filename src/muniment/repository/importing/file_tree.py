@@ -72,10 +72,10 @@ class _OpenFolder(NamedTuple):
 class FileTree:
     """One pass over a folder and all folders below it, in the order of their names.
 
-    ``enter`` is called once for each folder, before the folders in it, and decides whether to go in. ``accept`` decides
-    whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files,
-    ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``files`` calls
-    ``note_failure`` with the path of each unreadable file or folder, and with the reason. A file for which
+    ``files`` calls ``enter`` once for each folder, before the folders in it; ``enter`` decides whether to go in.
+    ``accept`` decides whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds
+    the number of files, ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``files``
+    calls ``note_failure`` with the path of each unreadable file or folder, and with the reason. A file for which
     ``is_settled`` is false is still being written: it is left out. Without ``hidden``, names that begin with a dot are
     left out. ``links`` counts the symbolic links, ``left_out`` the hidden names, ``unsettled`` the files still being
     written.

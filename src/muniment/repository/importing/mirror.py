@@ -282,7 +282,7 @@ class Import:
         self.report.deleted += former.record.size >= 0
 
     def _move(self, path: str, former: FormerFile) -> None:
-        """Put an object into the folder that its file or folder is in now, under the name that it has now."""
+        """Put an object where its file or folder is now, and give the object the present name of the file or folder."""
         name = _object_name(os.path.basename(path))
         changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
         if former.record.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):

@@ -69,7 +69,7 @@ def find_one(cx: Connection, repository_id: int, source: str, path: str) -> Impo
 def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
     """Store the records of these relative paths.
 
-    The caller makes or changes the objects of these files in the same transaction.
+    If the objects of these paths are made or changed, the caller does so in the same transaction.
     """
     folder = key(source)
     rows = [

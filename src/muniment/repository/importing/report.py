@@ -13,7 +13,7 @@ class ImportReport(msgspec.Struct):
     deleted: int = 0
     """How many objects of files were deleted because their files are gone; folders are not counted."""
     withheld: int = 0
-    """How many objects were kept although their files are gone: more than half of the imported files are gone."""
+    """How many objects of gone files were kept, because more than half of the imported files are gone."""
     reassigned: int = 0
     """How many objects got another ACL because the import names another one than before."""
     links: int = 0

@@ -21,7 +21,8 @@ def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) 
     A burst ends after a fifth of a second without a change, or after 1.6 seconds. After each second without a change,
     ``is_due`` decides whether to yield. If another folder takes the place of ``folder``, as after a mount, the new
     folder is watched. If the system cannot watch the folder with all folders in it, ``polls`` is called, and from then
-    on the folder is polled. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    on the folder is polled. Raises FolderGone, OSError if the folder cannot be polled either, and KeyboardInterrupt for
+    Ctrl-C.
     """
     polling = None
     while True:

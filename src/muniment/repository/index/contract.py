@@ -234,9 +234,9 @@ class Examination(msgspec.Struct, frozen=True):
 class DocumentDigest(msgspec.Struct, frozen=True, order=True):
     """What the index holds of one object: its counter, its key, and a 16-byte digest of the whole document.
 
-    ``consistent`` says whether searches find the document by the type, ACL and owner that it states, and not by those
-    that only other documents of the same answer state. It is also False if a search for former versions finds the
-    document wrongly, or misses it, or if the document cannot be read.
+    ``consistent`` says whether searches find the document by its own type, ACL and owner, and by none of the types,
+    ACLs and owners that only other documents in the same list of digests have. It is also False if a search for former
+    versions finds the document wrongly, or misses it, or if the document cannot be read.
     """
 
     counter: int

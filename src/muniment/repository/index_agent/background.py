@@ -82,8 +82,8 @@ class BackgroundChecks:
     def _look(self, now: Instant) -> None:
         """Begin a check that somebody asks for. If there is none, go on with the index whose last check is the oldest.
 
-        A check that somebody asks for replaces a background check that is under way. If it was begun before and was
-        interrupted, it goes on.
+        A check that somebody asks for replaces a background check that is under way. If a check that
+        somebody asks for was begun before and interrupted, the check goes on from its stored course.
         """
         if self._current is not None and self._current.is_wanted:
             return

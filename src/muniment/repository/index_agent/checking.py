@@ -334,7 +334,7 @@ def _difference(
 ) -> Difference | None:
     """Compare what a snapshot holds of one object with the expected document.
 
-    With ``lacks``, the snapshot need not hold the object.
+    With ``lacks``, it is no difference if the snapshot lacks the object.
     """
     digests = list(actual.get(object_id, ()))
     if expected is None:

@@ -44,7 +44,7 @@ log = structlog.get_logger("muniment.agent")
 
 _OBJECTS_AT_A_TIME = 1000
 _REBUILT_AT_A_TIME = 5000
-"""How many objects a rebuild commits at a time.
+"""The most objects that a rebuild commits at a time.
 
 Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits.
 """

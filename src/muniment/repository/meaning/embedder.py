@@ -168,7 +168,7 @@ class Embedder:
         return True
 
     def _vectors_of(self, group: "Sequence[_Stale]") -> list[NewEmbedding]:
-        """Have the passages of these objects embedded.
+        """Embed the passages of these objects.
 
         Raises NotEmbedded. If the group has one object, the failure is counted for the object.
         """

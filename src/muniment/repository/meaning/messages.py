@@ -6,7 +6,7 @@ import struct
 import msgspec
 
 MOST_BYTES = 4_000_000
-"""The length of the longest message, in bytes."""
+"""The most bytes that a message may have."""
 
 _LENGTH = struct.Struct(">I")
 

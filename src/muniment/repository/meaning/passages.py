@@ -18,7 +18,7 @@ _WORDS, _CHARACTERS = 180, 1400
 """How many words a passage has at most, and how many characters."""
 
 READ = MOST * _CHARACTERS
-"""How many characters of a text the model reads at most. Nothing else here depends on the rest of a text."""
+"""How many characters of a text the model reads at most. Nothing here depends on the rest of a text."""
 
 _word = re.compile(r"\S+")
 

@@ -32,7 +32,9 @@ class NotEmbedded(Exception):
 
 
 class EmbeddingProcess:
-    """A confined process with the model of ``folder``. It is started when needed, and replaced when it breaks.
+    """A confined process with the model of ``folder``. It is started when needed.
+
+    The process is replaced when it breaks, and after ``_REQUESTS`` requests.
 
     The kernel ends the process when the thread that started it ends.
     """

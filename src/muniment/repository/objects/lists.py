@@ -213,7 +213,7 @@ def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
 def parents(
     cx: Connection, stored: StoredObject, stretch: Stretch, selection: Selection = EVERYTHING
 ) -> list[ListedParent]:
-    """List the folders in which an object lies, the first one first unless the selection sorts them.
+    """List the folders in which an object lies, in the order of its links unless the selection sorts them.
 
     It checks no right. The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty,
     WrongValue, BadSort.

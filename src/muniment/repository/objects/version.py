@@ -17,7 +17,7 @@ from muniment.repository.objects.properties.properties import Value, millisecond
 from muniment.repository.refusals import WrongValue
 
 CURRENT = "CURRENT"
-"""The symbolic label of a tree's current version: the one that lists and searches show."""
+"""The symbolic label of a tree's current version."""
 
 MOST_LABELS = 20
 """The most symbolic labels that a caller may give to one version."""

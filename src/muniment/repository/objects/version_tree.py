@@ -95,7 +95,7 @@ def without(of: Version, labels: Collection[str]) -> Version:
 
 
 def adopt(cx: Connection, first_id: str, tree: Collection[Member], now: Instant) -> None:
-    """Link the versions of a tree that have no antecedent to the first version, which is about to return."""
+    """Make the first version of a tree, which is about to be restored, the antecedent of those that have none."""
     for stored in _rows(cx, [each.id for each in tree if each.antecedent_id is None]):
         put(cx, stored, msgspec.structs.replace(stored.version, antecedent_id=first_id), now)
 

@@ -114,9 +114,8 @@ def page(
     """List deleted objects that the caller owns, and those that they deleted and may browse.
 
     The last deletion comes first unless the selection sorts the list. An administrator sees the root of every deletion,
-    and nothing else. The user who deleted the objects sees only the root, too, if they own it or may browse it. Any
-    other owner sees each of their own objects, and so does a user who deleted objects but does not see their root.
-    Raises UnknownProperty, WrongValue, BadSort.
+    and nothing else. The user who deleted the objects sees only the root, too, if they own it or may browse it. Of all
+    other deletions, a caller sees each object that they own. Raises UnknownProperty, WrongValue, BadSort.
     """
     rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
     return [ListedDiscard(_read(row), place) for row, place in rows]

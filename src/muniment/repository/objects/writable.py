@@ -26,10 +26,10 @@ def read(
 ) -> dict[str, list[Value]]:
     """Read the properties that a caller sends for an object of this type, and return those to be written.
 
-    A property that the caller may not write is left out if it repeats its value in ``current``, and the owner's name
-    also in another case. ``owns`` says whether
-    the caller is the owner, who may assign the ACL. A ``new`` object gets the default of each property that the caller
-    leaves out. Raises UnknownProperty, WrongValue, NotWritable.
+    A property that the caller may not write is left out if its values are those in ``current``. In the owner's name,
+    case makes no difference here. ``owns`` says whether the caller is the owner, who may assign the ACL. A ``new``
+    object gets the default of each property that the caller leaves out. Raises UnknownProperty, WrongValue,
+    NotWritable.
     """
     definitions = catalogue.properties_of(type_name)
     values: dict[str, list[Value]] = {}

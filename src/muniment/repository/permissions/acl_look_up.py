@@ -34,7 +34,7 @@ class _Namesake(NamedTuple):
     """An object's ACL, with an ACL of the same name that the caller sees: perhaps the same ACL, perhaps another one.
 
     ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the object's ACL.
-    If the caller sees no ACL of this name, the database has NULL for the other fields.
+    If the caller can mean no ACL by this name, alone or with the owner, the database has NULL for the other fields.
     """
 
     carried_id: int
@@ -151,10 +151,10 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
 
 
 def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
-    """Make a statement that finds, for each ACL of an object, the visible ACLs of this name that a caller could mean.
+    """Make a statement that finds, for each of some ACLs, the visible ACLs of its name that a caller could mean.
 
-    The parameter ``carried`` has the ids of the objects' ACLs, and ``own_key`` is the caller's key. If no visible ACL
-    is found for one of these ids, the row of the id has NULL in the columns of the ACL found.
+    The parameter ``carried`` has the ids of the ACLs, which objects carry. ``own_key`` is the caller's key. If there is
+    no visible ACL for one of these ids, the id has a row with NULL in the columns of the visible ACL.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)

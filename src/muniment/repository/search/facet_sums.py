@@ -75,8 +75,9 @@ def add_up(
 ) -> tuple[FacetCounts, ...]:
     """Add up the results of these facets from all repositories.
 
-    If a repository had no room for all values of a facet, the sums may be too low, and the facet is ``partial``. Raises
-    BadQuery if periods without a hit are to be shown and there are too many periods.
+    If a facet is ordered by frequency, several repositories have values of it, and one of these had no room for all its
+    values, the sums may be too low. Then the facet is ``partial``. Raises BadQuery if periods without a hit are to be
+    shown and there are too many periods.
     """
     return tuple(
         _sum(facet, width, told, lacking=False)

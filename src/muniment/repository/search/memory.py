@@ -60,7 +60,7 @@ class SearchMemory:
         self._granted_acls: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
-        """Return the query of a document in one spelling. Names and limits must be the same in all calls."""
+        """Return the query that ``reader`` reads from a document. Names and limits must be the same in all calls."""
         return self._queries.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
 
     def bind(

@@ -45,9 +45,9 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
     ``narrowings`` are the values of the query's facets that hits must have. With ``bare``, hits have neither excerpts
     nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
-    hits. ``collapse`` leaves out copies of hits; only ``copies`` reads it. ``meaning`` says whether objects near in
-    meaning are found, too. With None, such objects are found only if ``words`` is ``any``. A search with sorts never
-    finds them. ``locale`` names the language of the keywords, if it is known.
+    hits. With ``collapse``, ``paging`` leaves out copies of hits (``copies``); ``search`` does not. ``meaning`` says
+    whether objects near in meaning are found, too. With None, such objects are found only if ``words`` is ``any``. A
+    search with sorts never finds them. ``locale`` names the language of the keywords, if it is known.
     """
 
     query: Query
@@ -181,8 +181,8 @@ def relaxed_if_few(
 ) -> HitPage:
     """Answer with the hits that have all words. If these hits do not fill a page, answer with the hits for any word.
 
-    The hits for any word come only if ``may_widen`` allows it. The question's ``words`` are ``auto``. ``answer`` gets
-    it with ``all``, and then, if needed, with ``any``.
+    The hits for any word come only if ``may_widen`` allows it. ``answer`` gets the question with ``all`` in place of
+    its ``words``, and then, if needed, with ``any``.
     """
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)
@@ -207,7 +207,7 @@ def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
 
 
 def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
-    """Return whether a search also finds objects that lack words, because any one of its question's words is enough."""
+    """Return whether a search also finds objects that lack words: those with any of its words, or near in meaning."""
     return question.words == "any" and (_relaxed_query(question) is not None or bool(search.near.embeddings))
 
 

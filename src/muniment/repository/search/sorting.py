@@ -2,7 +2,8 @@
 
 The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
 For any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
-database orders them as it orders lists of objects. Source: docs/aql.md, "Order"; docs/decisions/0053.
+database orders them as it orders lists of objects. A search that is sorted by ``r_modify_date`` alone always has the
+order of the index. Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
 from collections.abc import Sequence

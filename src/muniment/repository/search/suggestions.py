@@ -57,7 +57,7 @@ class Typist(msgspec.Struct, frozen=True):
     memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
 
     def search_for(self, text: str) -> Search:
-        """Prepare the search for what has been typed. Raises BadQuery, IndexBehind, IndexUnavailable."""
+        """Prepare the search for a text; no text means every object. Raises BadQuery, IndexBehind, IndexUnavailable."""
         query = Query(condition=Fulltext(keywords.read(text, self.limits)) if text else None)
         question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
         who = (self.repository, self.principals, question, self.now, self.max_pending, self.memory)
@@ -67,8 +67,8 @@ class Typist(msgspec.Struct, frozen=True):
 def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
     """Suggest at most ``limit`` completions of what has been typed, or else a correction.
 
-    A text that holds anything but plain words (``relaxation.plain_words``) gets none. A text that ends with a blank is
-    not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
+    A text with more than ``MOST_WORDS`` words, or with anything but plain words (``relaxation.plain_words``), gets
+    neither. A text that ends with a blank is not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = _plain_words(typist, text)
     if not words:

@@ -244,8 +244,9 @@ def make(
     ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
     ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
     not page 1, the hits before that page are left out, too. Their present number is estimated. Each hit of the page
-    gives one estimate: its present place in the search minus its place on the page. The median of the estimates is
-    used, so that single hits that have moved do not matter.
+    that is still in ``standing`` gives one estimate: its present place in the search minus its place on the page. The
+    median of the estimates is used, so that single hits that have moved do not matter. Without any estimate, each page
+    before counts as full.
     """
     passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
     left_out = frozenset(after)

@@ -60,7 +60,7 @@ _HEADINGS: Mapping[str, str] = {
     "r_modify_date": "Changed",
     "r_modifier": "Changed by",
 }
-"""The headings of properties, in the order of the page. Custom properties follow under their own names."""
+"""The headings of properties, in the order of the page. All others but ``i_folder_id`` follow under their own names."""
 
 _STATES: Mapping[str, str] = {
     "waiting": "Its text has not been read yet. Load this page again in a moment.",

@@ -110,6 +110,22 @@ def test_the_settings_names_become_neutral() -> None:
     )
     assert query.types == ("document", "report")
     assert query.condition == ExpressionSet("AND", (PropertyList("r_object_type", "IN", ("folder", "dm_mine")),))
+    for value, neutral in (
+        ("dm_document", "document"),
+        ("DM_Document", "Document"),
+        ("dm_doc*", "doc*"),
+        ("dm_document?", "document?"),
+        ("dm_d", "d"),
+        ("dm_*", "dm_*"),
+        ("dm_mine", "dm_mine"),
+        ("document", "document"),
+    ):
+        condition = read(
+            '<search xmlns="urn:field"><expression-set><expressions><property name="r_object_type" operator="EQUAL">'
+            f"{value}</property></expressions></expression-set></search>",
+            FIELD,
+        ).condition
+        assert condition == ExpressionSet("AND", (Property("r_object_type", "EQUAL", neutral),))
     with pytest.raises(UnknownType, match="dm_document"):
         read('<search xmlns="urn:field"><types><type>document</type></types></search>', FIELD)
 
@@ -233,6 +249,8 @@ def test_empty_parts_and_false_flags_change_nothing() -> None:
 
 def test_a_comparison_that_begins_with_a_wildcard_counts_as_many() -> None:
     contains = '<property name="title" operator="CONTAINS">a</property>'
-    assert read_set(contains * 3, QueryLimits(clauses=100))
-    with pytest.raises(BadQuery, match="more than 98"):
-        read_set(contains * 3, QueryLimits(clauses=98))
+    full_width = '<property name="title" operator="EQUAL">\uff0aa</property>'
+    for open_comparison in (contains, full_width):
+        assert read_set(open_comparison * 3, QueryLimits(clauses=100))
+        with pytest.raises(BadQuery, match="more than 98"):
+            read_set(open_comparison * 3, QueryLimits(clauses=98))

@@ -99,6 +99,18 @@ def test_a_newly_searchable_property_indexes_only_the_objects_that_have_a_value(
     assert before == {each: wells.read(each)[0].revision for each in before}
 
 
+def test_a_property_that_was_removed_while_it_was_reindexed_is_indexed_if_it_is_added_again(wells: Shelf) -> None:
+    set_searchable(wells, "depth", False)
+    with wells.database.begin() as cx:
+        type_editing.remove_property(cx, wells.repository.id, "well", "depth")
+        form = TypeForm("well", properties=[PropertyForm("depth", "integer")])
+        type_editing.change_type(cx, wells.repository.id, form, wells.now)
+    set_searchable(wells, "nickname", True)
+    wells.create({"object_name": "deep", "depth": 4000}, type_name="well")
+    wells.catch_up()
+    assert [wells.read(each)[0].name for each in wells.find(MARTA, Property("depth", "EQUAL", "4000"))] == ["deep"]
+
+
 def test_a_property_without_a_value_indexes_nothing(wells: Shelf) -> None:
     set_searchable(wells, "depth", False)
     assert written(wells) == 0

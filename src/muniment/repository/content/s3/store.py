@@ -200,9 +200,10 @@ class S3Store:
         return digest.digest() == sha256
 
     def remove(self, key: str) -> bool:
-        """Remove content, and return True if it is gone or there was none. A ``keeping`` block forbids it.
+        """Remove the content under a key, if there is any. Return False if that is not allowed now, or if it fails.
 
-        Content that is not removed stays stored, and a later ``older_than`` yields it.
+        Also return False if ``key`` does not have the form of a key. A ``keeping`` block forbids removing. Content that
+        is not removed stays stored, and a later ``older_than`` yields it.
         """
         if not _KEY.fullmatch(key):
             return False
@@ -218,9 +219,10 @@ class S3Store:
             return False
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Forbid every process to remove content while the block runs. First wait for a removal that is under way.
+        """Forbid every process to remove content while the block runs.
 
-        If the process ends within the block, removing is allowed again. Raises Busy.
+        First it waits for a removal that is under way, and for any other ``keeping`` block. If the process ends within
+        the block, removing is allowed again. Raises Busy.
         """
         return self._lock.keeping()
 

@@ -1,1 +1,1 @@
-"""The address of batches: several requests in one."""
+"""The addresses of batches: several requests in one."""

@@ -198,7 +198,7 @@ def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tupl
     """Return the path of an address of this repository, its decoded parts below the repository, and its query.
 
     The path is the one that the application knows: it lacks the path of the base address. Raises Malformed for any
-    other address.
+    other address, and for one that carries credentials.
     """
     shown_path, prefix = urlsplit(here).path, f"/{context.options.names.prefix}"
     base_path = shown_path.rpartition(f"{prefix}/repositories/")[0]

@@ -149,7 +149,8 @@ class _Execution:
     async def run(self, application: ASGIApp) -> list[OperationOutcome]:
         """Execute the operations in their order, and return the outcome of each.
 
-        If the batch ``stops`` at a failure, the operations after it are not executed.
+        If the batch ``stops`` at a failure, the operations after it are not executed. An operation is refused if the
+        time of the batch is over before it begins, or if the answers are too large by then.
         """
         options, outcomes, size = self._context.options, list[OperationOutcome](), 0
         until = time.monotonic() + options.batch_seconds

@@ -81,7 +81,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 
 
 def with_charset(media_type: str, values: Mapping[str, str]) -> str:
-    """Return a media type of text with the charset that ``content-charset`` names, unless it has a charset already.
+    """Add the charset that ``content-charset`` names to a media type of text that has none.
 
     Any other media type stays the same. Raises Malformed.
     """

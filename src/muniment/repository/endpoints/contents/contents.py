@@ -93,7 +93,7 @@ async def download(
 ) -> Response:
     """Send a content of the object that the address names, or one range of it.
 
-    The answer is cut off when the caller may no longer read the object.
+    The answer is cut off when the caller may no longer read the object, or when the object no longer has the content.
 
     Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, StoreUnavailable, Overloaded, and what
     ``Caller.read`` raises.
@@ -153,7 +153,11 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
 
 
 def _page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
-    """List an object's contents: pages of the primary content by number, then renditions, the oldest first."""
+    """List an object's contents.
+
+    Unless the selection sorts them, pages of the primary content come first, by number, then renditions, the oldest
+    first.
+    """
     object_id, names, page = feed.own.split("/")[-2], feed.names, feed.page
     stored = objects.readable(cx, repository, object_id, principals)
     by_name = {_order(content): content for content in contents.every(cx, stored)}

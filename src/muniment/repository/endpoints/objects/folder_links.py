@@ -38,7 +38,7 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: a feed of the links from an object to its folders, in the order of ``i_folder_id``."""
+    """GET parent-links: the links from an object to its folders, without a sort in the order of ``i_folder_id``."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)

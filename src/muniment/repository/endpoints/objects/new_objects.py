@@ -39,7 +39,8 @@ def creating(root: str, *, filed: bool) -> Answering:
 
     If ``filed``, the address names the folder of the new object.
 
-    If the body names no type, the object gets the type that ``object-type`` in the query names, or else ``root``.
+    A copy has the type of its original. If the body of another new object names no type, the object gets the type that
+    ``object-type`` in the query names, or else ``root``.
     """
 
     @events.tells()
@@ -100,8 +101,8 @@ async def _read_upload(
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
     """Return a body's metadata, with ``type_name`` if the body names no type.
 
-    If the address names a ``format``, or the metadata have no ``a_content_type``, the first content gives its media
-    type.
+    If the query has a ``format``, or the metadata have no ``a_content_type``, the media type of the first content
+    becomes the ``a_content_type``.
     """
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
@@ -148,7 +149,10 @@ async def _plan_new(
 def _plan_copy(
     context: RepositoryContext, repository: Repository, upload: Upload, root: str, folder_id: str | None
 ) -> _Decision:
-    """Plan the decision that copies the object to which the body refers. A folder is copied with everything in it."""
+    """Plan the decision that copies the object to which the body refers.
+
+    A folder is copied with everything below it that the caller may browse, except former versions.
+    """
     if upload.content is not None or upload.metadata.properties:
         raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
     object_id = object_body.referenced_id(upload.metadata, repository.name)

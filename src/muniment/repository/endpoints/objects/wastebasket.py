@@ -29,8 +29,9 @@ from muniment.web.refusals import Malformed
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET wastebasket: a feed of the deleted objects that the caller owns, or has deleted and may still browse.
 
-    If the caller deleted the objects and sees the root of the deletion, the feed has only the root. An administrator
-    sees the root of every deletion, and nothing else. The last deletion comes first.
+    Of objects that were deleted together, one is the root, such as the folder in which the others lay. If the caller
+    deleted them and may see the root, the feed has only the root. An administrator sees every root, and nothing else.
+    Unless the request sorts the list, the last deletion comes first.
     """
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)

@@ -38,7 +38,7 @@ _REFERENCE = re.compile(
     r"(\.json|\.xml)?/?\Z"
 )
 _AROUND_A_QUERY = 14
-"""How many elements, at most, stand around the expressions of a query."""
+"""How many levels of elements a body in XML may have beside those of the query's expressions."""
 
 
 class SavedSearchBody(msgspec.Struct, rename="kebab"):

@@ -107,7 +107,7 @@ def reading(kind: Kind) -> Answering:
 
 
 def removing(kind: Kind) -> Answering:
-    """Return the endpoint for the DELETE of one saved search or template, which also deletes its stored results."""
+    """Return the endpoint for the DELETE of one template, or of one saved search with its stored results."""
 
     @events.tells()
     async def remove(request: Request, context: RepositoryContext) -> Response:
@@ -158,7 +158,10 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def store(request: Request, context: RepositoryContext) -> Response:
-    """PUT saved-searches/{search}/results: execute the search, store its hits' ids, and answer with a page of them."""
+    """PUT saved-searches/{search}/results: execute the search, and store the ids of its first hits.
+
+    The answer is a page of these results.
+    """
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)

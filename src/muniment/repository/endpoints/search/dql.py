@@ -212,7 +212,7 @@ def _people_rows(
 
 
 def _counted(feed: FeedRequest, shown_as: str, number: int) -> ListPage:
-    """Make the page with the one row that says how many rows there are."""
+    """Make a page of the list whose one row says how many rows there are. Pages after the first are empty."""
     now = feed.context.clock()
     entry = collections.plain_entry(feed.own, str(number), "Muniment", shown_as, now)
     entries = [feed.with_thing(entry, _row({shown_as: number}, None, feed.media_type))]

@@ -40,7 +40,7 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
 _LONGEST_ADDRESS = 8000
-"""How many characters of an address each value of a facet repeats at most."""
+"""The longest address of a search with facets, in characters. The link of each facet's value repeats the address."""
 
 
 class AskedFacets(msgspec.Struct, frozen=True):

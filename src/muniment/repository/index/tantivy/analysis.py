@@ -245,7 +245,7 @@ class Analyser:
     def flatten(self, text: str) -> str:
         """Fold a ``normal`` text character by character, so that every character keeps its place.
 
-        A character beyond ASCII that belongs to no word becomes a blank.
+        A character that belongs to no word may become a blank; beyond ASCII, it always does.
         """
         if text.isascii():
             return text.lower()

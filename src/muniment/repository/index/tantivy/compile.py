@@ -50,11 +50,14 @@ from muniment.repository.index.tantivy.regexes import Allowance
 _NEIGHBOURS, _SLOP = 0.25, 2
 """If a hit holds neighbouring words of a query near each other, its score rises by this fraction of their phrase score.
 
-``_SLOP`` says how near the two words must be.
+``_SLOP`` says how near the two words must be. Only a query for any of several words raises scores so.
 """
 
 _AS_WRITTEN = 0.3
-"""If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score."""
+"""If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score.
+
+Only a query for any of several words raises scores so.
+"""
 
 _MOST_RANKED = 8
 """The most patterns of one query that are ranked.
@@ -85,8 +88,8 @@ class CompiledQuery(NamedTuple):
     ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match by their
     metadata alone. Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may
     have been found, each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every
-    hit, None if hits may have different scores. ``ranked`` are the patterns whose hits are ranked by the words that the
-    hits hold.
+    hit. It is None if hits may have different scores, or if there are no ``leaves``. ``ranked`` are the patterns whose
+    hits are ranked by the words that the hits hold.
     """
 
     anywhere: Query

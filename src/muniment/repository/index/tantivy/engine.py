@@ -110,7 +110,7 @@ class TantivyWriter:
     ``others`` are the further languages of texts, beside the index's own. Raises IndexUnavailable if the index cannot
     be opened, for example while another process writes to it. Raises OtherFormat if the index has another format, other
     languages or older rules for compounds. Raises DetectorMissing if there are ``others`` and languages cannot be
-    detected.
+    detected. Raises ValueError for an unknown language.
     """
 
     def __init__(self, folder: Path, language: str = "English", others: Collection[str] = ()) -> None:

@@ -91,7 +91,7 @@ class Finder:
         )
 
     def occurs(self, text: str, leaf: int, language: str = "") -> bool:
-        """Return whether the finder's leaf with this index matches in a text."""
+        """Return whether the leaf with this index matches in a text, as far as ``_places`` searches the text."""
         patterns = self._patterns_of([leaf], language)
         return bool(patterns) and bool(self._places(text, patterns, True))
 
@@ -111,7 +111,7 @@ class Finder:
         holds the match.
 
         After ``_STEPS`` steps the search ends, too. To seek a beginning counts as ``_SEEKING`` steps, and to split a
-        part of the text into words as ``_SPLITTING``. If a ``thorough`` search has no match by then, the first
+        part of the text into words as ``_SPLITTING``. If a ``thorough`` search ends without a match, the first
         ``_SPLIT_WHOLE`` characters are split into words.
         """
         steps, most = _STEPS, _EACH if len(patterns) > 1 else 1
@@ -195,8 +195,9 @@ class Finder:
     def _starts(self, text: str, wanted: set["_Pattern"]) -> Iterator[tuple["_Pattern", Sequence[Span], int]]:
         """Yield each match in a text: the pattern, the words of the text, and the index of the word where it begins.
 
-        Patterns that are not ``wanted`` at that moment are passed over. The text is split only once for all patterns
-        that need its words in the same form, and each of its words is compared with all of them only once.
+        Only patterns in ``wanted`` are sought; the caller may remove some between two matches. The text is split only
+        once for all patterns that need its words in the same form, and each of its words is compared with all of them
+        only once.
         """
         for kind, of_kind in self._kinds.items():
             if wanted.isdisjoint(of_kind):
@@ -353,7 +354,7 @@ class _Pattern:
 
     @cached_property
     def _is_wild(self) -> Callable[[str], bool]:
-        """The function that says whether a word matches a pattern with wildcards at the first place."""
+        """The function that says whether a word matches one of the first word's patterns with wildcards."""
         return patterns.matcher(self.wild)
 
     @property

@@ -116,9 +116,9 @@ class Rarity:
     def by_forms(self, field: str, pattern: Pattern, unranked: Query) -> Query:
         """Make the query that ranks what a pattern finds in a field of exact words.
 
-        ``unranked`` finds the same objects, and is returned if the pattern is not in ``ranked``. A hit scores as its
-        best word does, and every word has the weight of the pattern. Hits that hold none of the commonest words come
-        last.
+        Of the objects that the caller may see, ``unranked`` finds the same ones. It is returned if the pattern is not
+        in ``ranked``. A hit scores as its best word does, and every word has the weight of the pattern. Hits that hold
+        none of the commonest words come last.
         """
         if pattern not in self._ranked:
             return unranked

@@ -14,10 +14,13 @@ _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 _BYTES_ANYWHERE = 120
-"""How long the alternatives of one expression may be together, in bytes, if they share a gap at their beginning."""
+"""How many bytes of text the alternatives of one expression may have, if they share a gap at their beginning.
+
+A longer alternative has an expression of its own.
+"""
 
 MOST_COST = 150_000
-"""The highest cost of all regular expressions of a query together. Such a cost takes the engine a second or two."""
+"""The most that the regular expressions of a query may cost together. This cost takes the engine a second or two."""
 
 
 class Allowance:
@@ -42,7 +45,8 @@ class Allowance:
 def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
     """Write regular expressions that match exactly the strings between two bounds. None means that there is no bound.
 
-    A bound is part of the range unless it is open. Strings are ordered by their code points.
+    A bound is part of the range unless it is open. Strings are ordered by their code points, and hold no control
+    characters.
     """
     if low is None and high is None:
         return [".*"]

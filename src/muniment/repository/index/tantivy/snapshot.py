@@ -336,8 +336,8 @@ class TantivySnapshot:
     def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
         """Return the hits of the page, and the total if the search asks for it.
 
-        If the search's limit is 0, any hit after the offset is returned: it shows that hits follow. The hits come in
-        any order if the limit is greater than the number of objects that can be hits.
+        If the search's limit is 0, one hit after the offset is returned, to show that hits follow. The hits come in any
+        order if the limit is greater than the number of objects that can be hits.
         """
         has_scores = bool(compiled_query.leaves)
         limit, offset = search.limit, search.offset
@@ -409,7 +409,7 @@ class TantivySnapshot:
         return tuple(hits)
 
     def _language(self, stored: tantivy.Document) -> str:
-        """Return the further language of the index in which a document's text is; empty if it is in none of them."""
+        """Return which of the index's further languages a document's text is in; empty if in none of them."""
         return fields.read_source(stored).language if self._analyser.others else ""
 
     def _matches(

@@ -157,7 +157,7 @@ class Vocabulary:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
     def _permitted_queries(self) -> list[tuple[str, Query]]:
-        """List where words are looked up: a field, and the query for the objects in which it is searched.
+        """List where words are looked up: a field, and the query for the objects in which the field is searched.
 
         The first pair is for objects that the caller may read, the second for those they may only browse, if any.
         """

@@ -74,7 +74,7 @@ def rendition(media_type: str, page: int, modifier: str) -> ContentPlace:
 
 
 def find(cx: Connection, object_id: str, place: ContentPlace) -> ObjectContent | None:
-    """Return the content at a place, or None."""
+    """Return the further content at a place, or None."""
     row = cx.execute(sa.select(further_contents).where(_at(object_id, place))).first()
     return None if row is None else read_row(row)
 

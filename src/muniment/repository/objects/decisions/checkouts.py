@@ -1,4 +1,4 @@
-"""Check an object out, so that nobody else changes it, and cancel a check-out.
+"""Check an object out, so that nobody else changes it. Cancel a check-out.
 
 A check-out is bound to the key of its user, not to their name. So a later bearer of that name does not inherit it.
 Source: docs/interface.md, ours 17.

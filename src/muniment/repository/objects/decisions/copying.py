@@ -1,8 +1,8 @@
 """Copy an object with its contents into a folder; a folder is copied with everything in it. Copies share the bytes.
 
-Objects in a folder that the caller may not browse are left out, as if they did not exist, and so are former versions.
-If the caller may browse any other object but not read it, nothing is copied. Source: docs/interface.md, ours 2 (a body
-with `href`).
+If a folder holds objects that the caller may not browse, these are left out, as if they did not exist. Former versions
+are left out, too. If the caller may browse any other object but not read it, nothing is copied. Source:
+docs/interface.md, ours 2 (a body with `href`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -189,7 +189,8 @@ def _paths(
 ) -> list[str]:
     """Go up from a folder, and return the paths that reach a cabinet, each once.
 
-    Each step goes to folders of one name at once, and only if the rest of a path still fits.
+    Each step goes to all folders above that have one name. Folders are left out if even the shortest path through them
+    would exceed ``MOST_CHARACTERS``, together with the paths that are collected already.
     """
     paths, room = list[str](), MOST_CHARACTERS
     steps = [("", {folder_id})] if folder_id in lengths else []
@@ -210,7 +211,7 @@ def _paths(
 
 
 def _with_all_above(folder_id: str, names: Mapping[str, str], parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the ids of a folder and of those above it, each before those above that one."""
+    """Return the ids of a folder and of those above it. The folder comes first, each other one after a folder in it."""
     ids: dict[str, None] = {}
     left = [folder_id]
     while left and len(ids) < MOST_ABOVE:

@@ -95,7 +95,7 @@ def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
 
 
 def fit(definition: PropertyDefinition, values: Sequence[Value]) -> bool:
-    """Return whether stored values fit the property: a caller could give them, and only a repeating one has several."""
+    """Return whether stored values fit the property: a caller could send each of them, and as many of them."""
     most = MAX_VALUES if definition.repeating else 1
     return len(values) <= most and all(_fits(definition, value) for value in values)
 

@@ -336,7 +336,7 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
 
 def _checked_part(kind: ObjectType) -> ObjectType:
-    """Return a copy of a type with no labels and only searchable properties: ``hold`` ignores differences in these."""
+    """Return a copy of a type without labels, with every property searchable. ``hold`` ignores differences in these."""
     plain = [msgspec.structs.replace(each, label="", searchable=True, awaiting_index=False) for each in kind.properties]
     return msgspec.structs.replace(kind, label="", properties=tuple(plain))
 

@@ -1,9 +1,9 @@
 """Which objects must be indexed again because a property became searchable, or ceased to be?
 
-Only objects that have a value are noted, some at a time, in the order of their counters. The transaction that notes
-them also writes to ``reindexings`` the counter of the last object that was looked at. So the work goes on after a kill,
-any number of processes may do it, and each process knows which properties the document of an object holds now. Until
-the work ends, queries that use the property are refused (docs/decisions/0076).
+Only objects that have a value of the property are noted in the change log, some at a time, in the order of their
+counters. The transaction that notes them also writes to ``reindexings`` the counter of the last object that was looked
+at. So the work goes on after a kill, any number of processes may do it, and each process knows which properties the
+document of an object holds now. Until the work ends, queries that use the property are refused (docs/decisions/0076).
 """
 
 from collections.abc import Mapping
@@ -147,7 +147,8 @@ class IndexedProperties:
         if catalogue.awaiting_index:
             query = sa.select(reindexings.c.property, reindexings.c.after)
             rows = cx.execute(query.where(reindexings.c.repository_id == repository_id))
-            reached = {row.property: row.after for row in rows}
+            # A row of a property that was removed, and perhaps added anew, stays until it is finished.
+            reached = {row.property: row.after for row in rows if row.property in catalogue.awaiting_index}
         return cls(catalogue, reached)
 
     def lacking(self, stored: StoredObject) -> AbstractSet[str]:

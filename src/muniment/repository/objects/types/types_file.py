@@ -16,7 +16,7 @@ from muniment.repository.objects.types.type_forms import AllowedForm, PropertyFo
 from muniment.repository.refusals import BadTypesFile, WrongValue
 
 MAX_BYTES = 10_000_000
-"""The longest types file."""
+"""The most bytes of a types file."""
 
 
 class _FileProperty(msgspec.Struct, forbid_unknown_fields=True):
