@@ -153,7 +153,7 @@ def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
             value = getattr(value, name)
         if setting.key.endswith("_database") and value:
             url = sa.make_url(value)
-            hidden = {name: "***" for name in url.query if "password" in name}
+            hidden = {name: "hidden" for name in url.query if "password" in name}
             value = url.update_query_dict(hidden).render_as_string(hide_password=True)
         if setting.key.endswith("_secret") and value:
             value = "***"

@@ -1,7 +1,5 @@
 """Which of the code's own (neutral) names stands for a name that a query uses on the wire?"""
 
-import re
-
 from muniment.repository.folding import fold
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
@@ -10,7 +8,6 @@ BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
 """The built-in types. On the wire, their names have the prefix that the settings name."""
 
 _SYSTEM_PREFIX = "r_"
-_WILDCARD = re.compile(r"[*?]")
 
 
 def neutral_type(name: str, names: RepositoryNames) -> str:
@@ -33,11 +30,9 @@ def neutral_property(name: str, names: RepositoryNames) -> str:
 def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
     """Return a value of a query with neutral names.
 
-    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix, in any case. A
-    wildcard may follow.
+    In ``r_object_type``, the name of a built-in type, or the beginning of such a name, loses the prefix, in any case.
     """
     if name != "r_object_type" or not fold(value).startswith(fold(names.type_prefix)):
         return value
     bare = value[len(names.type_prefix) :]
-    beginning = _WILDCARD.split(fold(bare), maxsplit=1)[0]
-    return bare if beginning and any(each.startswith(beginning) for each in BUILT_IN_TYPES) else value
+    return bare if bare and any(each.startswith(fold(bare)) for each in BUILT_IN_TYPES) else value

@@ -106,15 +106,20 @@ def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
         return "html" if declared_format == "xml" and _XHTML.search(head) else declared_format
     if _is_declared_plain(suffix, media_type):
         return "text"
+    markup = _by_markup(head)
+    # Readers of PDF allow other bytes before the mark.
+    if _PDF in head[:1024] and (markup is None or suffix == "pdf" or media_type == "application/pdf"):
+        return "pdf"
+    return markup or "text"
+
+
+def _by_markup(head: bytes) -> Format | None:
     bare = head.removeprefix(b"\xef\xbb\xbf")
     if _HTML.match(bare):
         return "html"
     if _XML.match(bare):
         return "html" if _XHTML.search(head) else "xml"
-    if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2:
-        return "mail"
-    # Readers of PDF allow other bytes before the mark.
-    return "pdf" if _PDF in head[:1024] else "text"
+    return "mail" if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2 else None
 
 
 def _declared_format(suffix: str, media_type: str) -> Format | None:

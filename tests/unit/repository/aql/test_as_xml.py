@@ -113,8 +113,7 @@ def test_the_settings_names_become_neutral() -> None:
     for value, neutral in (
         ("dm_document", "document"),
         ("DM_Document", "Document"),
-        ("dm_doc*", "doc*"),
-        ("dm_document?", "document?"),
+        ("dm_doc*", "dm_doc*"),
         ("dm_d", "d"),
         ("dm_*", "dm_*"),
         ("dm_mine", "dm_mine"),

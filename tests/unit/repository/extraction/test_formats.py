@@ -97,6 +97,8 @@ def test_a_pdf_gives_its_words(reader: Reader) -> None:
 def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
     assert read(reader, made.pdf(picture=True), "a.pdf") == Extracted("", "The pages hold pictures only, no text.")
     assert read(reader, made.pdf(), "a.pdf") == Extracted("", "The pages hold no text.")
+    with_markup = b"<!doctype html>\n" + made.pdf("words")
+    assert read(reader, with_markup, "a.pdf") == Extracted("words", "")
     damaged = made.pdf("words").replace(b"/Type/Page/", b"/Type/None/")
     assert read(reader, damaged, "a.pdf") == Extracted("", "1 of 1 pages could not be read.")
 
