@@ -164,8 +164,9 @@ def _check_settings(backup: Backup, installation: Installation) -> None:
             raise BackupRefused(
                 "The backup holds both halves in one database, and the settings name two: name one database for both."
             )
-    if len(set(addresses.values())) < len(addresses):
-        raise BackupRefused("The backup holds two databases, and the settings name one for both halves: name two.")
+    sqlite_files = {copy.file for copy in copies.values() if copy.dialect == "sqlite"}
+    if len({addresses[file] for file in sqlite_files}) < len(sqlite_files):
+        raise BackupRefused("The backup holds two SQLite files, and the settings name one for both halves: name two.")
 
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, stack: ExitStack) -> Mapping[Half, Database]:
