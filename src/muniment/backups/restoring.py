@@ -181,33 +181,29 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, stack: Ex
                 f"The backup's {half} is a copy of {copy.dialect}, and the settings name {database.dialect} for it: "
                 "name a database of the same kind."
             )
-        if copy.file in restored_files:
-            pass  # both halves have one database
-        elif database.dialect == "sqlite":
-            target = Path(database.engine.url.database or "")
-            mark = _put_sqlite(backup.folder / copy.file, target, mark, installation.data)
-        else:
-            mark = _fill(database, backup, copy.file, mark, installation.data)
-        restored_files.add(copy.file)
+        if copy.file not in restored_files:
+            restore = _put_sqlite if database.dialect == "sqlite" else _fill
+            mark = restore(database, backup, copy.file, mark, installation.data)
+            restored_files.add(copy.file)
         schema.migrate(database, half)
     return databases
 
 
-def _put_sqlite(source: Path, target: Path, mark: Mark, data: Path) -> Mark:
+def _put_sqlite(database: Database, backup: Backup, file: str, mark: Mark, data: Path) -> Mark:
+    target = Path(database.engine.url.database or "")
     if target.parent != data:
         # In the data folder, ``begin`` has removed an earlier file. Outside, only a file of this restore is removed.
         # SQLite would take what a killed process has left beside the file for changes of the restored database.
-        for file in (target, *(target.with_name(f"{target.name}{ending}") for ending in ("-wal", "-journal"))):
+        for each in (target, *(target.with_name(f"{target.name}{ending}") for ending in ("-wal", "-journal"))):
             if str(target) in mark.filled:
-                file.unlink(missing_ok=True)
-            elif file.exists():
+                each.unlink(missing_ok=True)
+            elif each.exists():
                 raise BackupRefused(
-                    f"{file} exists already: name another file in the settings, or move that file away."
+                    f"{each} exists already: name another file in the settings, or move that file away."
                 )
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, str(target)}))
-        _write_mark(data, mark)
-    _copy(source, target)
+        mark = _note_filled(data, mark, str(target))
+    _copy(backup.folder / file, target)
     return mark
 
 
@@ -217,8 +213,7 @@ def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path)
     is_second_try = address in mark.filled
     if not is_second_try and not dumps.is_empty(database):
         raise BackupRefused(f"The database {address} is not empty: make an empty one, and name it in the settings.")
-    mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, address}))
-    _write_mark(data, mark)
+    mark = _note_filled(data, mark, address)
     replace = is_second_try and not dumps.is_empty(database)
     if replace:
         # A migration of the first try may have made tables that the dump does not name.
@@ -228,6 +223,13 @@ def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path)
         migrated = [half for half, copy in copies.items() if revisions[half] not in (None, copy.revision)]
         dumps.remove_halves(database, migrated)
     dumps.restore_dump(database, backup.folder / file, replace=replace)
+    return mark
+
+
+def _note_filled(data: Path, mark: Mark, place: str) -> Mark:
+    """Note in the mark that this restore fills a place, before it does so. Return the new mark."""
+    mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, place}))
+    _write_mark(data, mark)
     return mark
 
 
@@ -247,8 +249,7 @@ def _claim_content(installation: Installation, mark: Mark) -> None:
             f"The content store {place} holds content already, perhaps that of the installation from which the backup "
             "was made: in the settings of the new data folder, set repository.s3.prefix to a prefix without content."
         )
-    mark = _read_mark(installation.data) or mark
-    _write_mark(installation.data, msgspec.structs.replace(mark, filled=(*mark.filled, place)))
+    _note_filled(installation.data, _read_mark(installation.data) or mark, place)
 
 
 def _contents(

@@ -20,7 +20,7 @@ from muniment.cli.directory.entries import (
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, sessions
-from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.entries import editing, entries
 from muniment.directory.names import user_id
 from muniment.directory.sign_in import passwords
 
@@ -119,9 +119,8 @@ def set_secret(
     password_hash = passwords.hash_new(secret, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
         entry = entries.find_client(cx, name)
-        sign_in = credentials.find_of_client(cx, name)
         administration.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
-    if sign_in is not None and sign_in[0].password_hash is None:
+    if not entry.has_password:
         terminal.errors.print(
             terminal.harmless(f"Warning: {name} had no secret. From now on its installations must send this one.")
         )

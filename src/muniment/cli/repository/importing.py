@@ -135,7 +135,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
     Raises Failure if ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
-        return find_owner(data, owner) if owner else initialise.administrator(data)
+        return find_owner(data, owner)
     principals = data.acting_as(owner or earlier.owner)
     if principals.is_(earlier.owner_key):
         return principals

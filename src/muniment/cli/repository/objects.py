@@ -161,7 +161,7 @@ def put_object(
         raise Failure("--in, --owner and --type are for a new object: 'object move' moves one.", Exit.USAGE)
     if file == "-" and not (name or replace):
         raise Failure("Name the object with --name: standard input has no name.", Exit.USAGE)
-    principals = find_owner(data, owner) if owner else initialise.administrator(data)
+    principals = find_owner(data, owner)
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)

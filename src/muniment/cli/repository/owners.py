@@ -1,5 +1,6 @@
-"""The user whom a command's ``--owner`` names."""
+"""Who owns the objects that a command makes?"""
 
+from muniment import initialise
 from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.naming import fold_name
@@ -7,7 +8,12 @@ from muniment.repository.permissions.principals import Principals
 
 
 def find_owner(data: DataFolder, owner: str) -> Principals:
-    """Return who ``--owner`` means, with every permission. Warn of a user whom the directory in this folder lacks."""
+    """Return the user whom ``--owner`` names, or the administrator if it is empty, with every permission.
+
+    Warns of a user whom the directory in this folder does not know.
+    """
+    if not owner:
+        return initialise.administrator(data)
     principals = data.acting_as(owner)
     if data.together and not data.identify([fold_name(owner)]):
         terminal.errors.print(

@@ -193,11 +193,11 @@ def _unit_of(cx: Connection, parent: Entry) -> Entry:
     marks.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
-    present = _present(cx, parent)
+    present = _find_again(cx, parent)
     return root_unit(cx, present) if present.kind == "partition" else present
 
 
-def _present(cx: Connection, entry: Entry) -> Entry:
+def _find_again(cx: Connection, entry: Entry) -> Entry:
     """Return an entry as it is now. Raises BadName if it was removed meanwhile."""
     present = find_first(cx, SELECT_BY_ID, {"entry": entry.id})
     if present is None:
@@ -247,7 +247,7 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
             _change(cx, entry, now, **values)
     except IntegrityError as error:
         raise NameTaken(f"There is an entry {values.get('name', entry.name)!r} there already.") from error
-    return _present(cx, entry)
+    return _find_again(cx, entry)
 
 
 def _path_below(unit: Entry) -> str:

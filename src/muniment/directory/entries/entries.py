@@ -294,8 +294,8 @@ def _find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> E
     parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
     entry = find_first(cx, _BY_NAME, parameters) if at else None
     if entry is None:
-        unknown = UnknownGroup if kind == "group" else UnknownEntry
-        raise unknown(f"There is no {kind} {entry_id[:200]!r}.")
+        refusal = UnknownGroup if kind == "group" else UnknownEntry
+        raise refusal(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 
 

@@ -257,12 +257,9 @@ class _Reader:
         text = element.attributes.get("operator", "")
         operator = _word(element, text, PROPERTY_OPERATORS, "The operator of a property")
         name, value = self._name(element), element.text.strip()
-        exact = is_marked(element, "exact-match") or (id(element) in self._literal and patterns.has_gaps(fold(value)))
-        if (
-            operator in _OPEN_OPERATORS
-            or (not exact and fold(value).startswith(("*", "?")))
-            or is_marked(element, "fuzzy")
-        ):
+        normal = fold(value)
+        exact = is_marked(element, "exact-match") or (id(element) in self._literal and patterns.has_gaps(normal))
+        if operator in _OPEN_OPERATORS or (not exact and normal.startswith(("*", "?"))) or is_marked(element, "fuzzy"):
             self._count(element, patterns.OPEN_CLAUSES)
         value = neutral_value(name, value, self._names)
         return Property(name, operator, value, exact, is_marked(element, "fuzzy"), element.place)

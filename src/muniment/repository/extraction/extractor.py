@@ -69,8 +69,7 @@ def drain(
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:
-        while job := _next_job(database, read_clock(), options.meaning):
-            held = _HeldJob(database, job, threading.Event(), read_clock, note_every_end=options.meaning)
+        while held := _next_job(database, options, threading.Event(), read_clock):
             _handle(held, store, reader)
             count += 1
     return count
@@ -84,17 +83,17 @@ def _work(
     clock: Callable[[], Instant],
 ) -> None:
     with Reader(limits(options)) as reader, contextlib.closing(Watch(database)) as watch:
-        job, look = None, 0.0
+        held, look = None, 0.0
         while not stop.is_set():
             try:
                 # It also looks now and then without a commit, because jobs fall due and leases end by the clock alone.
-                if not watch.has_new_commits() and job is None and time.monotonic() < look:
+                if not watch.has_new_commits() and held is None and time.monotonic() < look:
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
-                job = _next_job(database, clock(), options.meaning)
-                if job is not None:
-                    _handle(_HeldJob(database, job, stop, clock, note_every_end=options.meaning), store, reader)
+                held = _next_job(database, options, stop, clock)
+                if held is not None:
+                    _handle(held, store, reader)
             except Busy:
                 stop.wait(_POLL_SECONDS)
             except StoreUnavailable as refusal:
@@ -106,12 +105,16 @@ def _work(
                 stop.wait(_TROUBLE_SECONDS)
 
 
-def _next_job(database: Database, now: Instant, note_every_end: bool) -> Job | None:
+def _next_job(
+    database: Database, options: RepositoryOptions, stop: threading.Event, clock: Callable[[], Instant]
+) -> "_HeldJob | None":
+    now = clock()
     with database.read() as cx:
         if not queue.waits(cx, now):
             return None
     with database.begin() as cx:
-        return queue.take(cx, now, note_every_end=note_every_end)
+        job = queue.take(cx, now, note_every_end=options.meaning)
+    return None if job is None else _HeldJob(database, job, stop, clock, note_every_end=options.meaning)
 
 
 def _handle(held: "_HeldJob", store: Contents, reader: Reader) -> None:

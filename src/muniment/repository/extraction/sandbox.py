@@ -6,6 +6,7 @@ the process can open no connection and no file, start no process, and signal no 
 """
 
 import ctypes
+import fcntl
 import os
 import platform
 import resource
@@ -20,8 +21,11 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _CLONE_NEWNET, _CLONE_NEWUSER, _CLONE_THREAD = 0x40000000, 0x10000000, 0x10000
 _AF_UNIX, _SOCK_STREAM, _FIONBIO, _PR_SET_NAME = 1, 1, 0x5421, 15
 _AT_EMPTY_PATH = 0x1000
-_DESCRIPTOR_COMMANDS = (0, 1, 2, 3, 4, 1030)
-"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL and F_DUPFD_CLOEXEC.
+_DESCRIPTOR_COMMANDS = (
+    *(fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC),
+    *(fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL),
+)
+"""The commands of ``fcntl`` that are allowed.
 
 F_SETOWN and F_SETSIG are not among them: with both, a write to a pipe sends any signal to any process of the same user.
 """

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 import sqlalchemy as sa
@@ -213,10 +213,10 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, time.time_ns() // 1000 - 100)
     whole, troubles = extractor._next_job, iter([OSError("no such luck")])
 
-    def sometimes(database: Database, at: Instant, note_every_end: bool) -> queue.Job | None:
+    def sometimes(*arguments: Any) -> Any:
         for trouble in troubles:
             raise trouble
-        return whole(database, at, note_every_end)
+        return whole(*arguments)
 
     monkeypatch.setattr(extractor, "_next_job", sometimes)
     monkeypatch.setattr(extractor, "_TROUBLE_SECONDS", 0.1)

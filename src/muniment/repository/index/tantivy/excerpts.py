@@ -100,7 +100,7 @@ class Finder:
         patterns = self._all_patterns if leaves is None else [each for at in leaves for each in self._patterns[at]]
         if not self._analyser.others:
             return patterns
-        return [pattern for pattern in patterns if not pattern.stemmed or pattern.language == language]
+        return [pattern for pattern in patterns if not pattern.kind.stemmed or pattern.kind.language == language]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the pieces of a text that are searched.
@@ -170,7 +170,9 @@ class Finder:
                 if form not in spans_of:
                     steps += _SPLITTING
                     part = text[at : at + pattern.reach]
-                    spans_of[form] = self._analyser.spans(part, pattern.stemmed, pattern.places, pattern.language)
+                    spans_of[form] = self._analyser.spans(
+                        part, pattern.kind.stemmed, pattern.places, pattern.kind.language
+                    )
                 matches = pattern.matches(spans_of[form], 0)
             if matches:
                 matching.append(pattern)
@@ -346,7 +348,7 @@ class _Pattern:
     ) -> None:
         self.leaf, self.weight, self.reach = leaf
         self.words, self.beginning = words, beginning
-        self.stemmed, self.phrase, self.language = stemmed, phrase, language
+        self.phrase = phrase
         self.kind, self.group = _Kind(stemmed, language), _Group(beginning, inside)
         first_words = words[0][1]
         self.literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
