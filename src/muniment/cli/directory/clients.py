@@ -30,7 +30,9 @@ COMMANDS = {"client": client}
 
 _ForceClient = Annotated[
     bool,
-    typer.Option("--force", help="Also if a setting names it; and confirm that no repository elsewhere depends on it."),
+    typer.Option(
+        "--force", help="Rename it even if a setting names it. Confirms that no repository elsewhere depends on it."
+    ),
 ]
 ClientName = Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")]
 
@@ -76,7 +78,7 @@ def rename_client(context: typer.Context, name: ClientName, new_name: NewName, f
 def remove_client(
     context: typer.Context,
     name: ClientName,
-    force: Annotated[bool, typer.Option("--force", help="Also if a setting names it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Remove it even if a setting names it.")] = False,
 ) -> None:
     """Remove a client; every grant issued to it ends. If the repository runs here, its ACL entries are removed."""
     data: DataFolder = context.obj

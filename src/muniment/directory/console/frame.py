@@ -83,7 +83,7 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a refusal must be a page. The endpoint says so; if it says nothing, the caller's Accept does."""
+    """Return whether a refusal must be a page. The endpoint decides; if it does not, the caller's Accept does."""
     draws_page: bool | None = request.scope.get("muniment.page")
     return accept.prefers_page(request) if draws_page is None else draws_page
 

@@ -128,7 +128,7 @@ class LockedGrant(NamedTuple):
 class PurgeProgress(NamedTuple):
     """The last access token that a purge has looked at, in the order in which access tokens expire.
 
-    ``start`` is the instant ``before`` of the call that looked at the first one.
+    ``start`` is the argument ``before`` of the call of ``purge_expired`` that looked at the first access token.
     """
 
     expires: Instant
