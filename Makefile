@@ -27,6 +27,11 @@ DEMO = --data "$(DATA)" demo --port "$(PORT)" --project docs $(if $(DOCS),--docs
 TOUR = --data "$(DATA)" tour --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
 
 export PIP_ROOT_USER_ACTION := ignore
+# Each process that is started, and the tests start hundreds, would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests wait for many small writes to reach a disk, which none of them is about: the campaign's kills are on a real one.
+IN_MEMORY := $(shell free=$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1); [ "$${free:-0}" -lt 2000000 ] || echo TMPDIR=/dev/shm)
 
 .PHONY: run demo languages meaning test quick campaign bench quality coverage lint lock clean
 
@@ -43,13 +48,13 @@ meaning: .venv/ready-for-meaning ## Install the model by which searches find wha
 	@echo 'Searches by meaning can be switched on: repository.meaning = true (docs/operations.md, "Search by meaning").'
 
 test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
-	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
+	@exec env $(IN_MEMORY) $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
 
 quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for the slow ones, in about a minute; ARGS goes to pytest
-	@exec $(BIN)/python -m pytest -q -n 2 -m "not campaign and not slow" -k "not postgresql" tests/unit tests/house $(ARGS)
+	@exec env $(IN_MEMORY) $(BIN)/python -m pytest -q -n 2 -m "not campaign and not slow" -k "not postgresql" tests/unit tests/house $(ARGS)
 
-campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
-	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
+campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties; PART=one of docs/campaign.md
+	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(if $(PART),--part $(PART)) $(ARGS)
 
 bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth meaning-growth" (a million)
 	@exec $(BIN)/python -m bench $(ARGS)

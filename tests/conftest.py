@@ -1,9 +1,10 @@
 """What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
 
 import gc
+import itertools
 import signal
-import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import settings
 
 from muniment.clock import Instant
 from muniment.db import Database, Half
+from muniment.repository.index.tantivy import compounds
+from tests import runs
 from tests.clock import NOON, Clock
 from tests.office import Office
-from tests.properties.lengths import CAMPAIGN, SHARE
+from tests.properties.lengths import SHARE
 from tests.s3 import BUILD_SECONDS, NoS3, S3Server, running_s3
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
@@ -51,38 +54,49 @@ def _no_log_of_a_server() -> Iterator[None]:
         _write_lines_as_text()
 
 
-_PAIRS = (("sqlite", "neutral"), ("postgresql", "field"))
-"""Databases and names by turns: ``make test`` runs a test of ``_BY_TURNS`` on one pair, the campaign on the others.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the name of a part of the campaign."""
+    parser.addoption("--part", choices=tuple(runs.PARTS), help="run this part of the campaign alone")
 
-With a ``SHARE`` below 1 the campaign runs it on the opposite pair alone.
-"""
 
-_TESTS = Path(__file__).parent
-_BY_TURNS = (_TESTS / "interface", _TESTS / "console")
-_ON_SQLITE = (_TESTS / "unit", _TESTS / "e2e")
-"""What ``make test`` runs on SQLite, and the campaign on PostgreSQL."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read the modules of one part of the campaign, if one is asked for."""
+    part = config.getoption("--part")
+    other = part and collection_path.name.startswith("test_") and runs.part_of(collection_path) != part
+    return True if other else None
 
-_LONGER = (_TESTS / "properties", _TESTS / "campaign")
-"""What ``make test`` runs for a moment, on SQLite, and the campaign for long, on each database."""
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose databases and names: in ``make test`` the usual ones, in the campaign all."""
+    path = metafunc.definition.path
+    if "engine" in metafunc.fixturenames:
+        usual = runs.usual_databases(path, metafunc.definition.iter_markers())
+        metafunc.parametrize("engine", runs.DATABASES if runs.of_campaign() else usual, indirect=True, scope="session")
+    if {"site", "world"} <= {*metafunc.fixturenames}:  # some rooms have a `site` of their own, without a world
+        names = NAMES if runs.of_campaign() else runs.usual_names(path)
+        metafunc.parametrize("site", names, indirect=True, scope="session")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what applies to the other database alone; under the profile `campaign` mark laws and generated input.
+    """Leave out what applies to the other database alone, and in the campaign what `make test` runs.
 
-    Marks are set before the marker expression chooses. How many tests are left out is printed as deselected.
+    Marks are set before the marker expression chooses. How many tests are left out is printed as deselected. The
+    longest come first, so that no process is left with one when the others are done.
     """
-    in_campaign = settings.get_current_profile_name() == CAMPAIGN
-    left_out = {item for item in items if _is_of_other_database(item)}
-    if in_campaign and SHARE < 1:
-        left_out |= {item for item in items if _waits_for_whole_campaign(item)}
+    for item in items:
+        if runs.waits_for_campaign(item):
+            item.add_marker("campaign")
+        if runs.uses_s3(item):
+            item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
+    left_out = {item for item in items if not runs.applies(item)}
+    if runs.of_campaign():
+        left_out |= {item for item in items if item.get_closest_marker("campaign") is None}
+    if runs.of_campaign() and SHARE < 1:
+        left_out |= {item for item in items if runs.waits_for_whole_campaign(item)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
-    for item in items:
-        if isinstance(item, pytest.Function) and _may_use_s3(item):
-            item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
-        if (in_campaign and _lies_in(item, _LONGER)) or _waits_for_campaign(item):
-            item.add_marker("campaign")
+    items.sort(key=lambda item: not runs.is_long(item.nodeid))
 
 
 def pytest_collection_finish() -> None:
@@ -94,57 +108,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _waits_for_campaign(item: pytest.Item) -> bool:
-    """Say whether ``make test`` leaves a test to the campaign because it runs that test on the other database."""
-    database = _database(item)
-    if mark := item.get_closest_marker("campaign_on"):
-        return database is not None and database == str(mark.args[0])
-    if _lies_in(item, _ON_SQLITE + _LONGER):
-        return database == "postgresql" and item.get_closest_marker("only") is None
-    return any(_other_sides(item))
-
-
-def _waits_for_whole_campaign(item: pytest.Item) -> bool:
-    """Say whether a short campaign leaves a test out, because ``make test`` runs it on this database or with these
-    names."""
-    return _other_sides(item) in ([True, False], [False, True])
-
-
-def _other_sides(item: pytest.Item) -> list[bool]:
-    """Say for the database and the names of a test of ``_BY_TURNS`` whether ``make test`` runs it with others.
-
-    A side that the test does not depend on is not in the list.
-    """
-    if not _lies_in(item, _BY_TURNS) or item.get_closest_marker("campaign_on"):
-        return []
-    only = item.get_closest_marker("only")
-    turn = zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(_PAIRS)
-    pair = next(each for each in _PAIRS if each[0] == only.args[0]) if only else _PAIRS[turn]
-    own = (_database(item), _parameter(item, "site"))
-    return [side != of_pair for side, of_pair in zip(own, pair, strict=True) if side is not None]
-
-
-def _lies_in(item: pytest.Item, folders: Collection[Path]) -> bool:
-    return any(item.path.is_relative_to(folder) for folder in folders)
-
-
-def _may_use_s3(item: pytest.Function) -> bool:
-    return "s3" in item.fixturenames or (hasattr(item, "callspec") and "s3" in item.callspec.params.values())
-
-
-def _is_of_other_database(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("only")
-    return mark is not None and _database(item) not in (None, mark.args[0])
-
-
-def _database(item: pytest.Item) -> str | None:
-    """Say on which database a test runs, if it runs on each."""
-    return _parameter(item, "engine")
-
-
-def _parameter(item: pytest.Item, name: str) -> str | None:
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return str(parameters[name]) if name in parameters else None
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the time of each kind of test, and which tests take long though tests/runs.py does not list them."""
+    seconds, each = defaultdict[str, float](float), defaultdict[str, float](float)
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.split("/")[1]] += report.duration
+            each[report.nodeid] += report.duration
+    terminalreporter.section("seconds in tests, over all processes")
+    terminalreporter.write_line(", ".join(f"{part} {total:.0f}" for part, total in sorted(seconds.items())))
+    unnamed = [name for name, total in each.items() if total >= runs.LONG_SECONDS and not runs.is_long(name)]
+    if unnamed and not runs.of_campaign():
+        terminalreporter.section(f"{runs.LONG_SECONDS} seconds or more, and not in tests/runs.py")
+        for name in sorted(unnamed, key=each.__getitem__, reverse=True):
+            terminalreporter.write_line(f"{each[name]:6.1f} {name}")
 
 
 Fresh = Callable[..., str]
@@ -184,12 +161,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
+def german() -> compounds.Compounds:
+    """The parts of German compounds, learnt once."""
+    return compounds.learn("German")
+
+
+@pytest.fixture(scope="session")
 def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Sqlite:
     """Where the tests' SQLite files are."""
     return Sqlite(tmp_path_factory.mktemp("sqlite"))
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Sqlite | Postgres:
     """Each of the two databases in turn."""
     server: Sqlite | Postgres = request.getfixturevalue("sqlite" if request.param == "sqlite" else "postgres")
@@ -272,7 +255,7 @@ def loop() -> Iterator[Loop]:
     running.close()
 
 
-@pytest.fixture(scope="session", params=NAMES)
+@pytest.fixture(scope="session")
 def site(world: World, loop: Loop, request: pytest.FixtureRequest) -> Iterator[Site]:
     """The world's one data folder, served with the neutral names and with the field's."""
     served = Site(world, request.param, loop)

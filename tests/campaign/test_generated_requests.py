@@ -31,10 +31,10 @@ from tests.conftest import Fresh
 from tests.properties.lengths import examples
 
 SHARE = float(os.environ.get("GENERATED_REQUESTS", "25000")) / 100_000
-BY_DOCUMENT = examples(300, int(12_000 * SHARE))
+BY_DOCUMENT = examples(120, int(12_000 * SHARE))
 """Requests by the document, on each database."""
 
-RAW = examples(750, int(40_000 * SHARE))
+RAW = examples(300, int(40_000 * SHARE))
 """Requests written byte by byte, on each database."""
 
 SEED = int(os.environ.get("GENERATED_SEED", "0"))

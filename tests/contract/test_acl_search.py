@@ -8,6 +8,8 @@ from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
 from tests.shelf import ADMIN, BORIS, EDITH, MARTA, Shelf
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 
 def named(*texts: str) -> PropertyList:
     return PropertyList("acl_name", "IN", texts)

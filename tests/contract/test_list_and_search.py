@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 from muniment.repository.aql.tree import Query
 from muniment.repository.cursors import Stretch
 from muniment.repository.objects import lists
@@ -9,6 +11,8 @@ from muniment.repository.objects.lists import Folder
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search.results import SearchQuestion, search
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
+
+pytestmark = pytest.mark.campaign_on("postgresql")
 
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
 

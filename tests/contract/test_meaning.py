@@ -22,6 +22,8 @@ from tests.clock import Clock
 from tests.meanings import ToyEmbedding, meaning
 from tests.shelf import ADMIN, JON, MARTA, Shelf
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 BY_NAME = Query(
     condition=Fulltext(keywords.read("car", QueryLimits())), sorts=(SortCriterion("object_name", ascending=True),)
 )

@@ -55,6 +55,7 @@ def _tables(database: Database) -> dict[str, list[str]]:
     return {table: sorted(column["name"] for column in seen.get_columns(table)) for table in seen.get_table_names()}
 
 
+@pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize("half", get_args(Half))
 def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fresh, half: Half) -> None:
     whole = Database(fresh())

@@ -10,6 +10,8 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.search.results import SearchQuestion, search
 from tests.shelf import BORIS, MARTA, Shelf
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 EVERYTHING = None
 NAMED_PUMP = PropertyList("object_name", "IN", ("pump",))
 

@@ -18,6 +18,8 @@ from muniment.repository.search.walks import Walk
 from tests.shelf import BORIS, MARTA
 from tests.walkers import QUERIES, Walkers, following, ids, open_walkers, walk
 
+pytestmark = pytest.mark.campaign_on("postgresql")
+
 MANY = [4 * number + 1 for number in range(11)]
 """Objects that Marta owns or may see."""
 

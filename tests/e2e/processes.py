@@ -24,11 +24,16 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def muniment(
-    data: Path, *arguments: str, given: str = "", environment: dict[str, str] | None = None, seconds: float = 180
+    data: Path,
+    *arguments: str,
+    given: str = "",
+    environment: dict[str, str] | None = None,
+    seconds: float = 180,
+    python: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
+    """Run one command to its end, with the installation of that Python."""
     return subprocess.run(
-        _command(data, *arguments),
+        _command(data, *arguments, python=python),
         input=given,
         capture_output=True,
         text=True,
@@ -38,24 +43,26 @@ def muniment(
     )
 
 
-def initialised(data: Path) -> str:
+def initialised(data: Path, python: str = sys.executable) -> str:
     """Make a data folder; give the administrator's password."""
-    made = muniment(data, "init")
+    made = muniment(data, "init", python=python)
     assert made.returncode == 0, made.stderr
     return next(line.split()[-1] for line in made.stdout.splitlines() if line.startswith("Password:"))
 
 
 class Server:
-    """A server in a process of its own, started by the words of ``within``, if there are any."""
+    """A server in a process of its own, with the installation of that Python, started by the words of the prefix."""
 
-    def __init__(self, data: Path, port: int, *arguments: str, command_prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self, data: Path, port: int, *arguments: str, command_prefix: Sequence[str] = (), python: str = sys.executable
+    ) -> None:
         self.data = data
         self.port = port
         self.base = f"https://127.0.0.1:{port}"
         self.log = data.parent / f"{data.name}-{port}.log"
         with self.log.open("wb") as lines:
             self.process = subprocess.Popen(
-                [*command_prefix, *_command(data, "serve", "--port", str(port), *arguments)],
+                [*command_prefix, *_command(data, "serve", "--port", str(port), *arguments, python=python)],
                 stdout=lines,
                 stderr=lines,
                 env=ENVIRONMENT,
@@ -185,6 +192,6 @@ def _open_files(process: int) -> list[str]:
     return found
 
 
-def _command(data: Path, *arguments: str) -> list[str]:
+def _command(data: Path, *arguments: str, python: str = sys.executable) -> list[str]:
     settings = [word for setting in QUICK for word in ("--set", setting)]
-    return [sys.executable, "-m", "muniment", "--data", str(data), *settings, *arguments]
+    return [python, "-m", "muniment", "--data", str(data), *settings, *arguments]

@@ -188,7 +188,7 @@ def page(place: Place) -> Iterator[Page]:
     yield from _opened(place)
 
 
-@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.campaign)], ids=["with scripts", "without scripts"])
 def either_page(place: Place, request: pytest.FixtureRequest) -> Iterator[Page]:
     yield from _opened(place, java_script_enabled=request.param)
 
@@ -334,7 +334,7 @@ def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Pa
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "scheme"), looks(PHONE, DESK))
+@pytest.mark.parametrize(("width", "scheme"), looks(PHONE))
 def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, width: int, scheme: Any) -> None:
     page.set_viewport_size({"width": width, "height": 700})
     page.emulate_media(color_scheme=scheme)

@@ -86,7 +86,8 @@ def test_an_export_that_is_killed_goes_on(source: ServedHouse, tmp_path: Path, r
     assert checked.returncode == 0
 
 
-@ROUNDS
+@pytest.mark.campaign
+@pytest.mark.parametrize("rounds", [10])
 def test_an_import_that_is_killed_goes_on_and_is_found(source: ServedHouse, tmp_path: Path, rounds: int) -> None:
     """While it is not finished, the server answers as if there were no such repository."""
     done(source, "repository", "export", World.repository, str(tmp_path / "export"))

@@ -300,7 +300,7 @@ def house(fresh: Fresh, tmp_path: Path) -> Iterator[House]:
 @pytest.mark.timeout(1200)
 def test_what_was_answered_survives_kills(house: House) -> None:
     """failures B14"""
-    survive(house, 5)
+    survive(house, 2)
     checked = muniment(house.data, "index", "check")
     assert checked.returncode == 0, checked.stdout
     assert " 0 missing, 0 extra, 0 stale, 0 doubled, 0 waiting, 0 not indexable" in checked.stdout

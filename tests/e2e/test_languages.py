@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from muniment import clock
 from tests.clock import Clock
 from tests.conftest import Fresh
@@ -14,6 +16,7 @@ GERMAN = "Die Häuser der Stadt stehen seit vielen Jahren am Ufer des großen Fl
 ENGLISH = "The houses of the town have been standing near the great river for many years."
 
 
+@pytest.mark.campaign
 def test_texts_are_found_by_the_stems_of_their_languages_once_the_setting_names_them(
     fresh: Fresh, tmp_path: Path, loop: Loop
 ) -> None:

@@ -18,7 +18,7 @@ from muniment.directory.entries import editing
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
 from tests.e2e.processes import Server, initialised
-from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, PHONE, key_digest, looks
+from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, key_digest, looks
 from tests.servers import free_port
 from tests.waiting import until
 
@@ -105,7 +105,7 @@ def page(place: Place) -> Iterator[Page]:
     yield from _opened(place)
 
 
-@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.campaign)], ids=["with scripts", "without scripts"])
 def either_page(place: Place, request: pytest.FixtureRequest) -> Iterator[Page]:
     yield from _opened(place, java_script_enabled=request.param)
 
@@ -268,7 +268,7 @@ def test_markup_in_documents_and_questions_runs_nothing(place: Place, page: Page
     assert page.evaluate("document.cookie") == ""
 
 
-@pytest.mark.parametrize(("width", "scheme"), looks(PHONE))
+@pytest.mark.parametrize(("width", "scheme"), looks())
 def test_every_page_fits_its_width_can_be_read_and_is_clean_to_axe(place: Place, width: int, scheme: Any) -> None:
     context = place.browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page, axe = context.new_page(), Axe()

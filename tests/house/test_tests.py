@@ -1,11 +1,13 @@
 """A test that counts as passed has asserted something, waited for no clock, and lies where its room lies."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import runs
 from tests.house.sources import ROOT, trees_of_tests
 
 TESTS = ROOT / "tests"
@@ -31,8 +33,6 @@ SLEEPS = {
     "waiting.py": "how all others wait",
 }
 """Where time itself is what a test gives, and what for. Everybody else waits for an event, or with tests/waiting.py."""
-
-TESTS = ROOT / "tests"
 
 
 def _tests() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -73,6 +73,19 @@ def test_tests_wait_for_events_and_sleep_only_where_time_is_what_they_give() -> 
         and ast.unparse(node.args[0]) != "0"
     }
     assert sleeping == SLEEPS.keys()
+
+
+def test_each_module_is_in_a_part_of_the_campaign_and_the_docs_list_the_parts() -> None:
+    used = {runs.part_of(path) for path in TESTS.rglob("test_*.py")}
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "campaign.md").read_text("utf-8"), re.MULTILINE)
+    assert listed == [*runs.PARTS]
+    assert used == set(listed)
+
+
+@pytest.mark.parametrize("long", runs.LONG)
+def test_each_test_that_is_listed_as_long_is_there(long: str) -> None:
+    path, _, name = long.partition("::")
+    assert f"def {name}(" in (TESTS / path).read_text("utf-8")
 
 
 def test_unit_tests_lie_where_their_rooms_lie() -> None:

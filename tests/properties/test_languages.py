@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.tree import Both, Fulltext, Keywords, Phrase, Term, Without
 from muniment.repository.index.contract import Visible
-from muniment.repository.index.tantivy import compounds
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.compounds import Compounds
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, ask, found_by_oracle, may
 
 OTHERS = ("French", "German")
-ANALYSER = Analyser(others=OTHERS, compounds={"German": compounds.learn("German")})
 SENTENCES = [
     "Die Häuser der Stadt stehen am Ufer, und die Pumpen der Feuerwehr sind schnell.",
     "The houses of the town stand near the river, and the pumps of the firemen are fast.",
@@ -31,6 +30,11 @@ SENTENCES = [
 ASKED = ["Haus", "Häuser", "hauser", "house", "pump", "pumpe", "Pumpen", "maison", "ville", "villes", "muenchen"]
 ASKED += ["schnell", "schnelle", "fast", "rapide", "IndexHaus", "die", "of", "dom"]
 ASKED += ["Hochhaus", "Wagen", "kuehl", "Hochhaus-Nord", "Pumpenhaus"]
+
+
+@pytest.fixture(scope="module")
+def analyser(german: Compounds) -> Analyser:
+    return Analyser(others=OTHERS, compounds={"German": german})
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +80,12 @@ def queries() -> st.SearchStrategy[BoundQuery]:
 @given(rows(), st.lists(queries(), min_size=8, max_size=8), shelves.callers())
 @settings(SLOW, max_examples=examples(40, 1000))
 def test_hits_are_those_of_the_oracle(
-    shelf: IndexFolder, rows: list[Row], queries: list[BoundQuery], visible: Visible
+    shelf: IndexFolder, analyser: Analyser, rows: list[Row], queries: list[BoundQuery], visible: Visible
 ) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
     for query in queries:
         hits = {hit.object_id for hit in ask(snapshot, query, visible).hits}
-        assert hits == found_by_oracle(query, visible, rows, ANALYSER), query
+        assert hits == found_by_oracle(query, visible, rows, analyser), query
 
 
 @given(rows(), st.lists(queries(), min_size=8, max_size=8), st.one_of(shelves.readers(), shelves.callers()))

@@ -16,11 +16,6 @@ Internet something development engineering information Tag Ei x
 """
 
 
-@pytest.fixture(scope="module")
-def german() -> Compounds:
-    return compounds.learn("German")
-
-
 @pytest.mark.parametrize(
     "parts",
     [
