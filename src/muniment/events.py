@@ -58,6 +58,7 @@ FIELDS: Mapping[str, str] = {
     "origin": "the address the request came from, or `command line`",
     "on": "what was changed",
     "how": "the way, or the options; never a value that may be secret",
+    "reason": "why a sign-in was refused; the answer does not tell it",
     "count": "how many more events like this one came within the minute and were not written",
     "request_id": "the id of the request, which its other log lines and the answer also have",
 }
@@ -89,6 +90,7 @@ class Event(msgspec.Struct, omit_defaults=True):
     origin: str | None = None
     on: str | None = None
     how: str | dict[str, Any] | None = None
+    reason: str | None = None
     count: int | None = None
     request_id: str | None = None
     account: str = ""

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 import pytest
 
+from muniment.directory import administration
 from muniment.directory.entries import entries
 from tests.house.test_docs import endpoint, routes
 from tests.pages import Reader
@@ -78,11 +79,11 @@ def password_grant(site: Site) -> None:
         event("sign-in", "done", who=reader.id, how="password grant", **about)
     ]
     assert left_by(site, lambda _: site.ask_token(reader, password="wrong")) == [
-        event("sign-in", "refused", who=reader.id, how="password grant", **about)
+        event("sign-in", "refused", who=reader.id, how="password grant", reason="wrong password", **about)
     ]
     for nobody in (stranger, typed_in_the_wrong_field):
         assert left_by(site, partial(Site.ask_token, person=nobody)) == [
-            event("sign-in", "refused", how="password grant", **about)
+            event("sign-in", "refused", how="password grant", reason="unknown user", **about)
         ]
     assert left_by(site, lambda _: site.ask_token(reader, client_id="no-such-client")) == [
         event("sign-in", "refused", how="password grant")
@@ -93,11 +94,41 @@ def password_grant(site: Site) -> None:
     assert left_by(site, lambda _: site.ask_token(reader, grant_type="none")) == []
 
 
+def _change(site: Site, person: Person, decision: Callable[..., object], *more: object) -> None:
+    with site.world.directory_db.begin() as cx:
+        decision(cx, site.world.entry(person), *more, site.world.clock())
+
+
+def _guess(site: Site, person: Person) -> None:
+    with site.world.clock.shift(-60):  # of one minute only the first events are written
+        for _ in range(site.installation.settings.directory.lockout_failures):
+            site.ask_token(person, password="wrong")
+
+
+REASONS: dict[str, Callable[[Site, Person], None]] = {
+    "disabled": lambda site, person: _change(site, person, administration.set_disabled, True),
+    "locked": lambda site, person: _change(site, person, administration.set_locked, True),
+    "paused": _guess,
+    "no password": lambda site, person: _change(site, person, administration.set_password, None),
+    "no access to the resource": lambda site, person: None,
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_event_and_not_the_answer_says_why_a_sign_in_was_refused(site: Site, reason: str) -> None:
+    person = site.world.person(member=reason != "no access to the resource")
+    REASONS[reason](site, person)
+    answers: list[httpx.Response] = []
+    *_, left = left_by(site, lambda _: answers.append(site.ask_token(person)))
+    assert (left["result"], left["who"], left["reason"]) == ("refused", person.id, reason)
+    assert answers[0].text == site.ask_token(Person(f"nobody-{secrets.token_hex(4)}@demo", "x")).text
+
+
 def form(site: Site) -> None:
     admin, browser = site.world.admin(site.directory_names), Browser(site)
     held = site.directory_names.administration_resource
     signed_in = event("sign-in", "done", who=admin.id, how="form", resource=held)
-    refused = event("sign-in", "refused", who=admin.id, how="form", resource=held)
+    refused = event("sign-in", "refused", who=admin.id, how="form", resource=held, reason="wrong password")
     assert left_by(site, lambda _: browser.sign_in(admin, "wrong")) == [refused]
     assert left_by(site, lambda _: browser.sign_in(admin)) == [signed_in]
     console = f"{site.directory}/console"
@@ -117,7 +148,7 @@ def search_page(site: Site) -> None:
     where = {"client": site.world.client_id, "resource": site.world.repository}
     # A wrong password is tried at other guards of the server, too.
     refused = left_by(site, lambda _: page.sign_in(person, "wrong"))
-    assert refused[0] == event("sign-in", "refused", **about, **where)
+    assert refused[0] == event("sign-in", "refused", reason="wrong password", **about, **where)
     assert {each["event"] for each in refused} == {"sign-in"}
     assert "done" not in {each["result"] for each in refused}
     assert left_by(site, lambda _: page.sign_in(person)) == [event("sign-in", "done", **about, **where)]

@@ -62,13 +62,15 @@ class InvalidGrant(Refusal):
 class SignInRefused(InvalidGrant):
     """The user may not sign in with this password. The result of the attempt is stored.
 
-    ``pauses`` is true if this wrong password began a pause. The answer does not show whether a pause began.
+    ``reason`` is for the security event, and ``pauses`` is true if this wrong password began a pause. The answer shows
+    neither.
     """
 
     keeps_writes = True
 
-    def __init__(self, sentence: str, *, pauses: bool = False) -> None:
+    def __init__(self, sentence: str, *, reason: str, pauses: bool = False) -> None:
         super().__init__(sentence)
+        self.reason = reason
         self.pauses = pauses
 
 

@@ -123,7 +123,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
             form_sign_in.finish, options, attempt, password_ok, old, directory.clock()
         )
     except SignInRefused as refusal:
-        event.result = "refused"
+        event.result, event.reason = "refused", refusal.reason
         if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         return await _page(

@@ -160,6 +160,8 @@ async def issue(
             grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
         )
     except SignInRefused as refusal:
+        if event is not None:
+            event.reason = refusal.reason
         if refusal.pauses:
             events.begin(scope, "pause", result="done", who=token_request.account, how=directory.pause)
         raise

@@ -93,5 +93,20 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     places = pauses.remember(state, now) if may_enter else pauses.keep_places(state)
     credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
     if account is None or not may_enter:
-        raise SignInRefused(_REFUSED, pauses=begins_pause)
+        reason = _reason(account, is_paused=state.paused(options, now), is_right=is_right)
+        raise SignInRefused(_REFUSED, reason=reason, pauses=begins_pause)
     return account.user
+
+
+def _reason(account: credentials.Credentials | None, *, is_paused: bool, is_right: bool) -> str:
+    """Say why a sign-in was refused. Of several reasons, the one that an administrator has to end first counts."""
+    if account is None:
+        return "unknown user"
+    reasons = {
+        "disabled": account.user.disabled,
+        "locked": account.user.locked,
+        "paused": is_paused,
+        "no password": account.password_hash is None,
+        "wrong password": not is_right,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "no access to the resource")
