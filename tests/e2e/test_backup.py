@@ -652,7 +652,8 @@ def test_a_file_that_a_database_address_names_is_to_be_copied_by_hand(
     assert run(data, "init") == 0
     assert run(data, "backup", folder / "kept") == 0
     answer = capsys.readouterr().out
-    assert "the file that the setting repository_database names" in answer
+    assert "the databases directory (PostgreSQL) and repository (PostgreSQL) as of" in answer
+    assert "address in the setting repository_database names; the database itself is in it" in answer
     assert "directory_database" not in answer
 
 

@@ -14,6 +14,8 @@ from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit
 
+_DIALECTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
 
 def backup_command(
     context: typer.Context,
@@ -28,9 +30,10 @@ def backup_command(
         bar = closing.enter_context(terminal.counting("Copying content", None))
         manifest = making.make(source, folder, metadata.version("muniment"), lambda: data.now, bar.reach)
     when = timestamp(manifest.taken_at, precision="seconds")
-    terminal.line(f"{folder}: {' and '.join(manifest.databases)} as of {when}, {manifest.contents} contents")
+    kinds = (f"{half} ({_DIALECTS[copy.dialect]})" for half, copy in manifest.databases.items())
+    terminal.line(f"{folder}: the databases {' and '.join(kinds)} as of {when}, {manifest.contents} contents")
     for name in manifest.external:
-        terminal.line(f"Not in it: the file that the setting {name} names. Copy that file yourself.")
+        terminal.line(f"Not in it: {_external(name)}. Copy what is not in it yourself.")
     return _damage(manifest.damaged, "was missing or altered before the backup, and is not in it")
 
 
@@ -66,10 +69,17 @@ def restore_command(
         else f"Ended: {sessions.grants} grants and {sessions.tickets} browser sign-ins; everybody signs in again."
     )
     for name in source.manifest.external:
-        terminal.line(
-            f"Not in the backup: the file that the setting {name} names. Put it in its place before you serve."
-        )
+        terminal.line(f"Not in the backup: {_external(name)}. Put it in its place before you serve.")
     return _damage(result.damaged, "is missing or altered")
+
+
+def _external(name: str) -> str:
+    if name.endswith("_database"):
+        return (
+            f"files, such as certificates or a file of passwords, that the address in the setting {name} names; "
+            "the database itself is in it"
+        )
+    return f"the file that the setting {name} names"
 
 
 def _damage(damaged_ids: tuple[str, ...], what: str) -> int:
