@@ -6,7 +6,8 @@ from typing import NamedTuple
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory import administration, names, resources
-from muniment.directory.entries import editing
+from muniment.directory.entries import editing, entries
+from muniment.directory.refusals import UnknownClient
 from muniment.directory.sign_in import passwords
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
@@ -70,6 +71,24 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
             name = resources.shown_name(directory_names, resource)
         repository = ensure_repository(data, REPOSITORY, resource.id)
     return Initialisation(is_new_folder, administrator, password, repository.name, name, resource.id)
+
+
+def ensure_search_client(data: DataFolder) -> str:
+    """Make the public client by which the search page signs people in, if it is missing, and return its name then.
+
+    Returns "" if nothing was missing: also where no page is offered, its client has a secret, or its directory is
+    elsewhere.
+    """
+    options = data.settings.repository
+    if not (data.together and options.offers_search_page and not options.search_page_secret):
+        return ""
+    with data.database("directory") as database, database.begin() as cx:
+        try:
+            entries.find_client(cx, options.search_page_client)
+        except UnknownClient:
+            description = CLIENTS[SEARCH_CLIENT]
+            return editing.add_client(cx, options.search_page_client, data.now, description=description).name
+    return ""
 
 
 def administrator(data: DataFolder) -> Principals:

@@ -68,7 +68,10 @@ def migrate_command(context: typer.Context) -> None:
     with data.lock():
         data.migrate()
         renamed_acls = data.settle_acls()
+        new_client = initialise.ensure_search_client(data)
     terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
+    if new_client:
+        terminal.line(f"Made the client {new_client}, by which the search page signs people in.")
     if renamed_acls:
         terminal.line(
             "Now these bare ACL names mean the ACL to its owner only. Others call the ACL as the table shows:"

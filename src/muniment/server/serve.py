@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from muniment import app, certificates, clock, stores
+from muniment import app, certificates, clock, initialise, stores
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
@@ -57,6 +57,8 @@ def run(
                 "only their owners may now use the bare names of some ACLs: see 'muniment acl list'",
                 acls=len(owner_acls),
             )
+        if new_client := initialise.ensure_search_client(data):
+            log.info("made the missing client of the search page", client=new_client)
         listeners = _listeners(installation, data)
         data.announce(installation.base)
         web = installation.settings.web

@@ -461,3 +461,18 @@ def test_the_import_loads_no_web_server_and_no_other_command() -> None:
     assert not unneeded & loaded
     others = {f"muniment.cli.{module}" for module in commands._MODULES} - {"muniment.cli.repository.importing"}
     assert not others & loaded
+
+
+@pytest.mark.slow
+def test_migrate_makes_the_missing_client_of_the_search_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A data folder of an earlier release has none, and then nobody could sign in to the page."""
+    muniment = Muniment(tmp_path / "data", capsys)
+    muniment("init")
+    assert "muniment-search" not in muniment("migrate")
+    muniment("client", "remove", "muniment-search", "--force")
+    assert "muniment-search" not in muniment("client", "list")
+    assert "muniment-search" not in muniment("--set", "repository.search_page=false", "migrate")
+    assert "Made the client muniment-search" in muniment("migrate")
+    assert "muniment-search" in muniment("client", "list")
