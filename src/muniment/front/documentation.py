@@ -21,7 +21,6 @@ DECISIONS = "decisions/"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
-_PICTURE = re.compile(r"pictures/[a-z0-9-]+\.png")
 _FILE = re.compile(r"docs/([A-Za-z0-9_/-]+)\.md")
 _DECISION = re.compile(r"(?:docs/decisions/|\b[Dd]ecisions? )([0-9]{4})\b")
 _LOCAL = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|#)([^#?]*?)(\.md)?(#.*)?", re.IGNORECASE)
@@ -48,11 +47,7 @@ class DocumentationPage(NamedTuple):
 def names() -> list[str]:
     """Return the names of all pages, those directly in ``docs`` first. Without documentation, the list is empty."""
     folder = _folder()
-    if folder is None:
-        return []
-    files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
-    paths = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
-    return [name for name in paths if _NAME.fullmatch(name)]
+    return [] if folder is None else [*_pages(folder)]
 
 
 def source(name: str) -> str | None:
@@ -78,10 +73,8 @@ def page(name: str) -> DocumentationPage | None:
 def picture(name: str) -> bytes | None:
     """Return a picture by its path below ``docs``, ``pictures/<name>.png``, or None if there is no such picture."""
     folder = _folder()
-    if folder is None or not _PICTURE.fullmatch(name):
-        return None
-    file = folder / name
-    return file.read_bytes() if file.is_file() else None
+    file = None if folder is None else _pictures(folder).get(name)
+    return None if file is None else file.read_bytes()
 
 
 @cache
@@ -95,10 +88,23 @@ def _folder() -> Path | None:
 
 def _file(name: str) -> Path | None:
     folder = _folder()
-    if folder is None or not _NAME.fullmatch(name):
-        return None
-    file = folder / f"{name}.md"
-    return file if file.is_file() else None
+    return None if folder is None else _pages(folder).get(name)
+
+
+@lru_cache(maxsize=2)
+def _pages(folder: Path) -> dict[str, Path]:
+    """Return the files of all pages by their names, those directly in the folder first.
+
+    Names that strangers send are looked up here, and are never used as paths.
+    """
+    files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
+    by_name = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
+    return {name: file for name, file in by_name.items() if _NAME.fullmatch(name)}
+
+
+@lru_cache(maxsize=2)
+def _pictures(folder: Path) -> dict[str, Path]:
+    return {file.relative_to(folder).as_posix(): file for file in (folder / "pictures").glob("*.png")}
 
 
 @lru_cache(maxsize=200)

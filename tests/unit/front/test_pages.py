@@ -226,6 +226,36 @@ def test_who_asks_for_markdown_gets_it_as_it_is_written(
     assert (answer.text == documentation.source("settings")) is (answered != "text/html")
 
 
+@pytest.mark.parametrize(
+    "name", ["x" * 300, "decisions/" + "x" * 300, "pictures/" + "x" * 300 + ".png", "x/" * 3000, "%00"]
+)
+def test_a_name_that_no_page_can_have_is_unknown(site: Site, name: str) -> None:
+    """The system refuses to look for a file whose name has over 255 bytes."""
+    for address in (f"/docs/{name}", f"/docs/{name}.md"):
+        assert site.http.get(address).status_code == 404
+
+
+def test_no_address_fails_for_a_name_that_no_file_can_have(site: Site) -> None:
+    """What strangers send reaches no file system: not in the path, the query or a header."""
+    long, bearer = "x" * 300, site.bearer()
+    failed = []
+    for path, operations in site.http.get("/openapi.json").json()["paths"].items():
+        repository = re.sub(r"\{repository\}", site.world.repository, path)
+        for address in {re.sub(r"\{\w+\}", long, path), re.sub(r"\{\w+\}", long, repository)}:
+            named = {
+                each["name"]: long for each in operations.get("get", {}).get("parameters", ()) if each["in"] == "query"
+            }
+            headers = {
+                **bearer,
+                "Accept-Language": long,
+                "Content-Type": f"text/plain; charset={long}",
+                "X-Forwarded-For": long,
+            }
+            answers = [site.http.get(address, headers=headers, params=params) for params in ({}, named)]
+            failed += [(address, answer.text) for answer in answers if answer.status_code >= 500]
+    assert not failed
+
+
 # Refusals
 
 
