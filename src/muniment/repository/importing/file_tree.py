@@ -174,7 +174,7 @@ class FileTree:
     def _walk(self, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
         handle = os.open(self._folder, _FOLDER_FLAGS)
         try:
-            yield from _walk(handle, "", note)
+            yield from _walk(handle, note)
         finally:
             os.close(handle)
 
@@ -242,32 +242,55 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _walk(handle: int, path: str, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
-    """Yield an open folder, and then each folder below it whose name the caller leaves in ``folders``.
+def _walk(root: int, note: Callable[[str, OSError], None]) -> Iterator[_OpenFolder]:
+    """Yield the open folder ``root``, and then each folder below it whose name the caller leaves in ``folders``.
 
-    Each folder is closed again when all folders below it have been yielded. ``note`` gets the path of each folder that
-    cannot be read, and the error. (``os.fwalk`` does not know this path.)
+    Besides ``root``, one folder is open at a time, however deep it lies: the one that was yielded last. ``note`` gets
+    the path of each folder that cannot be read, and the error. (``os.fwalk`` keeps open every folder that leads there.)
     """
-    folder = _OpenFolder(path, [], [], handle)
+    handle, open_path = os.dup(root), ""
+    waiting = [("", "")]
     try:
-        with os.scandir(handle) as entries:
-            for entry in entries:
-                (folder.folders if _is_folder(entry) else folder.names).append(entry.name)
-    except OSError as error:
-        note(path, error)
-        return
-    yield folder
-    for name in folder.folders:
-        path_below = os.path.join(path, name)
+        while waiting:
+            above, name = waiting.pop()
+            path = os.path.join(above, name)
+            try:
+                if open_path != above:
+                    reopened = _open_below(root, above)
+                    os.close(handle)
+                    handle, open_path = reopened, above
+                if name:
+                    entered = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
+                    os.close(handle)
+                    handle, open_path = entered, path
+                folder = _list(path, handle)
+            except OSError as error:
+                note(path, error)
+                continue
+            yield folder
+            waiting.extend((path, each) for each in reversed(folder.folders))
+    finally:
+        os.close(handle)
+
+
+def _open_below(root: int, path: str) -> int:
+    """Open a folder below ``root``. Its path may be longer than the system takes, and follows no link."""
+    handle = os.dup(root)
+    for name in path.split(os.sep) if path else ():
         try:
-            handle_below = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
-        except OSError as error:
-            note(path_below, error)
-            continue
-        try:
-            yield from _walk(handle_below, path_below, note)
+            entered = os.open(name, _FOLDER_FLAGS, dir_fd=handle)
         finally:
-            os.close(handle_below)
+            os.close(handle)
+        handle = entered
+    return handle
+
+
+def _list(path: str, handle: int) -> _OpenFolder:
+    folder = _OpenFolder(path, [], [], handle)
+    with os.scandir(handle) as entries:
+        for entry in entries:
+            (folder.folders if _is_folder(entry) else folder.names).append(entry.name)
+    return folder
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
