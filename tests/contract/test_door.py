@@ -8,6 +8,8 @@ import pytest
 
 from muniment.server import door
 from muniment.server.door import Crowd, Door, Place
+from muniment.server.guests import Guest, Guests
+from muniment.web.options import WebOptions
 
 
 class _Counted(asyncio.Protocol):
@@ -54,7 +56,11 @@ async def _counts_after(*, connections: int, workers: int, awake: int, before: i
         listening.setblocking(False)
         clients = [socket.create_connection(listening.getsockname()) for _ in range(connections)]
         copies = [listening.dup() for _ in range(awake)]  # as each process has one
-        doors = [Door(one, _protocol(place, made), None, place) for one, place in zip(copies, places, strict=False)]
+        options = WebOptions()
+        doors = [
+            Door(one, _protocol(place, made), None, place, Guests(options), options)
+            for one, place in zip(copies, places, strict=False)
+        ]
         for _ in clients:
             await made.acquire()
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
@@ -65,5 +71,5 @@ async def _counts_after(*, connections: int, workers: int, awake: int, before: i
     return [place.connections for place in places]
 
 
-def _protocol(place: Place, made: asyncio.Semaphore) -> Callable[[], asyncio.BaseProtocol]:
-    return lambda: _Counted(place, made)
+def _protocol(place: Place, made: asyncio.Semaphore) -> Callable[[Guest], asyncio.BaseProtocol]:
+    return lambda _guest: _Counted(place, made)

@@ -47,11 +47,11 @@ def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 @contextmanager
-def secured(server: Server) -> Iterator[ssl.SSLSocket]:
+def secured(server: Server, client: str = "127.0.0.1") -> Iterator[ssl.SSLSocket]:
     trust = ssl.create_default_context(cafile=str(server.data / "tls" / "ca.pem"))
     trust.verify_flags |= ssl.VERIFY_X509_STRICT
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", server.port), timeout=20, source_address=(client, 0)) as plain,
         trust.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
         yield connection
@@ -225,16 +225,32 @@ def test_nonsense_behind_a_request_spoils_neither_its_answer_nor_the_log(running
     assert '"bug"' not in running.log_text
 
 
+def test_a_request_that_cannot_be_read_is_logged_once_with_its_address(running: Server) -> None:
+    before = len(running.log_text)
+    assert spoken(running, b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+    until(lambda: '"unreadable request"' in running.log_text[before:])
+    lines = [json.loads(line) for line in running.log_text[before:].splitlines()]
+    (line,) = [line for line in lines if line["logger"].startswith(("muniment.protocol", "uvicorn"))]
+    assert (line["client"], line["event"]) == ("127.0.0.1", "unreadable request")
+
+
+UNFINISHED = (
+    b"POST /dirws/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    b"Content-Length: 100\r\n\r\na"
+)
+
+
 def test_a_worker_with_too_many_connections_says_when_to_try_again(data: Path) -> None:
     with Server(data, free_port(), "--set", "web.max_connections=10") as server, contextlib.ExitStack() as held:
-        for _ in range(10):
-            held.enter_context(secured(server))
+        for number in range(10):
+            held.enter_context(secured(server, f"127.0.0.{1 + number // 5}")).sendall(UNFINISHED)
         with server.client() as http:
             answer = http.get("/health/live")
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "1"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "try again" in answer.text
+        until(lambda: '"too many connections"' in server.log_text)
 
 
 def test_the_log_is_json_and_names_requests(running: Server) -> None:

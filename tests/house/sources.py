@@ -24,6 +24,7 @@ EDGE = (
     "server/door.py",
     "server/listener.py",
     "server/protocol.py",
+    "server/unread.py",
 )
 """Where requests arrive and where we send our own: these rooms alone are asynchronous and speak HTTP."""
 

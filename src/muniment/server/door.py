@@ -11,6 +11,12 @@ import mmap
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from muniment.server import unread
+from muniment.server.guests import Guest, Guests
+from muniment.web.options import WebOptions
 
 _PATIENCE = 0.001
 """How many seconds a crowded worker waits for an emptier one to take a connection."""
@@ -64,23 +70,31 @@ class Place:
 class Door:
     """Lets the connections of one listening socket in, and gives each a protocol of its own.
 
-    The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on.
-    Make a door in the event loop.
+    The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on. A
+    handshake may take as long as a request's head. ``guests`` may end a handshake. Make a door in the event loop.
     """
 
     def __init__(
         self,
         listener_socket: socket.socket,
-        protocol: Callable[[], asyncio.BaseProtocol],
+        protocol: Callable[[Guest], asyncio.BaseProtocol],
         context: ssl.SSLContext | None,
         place: Place,
+        guests: Guests,
+        options: WebOptions,
     ) -> None:
         self._socket = listener_socket
         self._protocol = protocol
-        self._context = context
+        self._tls: dict[str, Any] = {}
+        if context is not None:
+            # The protocol ends a connection whose caller reads too slowly. By default, uvloop would end it before.
+            shutdown_seconds = unread.longest_seconds(options)
+            self._tls = {"ssl": context, "ssl_shutdown_timeout": shutdown_seconds}
+            self._tls["ssl_handshake_timeout"] = options.header_seconds
         self._place = place
+        self._guests = guests
         self._loop = asyncio.get_running_loop()
-        self._handshakes = set[asyncio.Task[None]]()
+        self._handshakes = set[asyncio.Task[bool]]()
         self._pause: asyncio.TimerHandle | None = None
         self._open()
 
@@ -117,7 +131,7 @@ class Door:
 
     def _let_one_in(self) -> bool:
         try:
-            connection, _ = self._socket.accept()
+            connection, address = self._socket.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
         except OSError:
@@ -125,15 +139,23 @@ class Door:
             return False
         connection.setblocking(False)
         self._place.enter()
-        handshake = self._loop.create_task(self._shake_hands(connection))
+        guest = self._guests.let_in(address[0])
+        handshake = self._loop.create_task(self._shake_hands(connection, guest))
+        guest.leave = handshake.cancel
         self._handshakes.add(handshake)
-        handshake.add_done_callback(self._handshakes.discard)
+        handshake.add_done_callback(partial(self._shaken, connection, guest))
         return True
 
-    async def _shake_hands(self, connection: socket.socket) -> None:
-        try:
-            # A handshake that a stranger breaks off, or that finds no cipher both sides accept, is not logged.
-            with contextlib.suppress(OSError):
-                await self._loop.connect_accepted_socket(self._protocol, connection, ssl=self._context)
-        finally:
-            self._place.leave()
+    async def _shake_hands(self, connection: socket.socket, guest: Guest) -> bool:
+        # A handshake that a stranger breaks off, or that finds no cipher both sides accept, is not logged.
+        with contextlib.suppress(OSError):
+            await self._loop.connect_accepted_socket(partial(self._protocol, guest), connection, **self._tls)
+            return True
+        return False
+
+    def _shaken(self, connection: socket.socket, guest: Guest, handshake: "asyncio.Task[bool]") -> None:
+        self._handshakes.discard(handshake)
+        self._place.leave()
+        if handshake.cancelled() or not handshake.result():
+            self._guests.left(guest)
+            connection.close()

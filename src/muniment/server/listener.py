@@ -16,6 +16,7 @@ from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from muniment.server.door import Crowd, Door, Place
+from muniment.server.guests import Guest, Guests
 from muniment.server.protocol import protocol
 from muniment.web.hot import HotFront
 from muniment.web.options import WebOptions
@@ -69,10 +70,12 @@ async def _serve(
     front: HotFront | None,
     place: Place,
 ) -> None:
-    protocol_class = protocol(options, front, place)
-    servers = [(_Server(_config(app, options, protocol_class, listeners), place), listeners.https)]
+    guests = Guests(options)
+    protocol_class = protocol(options, front, place, guests)
+    servers = [(_Server(_config(app, options, protocol_class, listeners), place, guests, options), listeners.https)]
     if listeners.http is not None:
-        servers.append((_Server(_config(app, options, protocol_class, None), place), listeners.http))
+        http = _Server(_config(app, options, protocol_class, None), place, guests, options)
+        servers.append((http, listeners.http))
     lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     await lifespan.startup()
     if lifespan.should_exit:
@@ -131,19 +134,23 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 class _Server(uvicorn.Server):
     """uvicorn's server with our own doors (``Door``), and without signal handlers, because ``_serve`` stops it."""
 
-    def __init__(self, config: uvicorn.Config, place: Place) -> None:
+    def __init__(self, config: uvicorn.Config, place: Place, guests: Guests, options: WebOptions) -> None:
         super().__init__(config)
         self._place = place
+        self._guests = guests
+        self._options = options
         self._doors: list[Door] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        def connection() -> asyncio.BaseProtocol:
+        def connection(guest: Guest) -> asyncio.BaseProtocol:
             return self.config.http_protocol_class(  # type: ignore[call-arg]
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state, guest=guest
             )
 
         self.servers = []
-        self._doors = [Door(each, connection, self.config.ssl, self._place) for each in sockets or ()]
+        self._doors = [
+            Door(each, connection, self.config.ssl, self._place, self._guests, self._options) for each in sockets or ()
+        ]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -18,6 +18,9 @@ from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
 
 _OF_EACH_REQUEST = {"event": "request", "logger": "muniment.web", "level": "info"}
 
+_SAID = ("Invalid HTTP request", "Exceeded concurrency limit", "Unsupported upgrade", "No supported WebSocket library")
+"""What uvicorn says of single requests, without their addresses. Our own lines have them."""
+
 _PIPE_BUF = 4096
 """How many bytes a process can write into a pipe without another process's bytes between them (POSIX)."""
 
@@ -61,6 +64,11 @@ def start(settings: Settings) -> None:
     # At "info" these libraries repeat our own lines, or print addresses that hold tokens.
     for name in ("uvicorn", "uvicorn.error", "httpx", "httpcore", "alembic", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(_SAID)
 
 
 def access_log(settings: Settings) -> AccessLog:

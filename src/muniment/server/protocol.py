@@ -1,6 +1,5 @@
 """How does a connection speak HTTP/1.1? As uvicorn does, with rules that uvicorn lacks."""
 
-import asyncio
 from asyncio import TimerHandle, Transport
 from collections.abc import MutableMapping
 from typing import Any, cast
@@ -25,22 +24,21 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from muniment.server.door import Place
+from muniment.server.guests import Guest, Guests
+from muniment.server.unread import PIECE, Unread
 from muniment.web.hot import HotFront
 from muniment.web.options import WebOptions
-from muniment.web.pace import Pace
 from muniment.web.transport import CutShort
 
 log = structlog.get_logger("muniment.protocol")
 
 _LONGEST_HEAD = 65_536
-_SHORT_BODY = 65_536
 _FRAMING = frozenset({b"connection", b"content-length", b"transfer-encoding"})
 _CONSENT_SECONDS = 1.0
-_SHORTEST_SECONDS = 0.001
 _UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
 _UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
 _UVICORN_MESSAGE = "Invalid HTTP request received."
-_TOO_MANY_CONNECTIONS = "This server has as many connections as it takes; try again in a moment.\n"
+_TOO_MANY_CONNECTIONS = "This server has as many connections as it takes, or as one address may have; try again soon.\n"
 _PLAIN = (
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"x-content-type-options", b"nosniff"),
@@ -49,13 +47,14 @@ _PLAIN = (
 )
 
 
-def protocol(options: WebOptions, front: HotFront | None, place: Place) -> type[HttpToolsProtocol]:
-    """Return a protocol class with these options. ``place`` counts the connections of this worker.
+def protocol(options: WebOptions, front: HotFront | None, place: Place, guests: Guests) -> type[HttpToolsProtocol]:
+    """Return a protocol class with these options. ``place`` counts this worker's connections, ``guests`` has them.
 
-    ``front``, if there is one, may answer requests at once.
+    ``front``, if there is one, may answer requests at once. An object of the class is made with its ``guest``.
     """
-    waiting_room = None if front is None else _WaitingRoom(front)
-    return type("_Protocol", (_Protocol,), {"_options": options, "_waiting_room": waiting_room, "_place": place})
+    shared = {"_options": options, "_place": place, "_guests": guests}
+    shared["_waiting_room"] = None if front is None else _WaitingRoom(front)
+    return type("_Protocol", (_Protocol,), shared)
 
 
 class _NotImplementedCoding(Exception):
@@ -66,7 +65,8 @@ class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol, with rules that uvicorn lacks.
 
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
-    the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
+    the rest of the body has a deadline. Answers have a lowest rate. A connection that is closed stays open until its
+    caller has read the last answer. Only the transfer coding ``chunked`` is accepted.
     If a request cannot be read while an earlier request is being answered, that answer is finished, and the connection
     is closed. The request that cannot be read gets no answer, nor do requests that came between these two.
 
@@ -76,6 +76,7 @@ class _Protocol(HttpToolsProtocol):
 
     _options = WebOptions()
     _place: Place
+    _guests: Guests
     _waiting_room: "_WaitingRoom | None" = None
     _is_reading = False
     _held: tuple[RequestResponseCycle, ASGI3Application] | None = None
@@ -83,18 +84,29 @@ class _Protocol(HttpToolsProtocol):
     _in_body = False
     _knows_coding = True
     _head_deadline: TimerHandle | None = None
+    _farewell: TimerHandle | None = None
     _current_cycle: RequestResponseCycle | None = None
+
+    def __init__(self, *arguments: Any, guest: Guest, **named_arguments: Any) -> None:
+        super().__init__(*arguments, **named_arguments)
+        self._guest = guest
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         self._place.enter()
+        self._guest.leave = self._leave
+        transport.set_write_buffer_limits(PIECE)
         super().connection_made(transport)
-        self._unread = _Unread(transport, self._options, self.loop)
+        self._unread = Unread(transport, self._options, self.loop)
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self._farewell is not None:
+            self._farewell.cancel()
         self._unread.stop()
         self._place.leave()
+        self._guests.left(self._guest)
+        self._guest.leave = _nothing
         super().connection_lost(exc)
         # uvicorn does not do this when the caller disconnects, and its timer would keep 256 KiB in memory.
         self._unset_keepalive_if_required()
@@ -116,6 +128,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._disarm()
+        self._guests.begin(self._guest)
         self._head_size = 0
         # The parser accepts every list that ends in "chunked", and would pass on a body that is still compressed.
         codings = [value.strip(b" \t").lower() for name, value in self.headers if name == b"transfer-encoding"]
@@ -143,10 +156,12 @@ class _Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
-            self._unread.watch()
-        if self._in_body and not self.transport.is_closing():
+            self._see_off()
+        elif self._in_body:
             # The body's next piece ends uvicorn's own keep-alive timer. This deadline runs until the next head.
             self._arm()
+        elif self.timeout_keep_alive_task is not None:
+            self._guests.rest(self._guest)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be read, and close the connection.
@@ -154,6 +169,10 @@ class _Protocol(HttpToolsProtocol):
         If an earlier request is being answered, that answer is finished, and no refusal is sent. If the answer to this
         request has begun, that answer is cut off, and no refusal is sent.
         """
+        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
+        if not self._knows_coding:
+            status, text = b"501 Not Implemented", _UNKNOWN_CODING
+        log.info("unreadable request", client=self._guest.client, reason=text.strip())
         cycle = self._current_cycle
         if cycle is not None and not cycle.response_complete:
             if self._in_body and self.cycle is cycle:
@@ -165,14 +184,14 @@ class _Protocol(HttpToolsProtocol):
                 if cycle.disconnected:
                     self.transport.close()
                 return
-        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
-        if not self._knows_coding:
-            status, text = b"501 Not Implemented", _UNKNOWN_CODING
         self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(text) + text.encode("ascii"))
         self.transport.close()
+        self._see_off()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._current_cycle = cycle
+        if self._guest.is_one_too_many:
+            app = service_unavailable
         room = self._waiting_room
         if self._is_reading and room is not None and room.front.has(cycle.scope["path"]) and app is self.app:
             self._held = cycle, app
@@ -181,7 +200,10 @@ class _Protocol(HttpToolsProtocol):
 
     def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Let the application answer a request in a task."""
-        application = _overloaded if app is service_unavailable else app
+        application = app
+        if app is service_unavailable:
+            log.warning("too many connections", client=self._guest.client)
+            application = _overloaded
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             try:
@@ -196,7 +218,7 @@ class _Protocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         super().shutdown()
-        self._abort_soon()
+        self._see_off()
 
     def timeout_keep_alive_handler(self) -> None:
         if self._unread.watch():
@@ -206,16 +228,41 @@ class _Protocol(HttpToolsProtocol):
             )
             return
         super().timeout_keep_alive_handler()
-        self._abort_soon()
+        self._see_off()
 
-    def _abort_soon(self) -> None:
-        # TLS is closed when the other side consents. An idle caller may consent late or never.
-        if self.transport.is_closing():
-            self.loop.call_later(_CONSENT_SECONDS, self.transport.abort)
+    def eof_received(self) -> None:
+        super().eof_received()
+        self._see_off()
+
+    def _leave(self) -> None:
+        """End this connection to make room for another, but not before its caller has read the last answer."""
+        self.transport.close()
+        if self._unread.watch():
+            self._see_off()
+        else:
+            self.transport.abort()
+
+    def _see_off(self) -> None:
+        """End a connection that is being closed when its caller has read the last answer, and a second later at most.
+
+        TLS is closed when the other side consents. A caller may consent late or never.
+        """
+        if self._farewell is None:
+            self._farewell = self.loop.call_later(_CONSENT_SECONDS, self._end)
+
+    def _end(self) -> None:
+        self._farewell = None
+        if not self.transport.is_closing():
+            return
+        if self._unread.watch():
+            self._see_off()
+        else:
+            self.transport.abort()
 
     def _arm(self) -> None:
         if self._head_deadline is None:
             self._head_deadline = self.loop.call_later(self._options.header_seconds, self._head_is_late)
+            self._guests.wait_for(self._guest)
 
     def _head_is_late(self) -> None:
         self._head_deadline = None
@@ -284,9 +331,7 @@ class _Sender:
 
     async def __call__(self, message: ASGISendEvent) -> None:
         cycle = self._cycle
-        if cycle.transport.is_closing():
-            # uvicorn notices a lost connection one turn of the loop later, and never with pipelined requests.
-            cycle.disconnected = True
+        _notice_the_end(cycle)
         if message["type"] == "http.response.start":
             self._head = message
             return
@@ -299,12 +344,27 @@ class _Sender:
                     _write(cycle, answer)
                 return
             await self._send(head)
-        await self._send(message)
+        if message["type"] == "http.response.body" and len(message.get("body", b"")) > PIECE:
+            await self._in_pieces(message)
+        else:
+            await self._send(message)
+
+    async def _in_pieces(self, message: HTTPResponseBodyEvent) -> None:
+        """Send a long part of a body. Before each piece, wait until the caller has read most of those before it."""
+        cycle, body, more = self._cycle, message["body"], message.get("more_body", False)
+        for begin in range(0, len(body), PIECE):
+            _notice_the_end(cycle)
+            if cycle.disconnected:
+                return
+            end = begin + PIECE
+            await self._send(
+                {"type": "http.response.body", "body": body[begin:end], "more_body": more or end < len(body)}
+            )
 
     def _in_one_piece(self, head: HTTPResponseStartEvent, end: HTTPResponseBodyEvent) -> bytes | None:
         """Return the bytes of an answer that is short, whole and framed by its Content-Length alone; otherwise None."""
         cycle, body, headers = self._cycle, end.get("body", b""), list(head.get("headers", ()))
-        if end.get("more_body", False) or len(body) > _SHORT_BODY or cycle.scope["method"] == "HEAD":
+        if end.get("more_body", False) or len(body) > PIECE or cycle.scope["method"] == "HEAD":
             return None
         if [pair for pair in headers if pair[0] in _FRAMING] != [(b"content-length", b"%d" % len(body))]:
             return None
@@ -315,6 +375,12 @@ class _Sender:
             headers.append((b"connection", b"close"))
         lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
         return STATUS_LINE[head["status"]] + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def _notice_the_end(cycle: RequestResponseCycle) -> None:
+    """Note that the connection is lost: uvicorn does so a turn of the loop later, and not for pipelined requests."""
+    if cycle.transport.is_closing():
+        cycle.disconnected = True
 
 
 def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
@@ -329,50 +395,10 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing. This is the ``on_response`` of a request that the front has answered.
+    """Do nothing. This replaces a method by which something and its protocol would keep each other in memory.
 
-    With the former ``on_response``, the request and its protocol would keep each other in memory.
+    It is the ``on_response`` of a request that the front has answered, and the ``leave`` of a guest who has left.
     """
-
-
-class _Unread:
-    """Watches the bytes that a caller has not read yet, and aborts the connection of a caller who reads too slowly."""
-
-    def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._pace = Pace(options.slow_seconds, options.lowest_download_rate)
-        self._timer: TimerHandle | None = None
-        self._counted_at, self._size = 0.0, 0
-
-    def watch(self) -> bool:
-        """Start to watch the bytes that the caller has not read, and return whether there are any."""
-        if self._timer is None:
-            self._counted_at, self._size = self._loop.time(), self._transport.get_write_buffer_size()
-            if self._size:
-                self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
-        return self._timer is not None
-
-    def stop(self) -> None:
-        """Stop watching."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._count()
-
-    def _check(self) -> None:
-        self._timer = None
-        self._count()
-        if self._size and self._pace.seconds_left < _SHORTEST_SECONDS:
-            log.info("an answer was read too slowly", unread=self._size)
-            self._transport.abort()
-        else:
-            self.watch()
-
-    def _count(self) -> None:
-        now, size = self._loop.time(), self._transport.get_write_buffer_size()
-        self._pace.count(now - self._counted_at, max(0, self._size - size))
-        self._counted_at, self._size = now, size
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -1,5 +1,6 @@
 """The settings for HTTP: where the server listens, which addresses it has, how long it waits."""
 
+import ipaddress
 from typing import Annotated
 
 import msgspec
@@ -36,12 +37,28 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     trusted_proxies: Annotated[
         tuple[str, ...],
-        Doc(description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."),
+        Doc(
+            description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, and which may "
+            "have more than half of the connections."
+        ),
     ] = ()
     workers: Annotated[int, Doc(description="Worker processes that answer requests.", ge=1, le=64)] = 1
     max_connections: Annotated[
-        int, Doc(description="Connections of one worker before it answers 503.", ge=10, le=100_000)
+        int,
+        Doc(
+            description="Connections of one worker before it answers 503. One address has at most half.",
+            ge=10,
+            le=100_000,
+        ),
     ] = 1000
+    max_unsent_bytes: Annotated[
+        int,
+        Doc(
+            description="Most bytes of long answers that one worker keeps in memory until their callers have read "
+            "them. One caller may have a quarter. What does not fit gets 503.",
+            ge=1_048_576,
+        ),
+    ] = 268_435_456
     keep_alive_seconds: Annotated[
         int, Doc(description="How long an idle connection is kept, in seconds.", ge=1, le=600)
     ] = 30
@@ -93,3 +110,22 @@ def base_address(options: WebOptions) -> str:
     host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
     host = f"[{host}]" if ":" in host else host
     return f"https://{host}" if options.port == _HTTPS_PORT else f"https://{host}:{options.port}"
+
+
+class TrustedProxies:
+    """Tells whether a network address is that of one of the settings' ``trusted_proxies``."""
+
+    def __init__(self, options: WebOptions) -> None:
+        self._networks = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
+
+    def has(self, address: str) -> bool:
+        """Return whether this is the address of a trusted proxy. A text that is no address is not."""
+        if not self._networks:
+            return False
+        try:
+            ip_address = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        # A listener at "::" sees a caller by IPv4 as "::ffff:192.0.2.1".
+        ipv4_address = getattr(ip_address, "ipv4_mapped", None) or ip_address
+        return any(ip_address in network or ipv4_address in network for network in self._networks)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from muniment.db import Busy, Unwritable
+from muniment.web import unsent
 from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
@@ -105,7 +106,17 @@ class Endpoint(Generic[H]):
     async def _send(self, request: Request, response: Response, receive: Receive, send: Send) -> None:
         for name, value in request.scope.get(_HEADERS, {}).items():
             response.headers.setdefault(name, value)
-        await response(request.scope, receive, send)
+        size = len(getattr(response, "body", b""))  # a stream has no body
+        if size <= unsent.LONG or unsent.UNSENT not in request.scope:
+            await response(request.scope, receive, send)
+            return
+        try:
+            holding = request.scope[unsent.UNSENT].hold(request.scope, size)
+        except Overloaded as refusal:
+            await refuse(request, refusal, self._table, self._shape)(request.scope, receive, send)
+            return
+        async with holding:
+            await response(request.scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         name = "GET" if request.method == "HEAD" and "HEAD" not in self._methods else request.method

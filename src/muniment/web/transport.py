@@ -17,9 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from muniment.db import Busy
 from muniment.web import pace
 from muniment.web.access_log import AccessLine, AccessLog
-from muniment.web.options import WebOptions, base_address
+from muniment.web.options import TrustedProxies, WebOptions, base_address
 from muniment.web.refusals import InsecureTransport, Malformed, Refusal, TimedOut
 from muniment.web.responses import BUG, SHARED, Shape, refuse, trouble
+from muniment.web.unsent import UNSENT, Unsent
 
 log = structlog.get_logger("muniment.web")
 
@@ -95,7 +96,8 @@ class Transport:
         self._credential_parameters = frozenset(credential_parameters)
         self.access_log = access_log or AccessLog()
         self._options = options
-        self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
+        self._proxies = TrustedProxies(options)
+        self._unsent = Unsent(options.max_unsent_bytes)
         self._base = base_address(options)
         self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
         self._way = lru_cache(maxsize=256)(self._find_way)
@@ -123,6 +125,7 @@ class Transport:
         way = self.way(scope, headers.get(b"host", b""))
         scope["muniment.base"] = way.base
         scope["muniment.request_id"] = request_id = new_request_id()
+        scope[UNSENT] = self._unsent
         body = pace.arriving_body(scope, receive, self._options)
         answer = _Answer(scope, send, request_id, way)
         caller_request_id = _caller_request_id(headers)
@@ -214,8 +217,8 @@ class Transport:
 
         A second call changes nothing.
         """
-        client = scope.get("client") if self._proxies else None
-        if client is None or not self._is_proxy(client[0]):
+        client = scope.get("client")
+        if client is None or not self._proxies.has(client[0]):
             return
         schemes = _list_values(scope["headers"], b"x-forwarded-proto")
         if schemes[-1].lower() in _DEFAULT_PORTS:
@@ -225,17 +228,8 @@ class Transport:
             if address is None:
                 return
             scope["client"] = (address, 0)
-            if not self._is_proxy(address):
+            if not self._proxies.has(address):
                 return
-
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            ip_address = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        # A listener at "::" sees a caller by IPv4 as "::ffff:192.0.2.1".
-        ipv4_address = getattr(ip_address, "ipv4_mapped", None) or ip_address
-        return any(ip_address in network or ipv4_address in network for network in self._proxies)
 
 
 class CutShort(Exception):

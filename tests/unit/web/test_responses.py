@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AbstractAsyncContextManager
 from unittest.mock import ANY
 
 import pytest
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 from muniment.db import Busy
 from muniment.web.refusals import Malformed, Overloaded, Refusal
 from muniment.web.responses import BUG, Endpoint, ErrorCode, add_header, find_code, json_response
+from muniment.web.unsent import LONG, UNSENT, Unsent
 
 
 class Odd(Malformed):
@@ -27,7 +29,9 @@ def _shape(_request: Request, said: ErrorCode, sentence: str) -> Response:
     return json_response({"code": said.code, "sentence": sentence}, said.status)
 
 
-def _ask(endpoint: Endpoint[str], method: str = "GET", query: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+def _ask(
+    endpoint: Endpoint[str], method: str = "GET", query: bytes = b"", unsent: Unsent | None = None
+) -> tuple[int, dict[str, str], bytes]:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -37,6 +41,8 @@ def _ask(endpoint: Endpoint[str], method: str = "GET", query: bytes = b"") -> tu
         return {"type": "http.request", "body": b""}
 
     scope: Scope = {"type": "http", "method": method, "path": "/", "query_string": query, "headers": []}
+    if unsent is not None:
+        scope[UNSENT] = unsent
     asyncio.run(endpoint(scope, receive, send))
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], headers, sent[1]["body"]
@@ -153,3 +159,18 @@ def test_what_is_prepared_comes_before_the_method_and_may_refuse() -> None:
     status, headers, body = _ask(endpoint, "POST", b"x=1")
     assert (status, headers["x-note"], json.loads(body)["sentence"]) == (400, "POST", "Not so.")
     assert prepared == ["GET", "POST"]
+
+
+def test_a_long_answer_for_which_there_is_no_room_is_refused() -> None:
+    async def get(_request: Request, _half: str) -> Response:
+        return Response(bytes(LONG + 1))
+
+    class Full(Unsent):
+        def hold(self, scope: Scope, size: int) -> AbstractAsyncContextManager[None]:
+            assert size > LONG
+            raise Overloaded("Full.", 5)
+
+    endpoint = Endpoint("half", {"GET": get}, {}, _shape)
+    assert _ask(endpoint, unsent=Unsent(1000))[0] == 200
+    status, headers, body = _ask(endpoint, unsent=Full(1000))
+    assert (status, headers["retry-after"], json.loads(body)) == (503, "5", {"code": "overloaded", "sentence": "Full."})

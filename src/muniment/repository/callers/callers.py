@@ -30,6 +30,7 @@ from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotSignedIn
 from muniment.repository.repositories import Repository
+from muniment.web import unsent
 
 Ask = Callable[[str, str], bytes]
 """Takes a token or ticket and a resource's identifier. Returns the tokeninfo document (JSON) from a snapshot of the
@@ -166,7 +167,7 @@ class Callers:
 
         Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
         purpose, a name and password come last, because they cost a password check. There is at most one such check.
-        Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+        The request's scope gets the sender's name. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -175,9 +176,12 @@ class Callers:
             refusals.append(NotSignedIn(request.trouble))
         for way in self._ways(request, repository):
             try:
-                return await way()
+                bearer = await way()
             except NotSignedIn as refusal:
                 refusals.append(refusal)
+            else:
+                request.scope[unsent.CALLER] = bearer.turn
+                return bearer
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:

@@ -54,7 +54,7 @@ class RequestCredentials:
     The sender sent ``token``, ``address_token``, ``ticket`` and ``pair`` on purpose. A browser sends ``cookie_ticket``
     by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``).
     ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
-    is the request's ASGI scope, for its security events.
+    is the request's ASGI scope, for its security events and the sender's name.
     """
 
     token: str = ""

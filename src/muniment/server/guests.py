@@ -1,0 +1,114 @@
+"""Who has the connections of this worker? No address has more than its share; who keeps the worker waiting goes first.
+
+The worker *waits for* a connection during its TLS handshake and until a request's head is there. A connection is *idle*
+between two requests, and *at work* otherwise (docs/decisions/0089).
+"""
+
+import ipaddress
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+
+import structlog
+
+from muniment.web.options import TrustedProxies, WebOptions
+
+log = structlog.get_logger("muniment.server.guests")
+
+_SHARE = 2
+"""One address may have every second connection of a worker."""
+
+_IPV6_NETWORK = 64
+"""So many bits of an IPv6 address tell callers apart (RFC 6177). The caller chooses the others."""
+
+
+class Guest:
+    """A connection from the network address ``client``. ``leave`` ends it soon.
+
+    ``sharing`` names those who have a share together, and is empty for a trusted proxy. ``is_one_too_many`` if they had
+    their share when the guest came.
+    """
+
+    __slots__ = ("client", "is_one_too_many", "leave", "sharing")
+
+    def __init__(self, client: str, sharing: str) -> None:
+        self.client = client
+        self.sharing = sharing
+        self.is_one_too_many = False
+        self.leave: Callable[[], object] = lambda: None
+
+
+class Guests:
+    """The connections of one worker. Only its event loop may use this.
+
+    If an address has its share already, a further connection from there takes the place of another one from there; if
+    the worker is full, that of any other. First goes the connection for which the worker has waited longest, then the
+    one that has been idle longest. A connection that is at work stays. A trusted proxy has no share.
+    """
+
+    def __init__(self, options: WebOptions) -> None:
+        self._most = options.max_connections
+        self._share = options.max_connections // _SHARE
+        self._proxies = TrustedProxies(options)
+        self._sharing = lru_cache(maxsize=1024)(self._find_sharing)
+        self._counts: Counter[str] = Counter()
+        self._present = set[Guest]()
+        self._waited_for: dict[Guest, None] = {}
+        self._idle: dict[Guest, None] = {}
+
+    def let_in(self, client: str) -> Guest:
+        """Count a connection from this address, and make room for it. From now on the worker waits for it."""
+        guest = Guest(client, self._sharing(client))
+        if guest.sharing and self._counts[guest.sharing] >= self._share:
+            guest.is_one_too_many = not self._make_room(guest.sharing)
+        elif len(self._present) + 1 >= self._most:
+            self._make_room()
+        self._present.add(guest)
+        self._counts[guest.sharing] += 1
+        self.wait_for(guest)
+        return guest
+
+    def wait_for(self, guest: Guest) -> None:
+        """Note that the worker waits for the head of a request."""
+        self._idle.pop(guest, None)
+        if guest in self._present:
+            self._waited_for.setdefault(guest)
+
+    def begin(self, guest: Guest) -> None:
+        """Note that the connection is at work: the head of a request is there."""
+        self._waited_for.pop(guest, None)
+        self._idle.pop(guest, None)
+
+    def rest(self, guest: Guest) -> None:
+        """Note that the connection is idle: its requests are answered."""
+        if guest in self._present and guest not in self._waited_for:
+            self._idle[guest] = None
+
+    def left(self, guest: Guest) -> None:
+        """Stop counting a connection. A second call changes nothing."""
+        if guest in self._present:
+            self._present.remove(guest)
+            self.begin(guest)
+            self._counts[guest.sharing] -= 1
+            if not self._counts[guest.sharing]:
+                del self._counts[guest.sharing]
+
+    def _make_room(self, sharing: str = "") -> bool:
+        for other in itertools.chain(self._waited_for, self._idle):
+            if sharing in ("", other.sharing):
+                log.info("a connection made room for another", client=other.client, idle=other in self._idle)
+                self.begin(other)
+                other.leave()
+                return True
+        return False
+
+    def _find_sharing(self, client: str) -> str:
+        if self._proxies.has(client):
+            return ""
+        address = ipaddress.ip_address(client)
+        if isinstance(address, ipaddress.IPv4Address):
+            return client
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((int(address), _IPV6_NETWORK), strict=False))

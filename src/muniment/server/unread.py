@@ -1,0 +1,111 @@
+"""What has a caller not taken yet of the answers? A caller who takes them too slowly loses the connection.
+
+The size of a transport's buffer says too little over TLS: beneath it lies another transport with a buffer of its own.
+So the kernel is asked. While any buffer above the kernel's holds bytes, the kernel has bytes to send, too; and it
+counts the bytes that the caller's side has acknowledged (docs/decisions/0088).
+"""
+
+import asyncio
+import fcntl
+import socket
+import struct
+import sys
+import termios
+from asyncio import TimerHandle, Transport
+from typing import NamedTuple
+
+import structlog
+
+from muniment.web.options import WebOptions
+from muniment.web.pace import Pace
+
+log = structlog.get_logger("muniment.protocol")
+
+PIECE = 65_536
+"""How many bytes of an answer are written at one time, before its sender waits for the caller."""
+
+_MOST_UNREAD = 16 * PIECE
+"""More bytes than the buffers between the sender and the caller's side hold."""
+
+_SHORTEST_SECONDS = 0.001
+
+_TCP_INFO = struct.Struct("=16xI100xQ")
+"""Where Linux has ``tcpi_snd_mss`` and ``tcpi_bytes_acked`` (``struct tcp_info`` in linux/tcp.h)."""
+
+
+def longest_seconds(options: WebOptions) -> float:
+    """Return how many seconds the callers who read at the lowest rate need for what is written and not read."""
+    return options.slow_seconds + _MOST_UNREAD / options.lowest_download_rate
+
+
+class _View(NamedTuple):
+    """How many bytes the transport's buffer has, how many the kernel has, and how many were acknowledged so far."""
+
+    buffered: int
+    waiting: int
+    acknowledged: int
+
+
+class Unread:
+    """Watches the bytes that the caller has not taken yet, and aborts the connection of a caller who is too slow.
+
+    A caller may be below the lowest rate for ``slow_seconds``, and for as long as a full segment takes at that rate,
+    but not for over twice ``slow_seconds``: the system of a caller who reads steadily may acknowledge segments only as
+    a whole (RFC 9293 section 3.8.6.2.2).
+    """
+
+    def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._socket: socket.socket = transport.get_extra_info("socket")
+        segment, _ = self._tcp_info()
+        seconds, rate = options.slow_seconds, options.lowest_download_rate
+        self._pace = Pace(seconds + min(seconds, segment / rate), rate)
+        self._timer: TimerHandle | None = None
+        self._counted_at, self._view = 0.0, _View(0, 0, 0)
+
+    def watch(self) -> bool:
+        """Start to watch the bytes that the caller has not taken, and return whether there are any."""
+        if self._timer is None:
+            self._counted_at, self._view = self._loop.time(), self._look()
+            if self._view.buffered or self._view.waiting:
+                self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
+        return self._timer is not None
+
+    def stop(self) -> None:
+        """Stop watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._count()
+
+    def _check(self) -> None:
+        self._timer = None
+        self._count()
+        unread = self._view.buffered + self._view.waiting
+        if unread and self._pace.seconds_left < _SHORTEST_SECONDS:
+            log.info("an answer was read too slowly", unread=unread)
+            self._transport.abort()
+        else:
+            self.watch()
+
+    def _count(self) -> None:
+        now, view, former = self._loop.time(), self._look(), self._view
+        # A kernel that does not count what is acknowledged leaves the buffer, which empties in large steps.
+        taken = max(0, former.buffered - view.buffered, view.acknowledged - former.acknowledged)
+        self._pace.count(now - self._counted_at, taken)
+        self._counted_at, self._view = now, view
+
+    def _look(self) -> _View:
+        buffered = self._transport.get_write_buffer_size()
+        try:
+            waiting = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
+            _, acknowledged = self._tcp_info()
+        except (OSError, ValueError):  # the connection is gone
+            return _View(buffered, 0, 0)
+        return _View(buffered, int.from_bytes(waiting, sys.byteorder), acknowledged)
+
+    def _tcp_info(self) -> tuple[int, int]:
+        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        segment, acknowledged = _TCP_INFO.unpack(info.ljust(_TCP_INFO.size, b"\0"))
+        return segment, acknowledged

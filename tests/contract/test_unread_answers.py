@@ -1,0 +1,109 @@
+"""Answers on real sockets, plain and with TLS, that are read slowly or not at all."""
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from tests.contract import test_listener
+from tests.contract.test_listener import held, serving
+from tests.waiting import until
+
+LARGE = 8 << 20
+"""Bytes that no socket's buffers hold."""
+
+SECURED = pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
+
+
+class Application:
+    """Answers with a long body, below ``/whole`` in one message. ``sent`` counts what the server has taken of it."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await test_listener.answer(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % LARGE)]})
+        step = LARGE if scope["path"] == "/whole" else 1 << 16
+        for begin in range(0, LARGE, step):
+            more = begin + step < LARGE
+            await send({"type": "http.response.body", "body": b"k" * step, "more_body": more})
+        self.sent.append(scope["path"])
+
+
+@contextmanager
+def asking(port: int, path: str, *, secured: bool, connection: str = "keep-alive") -> Iterator[socket.socket]:
+    """Send a request so that little of its answer is on its way before the caller reads it."""
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.settimeout(30)
+        caller.connect(("127.0.0.1", port))
+        with trusting().wrap_socket(caller) if secured else caller as caller:
+            caller.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\n\r\n".encode())
+            yield caller
+
+
+@SECURED
+def test_an_answer_is_not_taken_before_its_caller_reads_it(tmp_path: Path, secured: bool) -> None:
+    """With TLS, 24 answers of 56 MB that nobody read filled 2.6 GB."""
+    application = Application()
+    with serving(application, tmp_path, secured=secured) as port, ExitStack() as stack:
+        callers = [stack.enter_context(asking(port, "/whole", secured=secured)) for _ in range(3)]
+        for caller in callers:
+            assert caller.recv(1).startswith(b"H")
+        assert not application.sent
+        read_all(callers[1])
+        until(lambda: application.sent == ["/whole"], "who reads does not get the whole")
+
+
+@SECURED
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, connection: str, secured: bool) -> None:
+    path = "/whole" if connection == "close" else "/pieces"
+    with (
+        serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,
+        asking(port, path, secured=secured, connection=connection) as caller,
+    ):
+        assert caller.recv(1), "nobody is answered"
+        until(lambda: not held(), "the caller is not cut off")
+
+
+@pytest.mark.parametrize(
+    ("secured", "connection"),
+    [
+        (True, "keep-alive"),
+        pytest.param(True, "close", marks=pytest.mark.campaign),
+        pytest.param(False, "keep-alive", marks=pytest.mark.campaign),
+    ],
+)
+def test_who_reads_slowly_but_fast_enough_gets_the_whole(tmp_path: Path, secured: bool, connection: str) -> None:
+    """The connection's own time without requests does not begin before the answer is read."""
+    with (
+        serving(Application(), tmp_path, secured=secured, keep_alive_seconds=1) as port,
+        asking(port, "/whole", secured=secured, connection=connection) as caller,
+    ):
+        first = caller.recv(1000)
+        time.sleep(3)
+        assert first.count(b"k") + read_all(caller) >= LARGE
+
+
+def trusting() -> ssl.SSLContext:
+    """Trust any server."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def read_all(caller: socket.socket) -> int:
+    """Read an answer to its end, and return the size of its body."""
+    arrived = 0
+    while arrived < LARGE - 1000 and (piece := caller.recv(1 << 20)):
+        arrived += piece.count(b"k")
+    return arrived
