@@ -23,10 +23,7 @@ Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
 _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
-"""How many seconds pass between two tries to begin a write transaction.
-
-In the first ``_SHORT_WAITS`` seconds ``_SHORTEST_WAIT`` applies, later ``_LONGEST_WAIT``.
-"""
+"""Seconds between two tries to begin a write: the shortest in the first ``_SHORT_WAITS`` seconds, later the longest."""
 
 _STEPS_BETWEEN_LOOKS = 20_000
 """A read with a time limit looks at the clock after this number of SQLite's steps, about each half millisecond."""
@@ -152,14 +149,19 @@ class Database:
             raise
         return WriteBatch(self._write_connection, self._end_writing)
 
-    def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
+    def read(
+        self, *, within: float | None = None, is_over: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. A statement that still runs
-        when the time is up raises TookTooLong.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. SQLite asks ``is_over`` in its
+        place, if it is given. A statement that still runs when the time is up raises TookTooLong.
         """
         if self.dialect == "sqlite":
-            return _Snapshot(self._engine, self._readers, within)
+            if is_over is None and within is not None:
+                until = time.monotonic() + within
+                is_over = lambda: time.monotonic() > until  # noqa: E731 - shorter than a function
+            return _Snapshot(self._engine, self._readers, is_over)
         return self._read_postgresql(within)
 
     def take_connection(self, owner: "KeepsConnection") -> Connection:
@@ -222,10 +224,10 @@ class _Snapshot:
     To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up.
     """
 
-    def __init__(self, engine: Engine, idle: deque[Connection], within: float | None) -> None:
+    def __init__(self, engine: Engine, idle: deque[Connection], is_over: Callable[[], bool] | None) -> None:
         self._engine = engine
         self._idle = idle
-        self._within = within
+        self._is_over = is_over
 
     def __enter__(self) -> Connection:
         try:
@@ -235,14 +237,13 @@ class _Snapshot:
                 self._connection = _take_connection(self._engine)
         self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
-        if self._within is not None:
-            until = time.monotonic() + self._within
-            self._driver.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
+        if self._is_over is not None:
+            self._driver.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
         return self._connection
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         failed = isinstance(error, DBAPIError)
-        if self._within is not None:
+        if self._is_over is not None:
             self._driver.set_progress_handler(None, 0)
         self._driver.rollback()
         if failed or len(self._idle) >= _IDLE_READERS:

@@ -6,7 +6,7 @@ is not known here fails. failures C2.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -504,8 +504,8 @@ def test_a_list_too_long_for_its_sort_or_filter_is_refused_by_name(
 def test_a_list_that_takes_the_database_too_long_is_refused(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
     read = Database.read
 
-    def at_once(self: Database, *, within: float | None = None) -> Any:
-        return read(self, within=None if within is None else 0.0)
+    def at_once(self: Database, *, within: float | None = None, is_over: Callable[[], bool] | None = None) -> Any:
+        return read(self, within=None if within is None else 0.0, is_over=is_over and (lambda: True))
 
     monkeypatch.setattr(Database, "read", at_once)
     monkeypatch.setattr("muniment.db._STEPS_BETWEEN_LOOKS", 1)

@@ -58,3 +58,16 @@ def test_endless_questions_stop_and_the_loop_and_other_questions_go_on(transacti
         assert await transactions.read_long("anybody", short) == 1
 
     asyncio.run(ask())
+
+
+def test_light_questions_and_searches_do_not_wait_for_heavy_ones(transactions: Transactions) -> None:
+    async def ask() -> None:
+        heavy = [asyncio.create_task(transactions.read_long(f"a{n}", endless, heavy=True)) for n in range(3)]
+        await asyncio.sleep(0)
+        assert await transactions.read_long("b", short) == 1
+        assert await transactions.search("b", lambda: 2, lambda cx, taken: taken + short(cx)) == 3
+        assert not any(each.done() for each in heavy), "both were answered while the heavy ones ran"
+        outcomes = await asyncio.gather(*heavy, return_exceptions=True)
+        assert {type(outcome).__name__ for outcome in outcomes} <= {"TookTooLong", "Overloaded"}
+
+    asyncio.run(ask())

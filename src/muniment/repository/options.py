@@ -204,7 +204,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     question_seconds: Annotated[
         int,
         Doc(
-            description="Seconds that the database may take to find one page of a list; then it is stopped (503).",
+            description="Seconds that one page of a list or a search may take; then it is stopped (503).",
             ge=1,
             le=60,
         ),

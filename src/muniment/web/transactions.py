@@ -12,12 +12,13 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from muniment.budgets import Budget
 from muniment.db import Busy, Database, Outcome, PreparedStatement, WriteBatch
 from muniment.glances import Glance
 from muniment.web import common_transaction
 from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Overloaded, Refusal
-from muniment.web.turns import Turns
+from muniment.web.turns import HasLeft, Turns, stays
 
 Item = TypeVar("Item")
 P = ParamSpec("P")
@@ -33,12 +34,19 @@ FILL_SECONDS = 0.001
 A commit takes about this long, too.
 """
 
-_LONG_QUESTIONS = 2
+_AT_ONCE = 2
+"""How many searches, and how many long questions of each kind, run at one time. More would hold up all other work.
+
+Of these, one caller runs one search at most, and one long question that is heavy.
+"""
+
+_SEARCHES_WAITING_EACH, _SEARCH_WAIT_SECONDS = 100, 30.0
+"""How many searches of one caller may wait, and for how long. Nobody else waits longer because of them."""
+
 _LONG_WAITING_EACH = 8
-"""How many long questions of one caller may wait. Of all callers together, ``_LONG_QUESTIONS`` run at one time."""
+"""How many long questions of each kind may wait for one caller."""
 
 _BUSY = "The database is busy with other writes."
-
 
 _COMMON_WAITING_EACH = 2
 """How many common transactions of one caller may wait. Only one is open: on SQLite, all other writes wait for it."""
@@ -61,8 +69,8 @@ class Transactions:
     change of threads.
 
     On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while
-    writes wait for a lock. Long questions also have their own threads: two run at one time, each for at most
-    ``question_seconds``, and callers take turns.
+    writes wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time,
+    each for at most ``question_seconds``, and callers take turns.
     """
 
     def __init__(
@@ -71,8 +79,10 @@ class Transactions:
         self.database = database
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
-        self._long_threads = ThreadPoolExecutor(_LONG_QUESTIONS, thread_name_prefix="long question")
-        self._turns = Turns(_LONG_QUESTIONS, _LONG_WAITING_EACH)
+        self._long_threads = ThreadPoolExecutor(3 * _AT_ONCE, thread_name_prefix="long question")
+        self._light_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH)
+        self._heavy_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH, 1)
+        self._search_turns = Turns(_AT_ONCE, _SEARCHES_WAITING_EACH, 1)
         self._common_turns = Turns(1, _COMMON_WAITING_EACH)
         self._question_seconds = question_seconds
         self._inline = inline
@@ -211,42 +221,46 @@ class Transactions:
         return glance.row()
 
     async def read_long(
-        self,
-        caller: str,
-        question: Callable[Concatenate[Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, caller: str, question: Callable[[Connection], T], *, heavy: bool = False, has_left: HasLeft = stays
     ) -> T:
         """Ask a question that may read many rows, in a thread. The question waits for the turn of ``caller``.
 
-        Raises Busy when the question takes too long and is stopped, Overloaded when the turn does not come in time.
+        A question is ``heavy`` if no index of the database answers it. Other questions do not wait for heavy ones. A
+        question whose caller has left is given up (``has_left``). Raises Busy when the question takes too long and is
+        stopped, and Overloaded when the turn does not come in time or the caller has left.
         """
+        budget = Budget(self._question_seconds)
 
         def run() -> T:
-            with self.database.read(within=self._question_seconds) as cx:
-                return question(cx, *args, **kwargs)
+            with self.database.read(within=budget.seconds, is_over=budget.is_spent) as cx:
+                return question(cx)
 
         common = common_transaction.current(self.database)
         if common is not None:
-            return await common.decide(lambda cx: question(cx, *args, **kwargs), within=self._question_seconds)
-        async with self._turns.turn(caller, self._question_seconds):
-            return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
+            return await common.decide(question, within=self._question_seconds)
+        turns = self._heavy_turns if heavy else self._light_turns
+        return await turns.run(caller, budget.seconds, self._long_threads, budget, run, has_left)
 
-    async def read_after(self, take: Callable[[], S], question: Callable[[Connection, S], T]) -> T:
+    async def search(
+        self, caller: str, take: Callable[[], S], question: Callable[[Connection, S], T], has_left: HasLeft = stays
+    ) -> T:
         """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
-        So the question sees every commit that happened before ``take`` returned. Raises Overloaded within a common
-        transaction, because a new snapshot does not show the writes of that transaction.
+        So the question sees every commit that happened before ``take`` returned. It waits for the turn of ``caller``.
+        Both calls have one budget of seconds (``budgets``). Raises Overloaded within a common transaction, because a
+        new snapshot does not show the writes of that transaction. Raises what ``read_long`` raises.
         """
         if self.in_common:
             raise Overloaded("A search cannot be part of a transaction.")
+        budget = Budget(self._question_seconds)
 
         def run() -> T:
             snapshot = take()
-            with self.database.read() as cx:
+            with self.database.read(within=budget.seconds, is_over=budget.is_spent) as cx:
                 return question(cx, snapshot)
 
-        return await self.off_loop(run)
+        turns = self._search_turns
+        return await turns.run(caller, _SEARCH_WAIT_SECONDS, self._long_threads, budget, run, has_left)
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work in a thread of the pool for questions, and return what it returns."""

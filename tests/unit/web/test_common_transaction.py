@@ -54,7 +54,7 @@ def test_everything_is_seen_within_and_nothing_outside_before_the_commit(transac
             assert await transactions.read_long("anna", numbers) == [1, 4]
             assert kept(transactions) == []
             with pytest.raises(Overloaded):
-                await transactions.read_after(lambda: None, lambda cx, _: numbers(cx))
+                await transactions.search("anna", lambda: None, lambda cx, _: numbers(cx))
             assert done == []
             await common.commit()
             assert done == ["committed"]

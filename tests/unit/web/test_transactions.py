@@ -370,7 +370,7 @@ def test_a_question_sees_what_was_committed_before_its_preparation_ended(transac
     def question(cx: Connection, taken: int) -> tuple[int, int]:
         return taken, cx.execute(sa.text("SELECT count(*) FROM numbers")).scalar_one()
 
-    assert asyncio.run(transactions.read_after(take, question)) == (2, 1)
+    assert asyncio.run(transactions.search("anna", take, question)) == (2, 1)
 
 
 def test_on_postgresql_too_a_refused_decision_undoes_itself_and_no_other(directory_db: Database) -> None:

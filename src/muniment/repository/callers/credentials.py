@@ -127,6 +127,18 @@ def _pair(encoded: str, default_partition: str) -> Pair | None:
     return Pair(account_of(name, default_partition), password)
 
 
+def csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
+    """Return the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
+    prefix = options.names.csrf_prefix
+    if not token:
+        return {}
+    return {
+        f"{prefix}-Header-Name": f"{prefix}-Token",
+        f"{prefix}-Query-Name": CSRF_PARAMETER,
+        f"{prefix}-Token": token,
+    }
+
+
 def account_of(name: str, default_partition: str) -> str:
     """Return the account that somebody means by a name, which may lack its partition."""
     return name if "@" in name or not default_partition else f"{name}@{default_partition}"

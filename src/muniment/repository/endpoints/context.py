@@ -18,7 +18,7 @@ from muniment.db import Busy
 from muniment.events import Event
 from muniment.repository import keys, repositories
 from muniment.repository.callers.callers import Bearer, Callers, StaleAnswer
-from muniment.repository.callers.credentials import CSRF_PARAMETER, RequestCredentials
+from muniment.repository.callers.credentials import RequestCredentials, csrf_headers
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.endpoints import positions
@@ -45,11 +45,9 @@ from muniment.web.responses import ErrorCode, Table, add_header
 from muniment.web.slots import Slots
 from muniment.web.streams import Stream
 from muniment.web.transactions import Transactions
+from muniment.web.turns import HasLeft
 
 T = TypeVar("T")
-
-SEARCHES = 2
-"""How many searches run at one time in one process at most. More would hold up each other and all other work."""
 
 BATCHES = _DIRECTORY_CHANGES = 4
 """How many batches, and how many changes of users and groups, one caller may have under way in one process."""
@@ -71,10 +69,10 @@ _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 class RepositoryContext:
     """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
 
-    ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere. A
-    search holds ``searching`` while it runs. ``repositories`` maps names to the repositories that were looked up, each
-    with the seal of the repository half. ``bearers`` remembers keys of callers, and ``memory`` remembers what later
-    searches can use. ``downloads`` and the fields after it count what each caller has under way.
+    ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere.
+    ``repositories`` maps names to the repositories that were looked up, each with the seal of the repository half.
+    ``bearers`` remembers keys of callers, and ``memory`` remembers what later searches can use. ``downloads`` and the
+    fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -85,7 +83,6 @@ class RepositoryContext:
     clock: Callable[[], Instant]
     people: People | None = None
     people_changes: PeopleChanges | None = None
-    searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyMemory = field(default_factory=KeyMemory)
     memory: SearchMemory = field(default_factory=SearchMemory)
@@ -116,9 +113,17 @@ class Caller:
     """
 
     def __init__(
-        self, context: RepositoryContext, repository: Repository, seal: Seal, bearer: Bearer, *, plain_positions: bool
+        self,
+        context: RepositoryContext,
+        repository: Repository,
+        seal: Seal,
+        bearer: Bearer,
+        has_left: HasLeft,
+        *,
+        plain_positions: bool,
     ) -> None:
         self.repository = repository
+        self._has_left = has_left
         self._context = context
         self._seal = seal
         self._bearer = bearer
@@ -146,15 +151,15 @@ class Caller:
             lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
         )
 
-    async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
+    async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
         """Ask a question that may take long, outside the event loop. Callers take turns.
 
-        Raises what ``read`` raises, and TookTooLong when the question is stopped because it takes too long.
+        For ``heavy``, see ``Transactions.read_long``. Raises what ``read`` raises, and TookTooLong when the
+        question is stopped because it takes too long.
         """
+        read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._has_left)
         turn = self._bearer.turn
-        return await self._use_right(
-            lambda: self._context.transactions.read_long(turn, lambda cx: question(cx, self._principals(cx)))
-        )
+        return await self._use_right(lambda: read_long(turn, lambda cx: question(cx, self._principals(cx))))
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
         """Take a decision in a write transaction, which first asks who calls. Raises what ``read`` raises."""
@@ -218,16 +223,12 @@ class Caller:
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
         """Ask a question of two snapshots: one of the index, and a newer one of the database.
 
-        At most ``SEARCHES`` questions run at one time, in threads. Raises what ``read`` raises, and IndexUnavailable.
+        It runs in a thread, and callers take turns. Raises what ``read_long`` raises, and IndexUnavailable.
         """
-
-        async def in_turn() -> T:
-            async with self._context.searching:
-                return await self._context.transactions.read_after(
-                    index.snapshot, lambda cx, snapshot: question(cx, snapshot, self._principals(cx))
-                )
-
-        return await self._use_right(in_turn)
+        search = partial(self._context.transactions.search, self._bearer.turn, index.snapshot)
+        return await self._use_right(
+            lambda: search(lambda cx, snapshot: question(cx, snapshot, self._principals(cx)), self._has_left)
+        )
 
     def batching(self) -> AbstractContextManager[None]:
         """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""
@@ -321,8 +322,11 @@ class Caller:
 class OpenRepositories:
     """The repositories that the credentials of one request open, with a ``Bearer`` for the guard of each."""
 
-    def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
+    def __init__(
+        self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer], has_left: HasLeft
+    ) -> None:
         self._context = context
+        self._has_left = has_left
         self._seal = seal
         self._bearers = bearers_of_guards
 
@@ -341,7 +345,10 @@ class OpenRepositories:
         if len(open_repositories) > most:
             raise Malformed(f"The credentials open more than {most} repositories: name those to search.")
         every = [
-            Caller(self._context, each, self._seal, self._bearers[each.resource_id], plain_positions=False)
+            Caller(
+                *(self._context, each, self._seal, self._bearers[each.resource_id], self._has_left),
+                plain_positions=False,
+            )
             for each in open_repositories
         ]
         for caller in every:
@@ -378,10 +385,10 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
         raise next(iter(refusals.values()), NotSignedIn("There is no repository that credentials open."))
     headers = dict[str, str]()
     for bearer in bearers_of.values():
-        headers |= {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}
+        headers |= {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}
     for header, value in headers.items():
         add_header(request, header, value)
-    return OpenRepositories(context, seal, bearers_of)
+    return OpenRepositories(context, seal, bearers_of, request.is_disconnected)
 
 
 def check_number(names: Collection[str], most: int) -> None:
@@ -461,26 +468,14 @@ async def enter(request: Request, context: RepositoryContext, event: Event | Non
         if repository == entrance[0]:
             raise
         bearer = await context.callers.identify(credentials, repository)
-    for header, value in {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}.items():
+    for header, value in {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}.items():
         add_header(request, header, value)
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
-    caller = Caller(context, repository, seal, bearer, plain_positions=plain)
+    caller = Caller(context, repository, seal, bearer, request.is_disconnected, plain_positions=plain)
     await caller.prove()
     if event is not None:
         caller.tell(event)
     return caller
-
-
-def _csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
-    """Return the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
-    prefix = options.names.csrf_prefix
-    if not token:
-        return {}
-    return {
-        f"{prefix}-Header-Name": f"{prefix}-Token",
-        f"{prefix}-Query-Name": CSRF_PARAMETER,
-        f"{prefix}-Token": token,
-    }
 
 
 async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:

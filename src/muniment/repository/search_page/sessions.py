@@ -123,7 +123,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
     )
     bearer = await context.callers.identify(shown, chosen)
     seal = await context.transactions.read(keys.seal)
-    caller = Caller(context, chosen, seal, bearer, plain_positions=False)
+    caller = Caller(context, chosen, seal, bearer, request.is_disconnected, plain_positions=False)
     await caller.prove()
     return caller
 

@@ -182,7 +182,7 @@ class _Execution:
         bodies = [operation.entity.encode()]
 
         async def receive() -> Message:
-            return {"type": "http.request", "body": bodies.pop()} if bodies else {"type": "http.disconnect"}
+            return {"type": "http.request", "body": bodies.pop()} if bodies else await self._request.receive()
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -7,7 +7,6 @@ sought in the one object by a query of its own, so it has the weight that it has
 from collections.abc import Sequence
 from typing import assert_never
 
-import tantivy
 from tantivy import Occur, Query
 
 from muniment.repository.aql.tree import Phrase, Term, Wild
@@ -19,6 +18,7 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.excerpts import Finder
 from muniment.repository.index.tantivy.leaves import leaves
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
@@ -29,7 +29,7 @@ The characters are counted again for each word or phrase. The characters of the 
 
 
 def examine(
-    searcher: tantivy.Searcher,
+    searcher: WatchedSearcher,
     compiler: Compiler,
     weighing: Compiler,
     analyser: Analyser,
@@ -92,7 +92,7 @@ def _by_meaning(near: Near, embedding: int) -> float:
     return near.scores[near.embeddings.index(embedding)] if embedding in near.embeddings else 0.0
 
 
-def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Document | None:
+def _document(searcher: WatchedSearcher, compiler: Compiler, key: str) -> Document | None:
     hits = searcher.search(compiler.among(Query.all_query(), [key]), 1, count=False).hits
     if not hits or key == fields.POSITION:
         return None

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
-import tantivy
 from tantivy import Occur, Query
 
 from muniment.repository.aql import narrowing, periods
@@ -21,6 +20,7 @@ from muniment.repository.aql.tree import Value
 from muniment.repository.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import index_kind
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.refusals import BadQuery
 
 MOST_VALUES = 65_000
@@ -50,7 +50,7 @@ class _Candidate(NamedTuple):
 class FacetCounter:
     """Counts the hits of queries for one search."""
 
-    def __init__(self, searcher: tantivy.Searcher, compile_condition: Compile) -> None:
+    def __init__(self, searcher: WatchedSearcher, compile_condition: Compile) -> None:
         self._searcher = searcher
         self._compile = compile_condition
         self._questions = 0

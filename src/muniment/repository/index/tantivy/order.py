@@ -17,6 +17,7 @@ from muniment.repository.aql.values import Kind
 from muniment.repository.index.contract import Order, SortedBy
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.combining import SEVERAL, all_of, any_of, silent
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 
 REACH = 2_000
 """The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
@@ -46,7 +47,7 @@ _BESIDE = 200
 class Ranking:
     """Ranks the hits that one searcher finds."""
 
-    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
+    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
         self._searcher = searcher
         self._schema = schema
 

@@ -24,6 +24,7 @@ from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.index.contract import Visible, WordCount
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
 """For one caller: how many words are remembered, how many bytes of compiled queries, and how many completions."""
@@ -84,7 +85,7 @@ class Rarity:
 
     def __init__(
         self,
-        searcher: tantivy.Searcher,
+        searcher: WatchedSearcher,
         schema: tantivy.Schema,
         documents: int,
         holding: Callable[[str | Pattern, bool], Query],

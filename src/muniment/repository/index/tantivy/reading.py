@@ -14,6 +14,7 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import all_of
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 
 _AT_A_TIME = 500
 
@@ -23,7 +24,7 @@ _NUMBERS = struct.Struct(">Qq")
 class Reading:
     """Reads the documents of one searcher, regardless of what any caller may see."""
 
-    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema, number: int = fields.FORMAT) -> None:
+    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema, number: int = fields.FORMAT) -> None:
         self._searcher = searcher
         self._schema = schema
         self._versioned = number >= fields.VERSIONED

@@ -8,6 +8,7 @@ import msgspec
 import tantivy
 from tantivy import DocAddress, Query
 
+from muniment import budgets
 from muniment.memories import Memory
 from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.values import keyword_values
@@ -26,7 +27,7 @@ from muniment.repository.index.contract import (
     WordCount,
 )
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import examining, excerpts, failures, fields, rarity, reading
+from muniment.repository.index.tantivy import costs, examining, excerpts, failures, fields, rarity, reading
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import all_of
 from muniment.repository.index.tantivy.compile import (
@@ -39,6 +40,7 @@ from muniment.repository.index.tantivy.compile import (
 from muniment.repository.index.tantivy.facets import FacetCounter
 from muniment.repository.index.tantivy.order import Ranked, Ranking, count_of
 from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
@@ -87,14 +89,14 @@ class TantivySnapshot:
         number: int = fields.FORMAT,
     ) -> None:
         self._index = index
-        self._searcher = searcher
+        self._searcher = watched = WatchedSearcher(searcher)
         self._format = number
         self._schema = schema = fields.schema(number)
         self._analyser = analyser
         self._memory = memory
         self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
-        self._ranking = Ranking(searcher, schema)
-        self._reading = reading.Reading(searcher, schema, number)
+        self._ranking = Ranking(watched, schema)
+        self._reading = reading.Reading(watched, schema, number)
         self._dated = number >= fields.DATED
         self._embedded = number >= fields.EMBEDDED
         self._has_former = number >= fields.VERSIONED and searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
@@ -327,6 +329,7 @@ class TantivySnapshot:
         plan = self._memory.plans.recall(query_bytes)
         if plan is not None:
             return plan
+        costs.check(search.query.condition, self._analyser.asking(search.query.locale), self._searcher.num_docs)
         compiled_query = compiler.compile(search.query)
         query_leaves = [each.leaf for each in compiled_query.leaves]
         finder = excerpts.Finder(self._analyser.asking(search.query.locale), query_leaves)
@@ -388,6 +391,7 @@ class TantivySnapshot:
         matches = self._matches(compiler, open_keys, leaves)
         hits = []
         for at, (score, address) in enumerate(ranked_hits):
+            budgets.check()
             excerpt, terms, text = excerpt_of_each[at], every_term, texts[at]
             if excerpt is None:
                 leaf_matches = matches[_place(address)]

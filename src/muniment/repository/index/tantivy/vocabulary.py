@@ -24,6 +24,7 @@ from muniment.repository.index.tantivy.combining import all_of
 from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.order import count_of
 from muniment.repository.index.tantivy.rarity import Rarity
+from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.index.text import BREAK, normal
 
 SHORTEST, LONGEST = 2, 60
@@ -46,7 +47,7 @@ class Vocabulary:
 
     def __init__(
         self,
-        searcher: tantivy.Searcher,
+        searcher: WatchedSearcher,
         schema: tantivy.Schema,
         compiler: Compiler,
         analyser: Analyser,

@@ -1,0 +1,60 @@
+"""ours 6: a search takes only so many seconds, whatever address it comes by, and its wildcards only so much work."""
+
+import json
+
+import pytest
+
+from muniment import budgets
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.index.tantivy.engine import TantivyIndex
+from tests.pages import Reader
+from tests.scenes import Site
+
+pytestmark = pytest.mark.campaign_on("postgresql")
+
+
+@pytest.mark.slow
+def test_ours_6_no_search_asks_the_engine_when_its_seconds_are_over(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = site.create("overdue pump", b"an overdue pump")
+    site.world.catch_up()
+    prefix, document = site.names.type_prefix, {"expression-type": "fulltext", "value": "overdue"}
+    reader = Reader(site, site.world.writer)
+    searches = [
+        (site.search_address, {"q": "overdue"}),
+        (f"{site.search_address}/explanation", {"q": "overdue", "object": created}),
+        (f"{site.repository}/objects/{created}/similar", {}),
+        (f"{site.base}/{site.names.prefix}/search", {"q": "overdue"}),
+        (site.repository, {"dql": f"select object_name from {prefix}document search document contains 'overdue'"}),
+    ]
+    take = TantivyIndex.snapshot
+
+    def take_late(index: TantivyIndex) -> Snapshot:
+        snapshot = take(index)
+        budget = budgets._current.get()
+        assert budget is not None, "every search has a budget"
+        budget.limit(0)
+        return snapshot
+
+    def statuses(beginning: str) -> list[int]:
+        suggested = f"{site.search_address}/suggestions", {"q": beginning}
+        headers = site.bearer() | {"Accept": "application/json"}
+        got = [site.http.get(address, params=values, headers=headers) for address, values in (*searches, suggested)]
+        body = json.dumps({"expression-set": {"expressions": [document]}}).encode()
+        posted = site.http.post(
+            site.search_address, content=body, headers=headers | {"Content-Type": "application/json"}
+        )
+        seen = reader.http.get("/search", params={"q": "overdue"})
+        assert all(answer.headers.get("Retry-After") for answer in got if answer.status_code == 503)
+        return [answer.status_code for answer in (*got, posted, seen)]
+
+    assert statuses("overd") == [200] * 8
+    monkeypatch.setattr(TantivyIndex, "snapshot", take_late)
+    assert statuses("overdu") == [503] * 8
+
+
+def test_ours_6_too_many_leading_wildcards_are_refused_with_the_limit(site: Site) -> None:
+    answer = site.http.get(site.search_address, params={"q": "*a OR *e OR *i OR *o OR *u"}, headers=site.bearer())
+    assert answer.status_code == 400
+    assert "at most 4" in answer.text
