@@ -21,7 +21,7 @@ from muniment.directory.entries import editing, entries
 from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints import collections
-from muniment.repository.filters import pages
+from muniment.repository.filters import pages, reader
 from muniment.repository.objects import objects
 from muniment.repository.objects.decisions import checkins, checkouts, creation
 from muniment.repository.objects.decisions.checkins import CheckIn
@@ -498,6 +498,21 @@ def test_a_list_too_long_for_its_sort_or_filter_is_refused_by_name(
         answer = large.ask(large.address(template), **parameters).document
         assert (answer["status"], answer["code"]) == said[:2], answer
         assert said[2] in answer["message"]
+
+
+def test_a_filter_of_many_comparisons_is_for_shorter_lists(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of up to ``LONG`` members takes any filter."""
+    assert pages.MOST_COMPARED == reader.MAX_COMPARISONS * collections.LONG
+    monkeypatch.setattr(pages, "MOST_COMPARED", 30 * (CHILDREN // SEEN - 20))
+    address = f"{large.site.repository}/folders/{large.folder}/documents"
+    for number, status in ((10, 200), (40, 400)):
+        condition = " or ".join(f"object_name = 'nothing {each}'" for each in range(number))
+        listed = large.ask(address, filter=condition)
+        selected = large.ask(large.site.repository, dql=f"select object_name from document where {condition}")
+        counted = large.ask(address, filter=condition, **{"include-total": "true"})
+        for answer in (listed, selected, counted):
+            assert answer.document.get("status", 200) == status, answer.document
+            assert status == 200 or f"{number} comparisons" in answer.document["message"]
 
 
 @pytest.mark.only("sqlite", "The list may be done within the shortest timeout of PostgreSQL.")

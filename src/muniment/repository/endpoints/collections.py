@@ -52,6 +52,9 @@ PORTION = 250
 So a page without room for what its entries inline is refused before all its objects are in memory.
 """
 
+_DEEP = 10_000
+"""Up to this member a bare page number is light work: the database passes over the members before the page."""
+
 LONG = 100_000
 """If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
 
@@ -73,6 +76,12 @@ class Page(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: Mapping[str, str]
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether no index of the database answers the page."""
+        is_deep = self.part.cursor is None and self.part.number * self.part.size > _DEEP
+        return bool(self.selection.filter or self.selection.sort) or self.include_total or is_deep
 
 
 class ListPage(msgspec.Struct, frozen=True):
@@ -173,15 +182,22 @@ def feed_request(request: Request, context: RepositoryContext, own: str, title: 
 
 
 async def answer(
-    caller: Caller, feed: FeedRequest, question: Callable[[Connection, Principals, FeedRequest], ListPage]
+    caller: Caller,
+    feed: FeedRequest,
+    question: Callable[[Connection, Principals, FeedRequest], ListPage],
+    *,
+    heavy: bool = False,
 ) -> Response:
     """Read a page of a list that may be long, and answer with its feed. ``question`` reads the page.
 
+    A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list:
+    no index of the database answers them. ``heavy`` says that every page of the list is.
     Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
     asking again would not help. Raises what ``Caller.read_long`` raises, too.
     """
     try:
-        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)))
+        heavy = heavy or feed.page.is_heavy
+        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)), heavy=heavy)
     except TookTooLong as stopped:
         selection = feed.page.selection
         if not (selection.sort or selection.filter):

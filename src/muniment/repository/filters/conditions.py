@@ -65,6 +65,19 @@ def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.Column
         raise type(refusal)(f"{refusal.sentence.rstrip('.')} (character {filter_tree.place}).") from refusal
 
 
+def comparisons(filter_tree: Filter | None) -> int:
+    """Count the comparisons of a filter."""
+    match filter_tree:
+        case None:
+            return 0
+        case AllOf(parts) | AnyOf(parts):
+            return sum(map(comparisons, parts))
+        case Not(part):
+            return comparisons(part)
+        case _:
+            return 1
+
+
 def _test(test: PropertyTest, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
     match test:
         case Comparison():

@@ -17,7 +17,13 @@ from muniment.repository.filters import conditions, listed, sql
 from muniment.repository.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
 from muniment.repository.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.folding import fold
-from muniment.repository.refusals import BadSort, UnknownProperty
+from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty
+
+MOST_COMPARED = 10_000_000
+"""The most comparisons of a filter, times the members of the list that it is for."""
+
+_FEW_COMPARISONS = 20
+"""The members of a list are not counted for a filter with so few comparisons. Counting them might take longer."""
 
 
 class OrderKey(NamedTuple):
@@ -69,10 +75,11 @@ def fetch(
     """Read the members that the selection wants, at most ``stretch.limit``. They include those of ``further``.
 
     Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so it
-    is also the last key of every sort. Raises UnknownProperty, WrongValue, BadSort.
+    is also the last key of every sort. Raises UnknownProperty, WrongValue, BadSort, BadFilter.
     """
     order = _order(selection, properties, own_order)
     wanted = conditions.condition(selection.filter, properties)
+    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
     branches = [(members.where(wanted), order)]
     if further is not None:
         branches.append((further.members.where(wanted), _by_columns(order, further.columns)))
@@ -98,8 +105,9 @@ def count(
     selection: Selection,
     further: Branch | None = None,
 ) -> int:
-    """Count the members that the selection wants. Raises UnknownProperty, WrongValue."""
+    """Count the members that the selection wants. Raises UnknownProperty, WrongValue, BadFilter."""
     wanted = conditions.condition(selection.filter, properties)
+    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
     several = [members.where(wanted), *([] if further is None else [further.members.where(wanted)])]
     counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in several]
     return sum(cx.execute(sa.select(*counts)).one())
@@ -131,6 +139,21 @@ def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection)
 
     one = sa.literal(1, sa.Integer())
     return bool(fetch(cx, sa.select(one), find, Order((OrderKey(one),)), Stretch(None, 0, 1), selection))
+
+
+def _check_size(cx: Connection, several: Sequence[sa.Select[Any]], selection: Selection) -> None:
+    """Raise BadFilter if the filter has too many comparisons for so many members."""
+    number = conditions.comparisons(selection.filter)
+    if number <= _FEW_COMPARISONS:
+        return
+    most = MOST_COMPARED // number
+    one = sa.literal_column("1", sa.Integer()).label("one")
+    first = sa.union_all(*(sa.select(each.with_only_columns(one).limit(most + 1).subquery()) for each in several))
+    counted = cx.execute(sa.select(sa.func.count()).select_from(first.subquery())).scalar_one()
+    if counted > most:
+        raise BadFilter(
+            f"The filter has {number} comparisons. It may have so many in a list of at most {most} members: use fewer."
+        )
 
 
 def _order(selection: Selection, properties: PropertiesOf, own_order: Order) -> Order:

@@ -68,10 +68,14 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
             caller,
             feed,
             lambda cx, principals, part: _people_rows(cx, caller, principals, question, directory, part, here),
+            heavy=True,
         )
     if not question.statement.fulltext:
         return await collections.answer(
-            caller, feed, lambda cx, principals, part: _object_rows(cx, caller, principals, question, None, part, here)
+            caller,
+            feed,
+            lambda cx, principals, part: _object_rows(cx, caller, principals, question, None, part, here),
+            heavy=True,
         )
 
     def search(cx: Connection, snapshot: Snapshot, principals: Principals) -> bytes:
