@@ -23,7 +23,7 @@ MOST_WORDS = 4096
 _LARGE, _LARGEST = 100_000, 400_000
 """An index with more objects permits half of the passes and words, and one with more than ``_LARGEST`` a quarter."""
 
-_OF_BEGINNING = (1.0, 1 / 8, 1 / 32, 1 / 128)
+_OF_BEGINNING = (1.0, 1 / 8, 1 / 32, 1 / 128, 1 / 256)
 """The passes of a word that begins with so many letters and has a wildcard later."""
 
 _JOINED = 8
