@@ -473,14 +473,17 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 60
     extraction_memory_mib: Annotated[
-        int, Doc(description="Address space of the process that extracts text, in MiB.", ge=256, le=65_536)
+        int,
+        Doc(
+            description="Address space of the process that extracts text, in MiB. A packed file may unpack to a "
+            "quarter of it.",
+            ge=256,
+            le=65_536,
+        ),
     ] = 2048
     extraction_characters: Annotated[
         int, Doc(description="Most characters of one file's text that are kept and indexed.", ge=1000, le=100_000_000)
     ] = 4_000_000
-    extraction_ratio: Annotated[
-        int, Doc(description="Most bytes that one byte of a packed file may unpack to.", ge=10, le=100_000)
-    ] = 200
     extraction_depth: Annotated[
         int, Doc(description="Levels of packed files within packed files that are read.", ge=1, le=10)
     ] = 3

@@ -23,6 +23,7 @@ from muniment.repository.extraction import extractor as extraction
 from muniment.repository.index_agent import agent
 from muniment.repository.meaning import embedder, model
 from muniment.repository.meaning.process import EmbeddingProcess
+from muniment.repository.objects import found_properties
 from muniment.repository.refusals import IndexUnavailable
 from muniment.server import listener, logs, memory
 from muniment.server.door import Crowd
@@ -127,7 +128,8 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
         database = Database(installation.database_url("repository"))
         ready()
         try:
-            extraction.run(database, stores.content(installation), installation.settings.repository, stop)
+            store, options = stores.content(installation), installation.settings.repository
+            extraction.run(database, store, options, stop, found_properties.keep)
         finally:
             database.close()
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Literal, Protocol
 
@@ -34,6 +34,10 @@ _RENEW_AFTER: Instant = queue.LEASE // 3
 _log = structlog.get_logger(__name__)
 
 
+KeepFound = Callable[[Connection, str, str, Mapping[str, Sequence[str]], Instant], None]
+"""Keeps what a file says about itself, by the names of properties, with the object and the content of these keys."""
+
+
 class Contents(Protocol):
     """The part of the content store that the extractor needs."""
 
@@ -46,6 +50,7 @@ def run(
     store: Contents,
     options: RepositoryOptions,
     stop: threading.Event,
+    keep_found: KeepFound,
     clock: Callable[[], Instant] = now,
 ) -> None:
     """Read the files in the queue until ``stop`` is set. Unfinished files then go back to the queue.
@@ -53,7 +58,9 @@ def run(
     A file that fails never stops the others.
     """
     threads = [
-        threading.Thread(target=_work, args=(database, store, options, stop, clock), name=f"extract-{number}")
+        threading.Thread(
+            target=_work, args=(database, store, options, stop, keep_found, clock), name=f"extract-{number}"
+        )
         for number in range(options.extraction_processes)
     ]
     for thread in threads:
@@ -63,14 +70,18 @@ def run(
 
 
 def drain(
-    database: Database, store: Contents, options: RepositoryOptions, clock: Callable[[], Instant] | None = None
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    keep_found: KeepFound,
+    clock: Callable[[], Instant] | None = None,
 ) -> int:
     """Read every file that is due, and return how many there were. This is for tests and for work by hand."""
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:
         while held := _next_job(database, options, threading.Event(), read_clock):
-            _handle(held, store, reader)
+            _handle(held, store, reader, keep_found)
             count += 1
     return count
 
@@ -80,6 +91,7 @@ def _work(
     store: Contents,
     options: RepositoryOptions,
     stop: threading.Event,
+    keep_found: KeepFound,
     clock: Callable[[], Instant],
 ) -> None:
     with Reader(limits(options)) as reader, contextlib.closing(Watch(database)) as watch:
@@ -93,7 +105,7 @@ def _work(
                 look = time.monotonic() + _LOOK_SECONDS
                 held = _next_job(database, options, stop, clock)
                 if held is not None:
-                    _handle(held, store, reader)
+                    _handle(held, store, reader, keep_found)
             except Busy:
                 stop.wait(_POLL_SECONDS)
             except StoreUnavailable as refusal:
@@ -117,7 +129,7 @@ def _next_job(
     return None if job is None else _HeldJob(database, job, stop, clock, note_every_end=options.meaning)
 
 
-def _handle(held: "_HeldJob", store: Contents, reader: Reader) -> None:
+def _handle(held: "_HeldJob", store: Contents, reader: Reader, keep_found: KeepFound) -> None:
     job = held.job
     try:
         with contextlib.ExitStack() as lending:
@@ -145,7 +157,7 @@ def _handle(held: "_HeldJob", store: Contents, reader: Reader) -> None:
     except Poisoned as refusal:
         held.fail(str(refusal), "retry")
     else:
-        held.finish(result)
+        held.finish(result, keep_found)
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
@@ -207,12 +219,17 @@ class _HeldJob:
             lambda cx: queue.fail(cx, self.job, reason, self._clock(), state, note_every_end=self._note_every_end)
         )
 
-    def finish(self, result: Extracted) -> None:
-        """Write the text."""
-        text, note = result.text, result.note
-        self._write(
-            lambda cx: queue.finish(cx, self.job, text, self._clock(), note, note_every_end=self._note_every_end)
-        )
+    def finish(self, result: Extracted, keep_found: KeepFound) -> None:
+        """Write the text, and what the file says about itself."""
+
+        def write(cx: Connection) -> None:
+            # The object's row comes first, as in every transaction that locks both.
+            if result.properties:
+                keep_found(cx, self.job.object_id, self.job.content_key, result.properties, self._clock())
+            note_every_end = self._note_every_end
+            queue.finish(cx, self.job, result.text, self._clock(), result.note, note_every_end=note_every_end)
+
+        self._write(write)
 
     def _renew(self, end: threading.Event) -> None:
         is_held = True

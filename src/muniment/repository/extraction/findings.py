@@ -1,39 +1,61 @@
 """What is the result of reading a file? A text, or the reason why there is none. The limits of reading are here too."""
 
+import re
+from collections.abc import Mapping, Sequence
+
 import msgspec
+
+_LONGEST = 1000
+_MOST_VALUES = 50
+"""How many characters of a text, and how many authors or keywords, are kept of what a file says about itself."""
 
 
 class Limits(msgspec.Struct, frozen=True):
     """The limits for reading one file. ``memory`` is how much the address space may grow, in bytes.
 
-    A packed file may unpack to ``ratio`` times its size. Files within files, such as the attachments of a mail, are
-    opened down to ``depth`` levels.
+    Files within files, such as the attachments of a mail, are opened down to ``depth`` levels.
     """
 
     seconds: int
     memory: int
     characters: int
-    ratio: int
     depth: int
 
     @property
     def loaded_bytes(self) -> int:
-        """The largest number of bytes of one file, packed or unpacked, that may be in memory at one time."""
+        """The largest number of bytes of one file that may be in memory at one time, and to which it may unpack."""
         return self.memory // 4
-
-    def unpacked_bytes(self, size: int) -> int:
-        """Return how many bytes a packed file of this size may unpack to.
-
-        They are ``ratio`` times its size, or 1 MiB if that is more, but never more than ``loaded_bytes``.
-        """
-        return min(max(size * self.ratio, 1 << 20), self.loaded_bytes)
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """A file's text. ``note`` says what was left out, or why there is no text; it may be empty."""
+    """A file's text. ``note`` says what was left out, or why there is no text; it may be empty.
+
+    ``properties`` is what the file says about itself, by the names of properties.
+    """
 
     text: str
     note: str
+    properties: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+
+
+def about(
+    title: str = "", subject: str = "", authors: Sequence[str] = (), keywords: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Return what a file says about itself by the names of properties, without empty texts and repetitions."""
+    found = {"title": [title], "subject": [subject], "authors": authors, "keywords": keywords}
+    bare = {
+        name: list(dict.fromkeys(filter(None, map(_bare, values[:_MOST_VALUES])))) for name, values in found.items()
+    }
+    return {name: values for name, values in bare.items() if values}
+
+
+def separate(text: str) -> list[str]:
+    """Separate keywords, or names of authors, that a file holds in one text, at semicolons, or else at commas."""
+    return re.split("[;\n]", text) if ";" in text or "\n" in text else text.split(",")
+
+
+def _bare(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:_LONGEST]).split())
 
 
 class Unreadable(Exception):

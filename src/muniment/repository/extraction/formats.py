@@ -7,7 +7,23 @@ from typing import BinaryIO, Literal
 from muniment.repository.extraction.findings import Unreadable, Unsupported
 
 Format = Literal[
-    "text", "html", "xml", "pdf", "rtf", "mail", "gzip", "docx", "xlsx", "pptx", "odt", "ods", "odp", "epub"
+    "text",
+    "json",
+    "html",
+    "xml",
+    "pdf",
+    "rtf",
+    "mail",
+    "mails",
+    "gzip",
+    "docx",
+    "xlsx",
+    "pptx",
+    "odt",
+    "ods",
+    "odp",
+    "epub",
+    "locked",
 ]
 
 HEAD = 4096
@@ -22,6 +38,9 @@ _DECLARED: dict[str, Format] = {
     "text/xml": "xml",
     "application/xml": "xml",
     "message/rfc822": "mail",
+    "application/mbox": "mails",
+    "application/json": "json",
+    "application/x-ndjson": "json",
 }
 _SUFFIXES: dict[str, Format] = {
     "html": "html",
@@ -29,6 +48,12 @@ _SUFFIXES: dict[str, Format] = {
     "xhtml": "html",
     "xml": "xml",
     "eml": "mail",
+    "emlx": "mail",
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+    "geojson": "json",
+    "ipynb": "json",
 }
 _MARKS = (
     (b"PK\x03\x04", "packed"),
@@ -48,14 +73,23 @@ _MARKS = (
     (b"\xfd7zXZ", "xz data"),
     (b"(\xb5/\xfd", "Zstandard data"),
     (b"\x7fELF", "a program"),
+    (b'x\x9f>"', "TNEF data, in which Outlook sends mails"),
 )
 _PDF = b"%PDF-"
 _EVERY_MARK = tuple(mark for mark, _ in _MARKS)
 _HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"\s*<\?xml[\s]")
 _XHTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
-_MAIL = re.compile(rb"(?:Received|Return-Path|Delivered-To|Message-ID|MIME-Version|From|Date):[ \t]", re.IGNORECASE)
-_HEADER = re.compile(rb"^(?:From|Date|Subject|Message-ID):", re.IGNORECASE | re.MULTILINE)
+_JSON = re.compile(rb"\s*(?:\{\s*\"[^\"\r\n]{0,200}\"\s*:|\[\s*(?:\{\s*)?\"[^\"\r\n]{0,200}\"\s*[:,\]])")
+_MAIL = re.compile(
+    rb"(?:\d{1,12}[ \t]*\r?\n)?(?:Received|Return-Path|Delivered-To|Envelope-To|Message-ID|MIME-Version|From|To|Cc|Bcc|"
+    rb"Subject|Date|Sender|Reply-To|In-Reply-To|References|Content-[A-Za-z-]+|X-[A-Za-z0-9-]+|DKIM-Signature|"
+    rb"ARC-[A-Za-z-]+|Authentication-Results|User-Agent|Status):[ \t]",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(rb"^(?:From|To|Date|Subject|Message-ID|Received):", re.IGNORECASE | re.MULTILINE)
+_END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+_MAILS = re.compile(rb"From [^\r\n]{1,200}\d\d:\d\d[^\r\n]{0,40}\r?\n[A-Za-z>][A-Za-z0-9-]*[: ]")
 
 
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
@@ -69,7 +103,7 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
         case "packed":
             return _packed_format(file)
         case "old office":
-            raise _old_office(file)
+            return _old_office(file)
         case "tar":
             raise Unsupported("The file is a tar archive; archives are not read.")
         case "":
@@ -119,12 +153,19 @@ def _by_markup(head: bytes) -> Format | None:
         return "html"
     if _XML.match(bare):
         return "html" if _XHTML.search(head) else "xml"
-    return "mail" if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2 else None
+    if _MAILS.match(bare):
+        return "mails"
+    if _JSON.match(bare):
+        return "json"
+    headers = {header.lower() for header in _HEADER.findall(_END_OF_HEADERS.split(bare, maxsplit=1)[0])}
+    return "mail" if _MAIL.match(bare) and len(headers) >= 2 else None
 
 
 def _declared_format(suffix: str, media_type: str) -> Format | None:
     declared_format = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
-    return "xml" if declared_format is None and media_type.endswith("+xml") else declared_format
+    if declared_format is None and media_type.endswith(("+xml", "+json")):
+        return "xml" if media_type.endswith("+xml") else "json"
+    return declared_format
 
 
 def _is_declared_plain(suffix: str, media_type: str) -> bool:
@@ -159,8 +200,8 @@ def _packed_format(file: BinaryIO) -> Format:
     raise Unsupported("The file is a ZIP archive; archives are not read.")
 
 
-def _old_office(file: BinaryIO) -> Exception:
+def _old_office(file: BinaryIO) -> Format:
     file.seek(0)
     if "EncryptedPackage".encode("utf-16-le") in file.read(64 << 20):
-        return Unreadable("The file is encrypted: it opens only with a password.")
-    return Unsupported("The file is an Office file from before 2007; such files are not read.")
+        return "locked"
+    raise Unsupported("The file is an Office file from before 2007; such files are not read.")

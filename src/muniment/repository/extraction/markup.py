@@ -7,7 +7,7 @@ import lxml.etree
 import lxml.html
 
 from muniment.repository.extraction.characters import decode
-from muniment.repository.extraction.findings import Extracted, Unreadable
+from muniment.repository.extraction.findings import Extracted, Unreadable, about, separate
 
 _HEAD = 4096
 _META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]+)", re.IGNORECASE)
@@ -36,8 +36,9 @@ def html_text(content: bytes, charset_name: str = "") -> Extracted:
     """
     head = content[:_HEAD]
     declaration = _META.search(head) or _DECLARATION.match(head)
-    source = _DECLARATION_TEXT.sub("", decode(content, charset_name or _declared(declaration)), count=1)
-    return _html(_TAG.sub(_without_flood, source))
+    decoded = decode(content, charset_name or _declared(declaration))
+    source = _DECLARATION_TEXT.sub("", decoded.text, count=1)
+    return _html(_TAG.sub(_without_flood, source), decoded.note)
 
 
 def xml_text(content: bytes, charset_name: str = "") -> Extracted:
@@ -46,10 +47,10 @@ def xml_text(content: bytes, charset_name: str = "") -> Extracted:
     Raises Unreadable, Unsupported.
     """
     declaration = _DECLARATION.match(content[:_HEAD])
-    source = decode(content, charset_name or _declared(declaration))
-    source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())
+    decoded = decode(content, charset_name or _declared(declaration))
+    source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", decoded.text, count=1).lstrip())
     root, note = _xml_root(source.encode("utf-8", "replace"))
-    return Extracted(_words(root, set(), set()), note)
+    return Extracted(_words(root, set(), set()), f"{decoded.note} {note}".strip())
 
 
 def _declared(declaration: re.Match[bytes] | None) -> str:
@@ -59,7 +60,7 @@ def _declared(declaration: re.Match[bytes] | None) -> str:
     return "" if charset.lower().startswith(("utf-16", "utf-32")) else charset
 
 
-def _html(source: str) -> Extracted:
+def _html(source: str, note: str) -> Extracted:
     if not source.strip():
         return Extracted("", "")
     parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
@@ -67,7 +68,15 @@ def _html(source: str) -> Extracted:
         root = lxml.html.document_fromstring(source.encode("utf-8", "replace"), parser=parser)
     except lxml.etree.ParserError:
         return Extracted("", "")
-    return Extracted(_words(root, _INLINE, _SKIPPED), _cut_off(parser.error_log))
+    note = f"{note} {_cut_off(parser.error_log)}".strip()
+    return Extracted(_words(root, _INLINE, _SKIPPED), note, _about(root))
+
+
+def _about(root: lxml.etree._Element) -> dict[str, list[str]]:
+    title = root.find("head/title")
+    named = {str(meta.get("name")).lower(): meta.get("content") or "" for meta in root.iterfind("head/meta[@name]")}
+    subject, author, keywords = (named.get(name, "") for name in ("description", "author", "keywords"))
+    return about((title.text if title is not None else "") or "", subject, separate(author), separate(keywords))
 
 
 def _xml_root(source: bytes) -> tuple[lxml.etree._Element, str]:

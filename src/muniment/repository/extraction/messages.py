@@ -19,10 +19,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class ReadAnswer(msgspec.Struct, frozen=True):
-    """The first line of an answer. If the outcome is `read`, the text follows in UTF-8."""
+    """The first line of an answer. If the outcome is `read`, the text follows in UTF-8.
+
+    ``properties`` is what the file says about itself.
+    """
 
     outcome: Literal["read", "failed", "unsupported", "poisoned"]
     note: str
+    properties: dict[str, list[str]] = {}
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -8,19 +8,19 @@ compared without their namespaces, because strict and transitional Office Open X
 namespaces.
 """
 
-import datetime as dt
+import contextlib
 import posixpath
 import urllib.parse
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 import lxml.etree
-import python_calamine
 
-from muniment.repository.extraction import markup, packed
-from muniment.repository.extraction.findings import Extracted, Limits, Unreadable
+from muniment.repository.extraction import markup, packed, sheets
+from muniment.repository.extraction.findings import Extracted, Unreadable, about, separate
 from muniment.repository.extraction.formats import Format
+from muniment.repository.extraction.inner_files import InnerFiles
 
 _PIECE = 1 << 16
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
@@ -28,12 +28,16 @@ _CUT_OFF = "The XML is not well-formed; the text is what could be read of it."
 
 
 class _Dialect(NamedTuple):
-    """Which elements of a part hold text (``texts``), stand for a break or a blank, or are left out?"""
+    """Which elements of a part hold text (``texts``), stand for a break or a blank, or are left out?
+
+    If ``kinds_of_cells`` are given, cells with values of other kinds are left out.
+    """
 
     texts: frozenset[str]
     lines: frozenset[str]
     blanks: frozenset[str]
     skipped: frozenset[str]
+    kinds_of_cells: frozenset[str] = frozenset()
 
 
 _OOXML = _Dialect(
@@ -44,19 +48,35 @@ _OOXML = _Dialect(
     # its new place. A field (fld) holds a slide's number or today's date. A ruby text (rt, rPh) splits words.
     skipped=frozenset({"Fallback", "moveFrom", "fld", "rt", "rPh"}),
 )
+_COMMENTS = _OOXML._replace(
+    texts=frozenset({"t", "text"}), lines=_OOXML.lines | {"cm", "threadedComment"}, skipped=frozenset({"rPh"})
+)
+_CHART = _OOXML._replace(texts=frozenset({"t", "v"}), lines=frozenset({"p", "pt", "v"}))
 _OPEN_DOCUMENT = _Dialect(
-    texts=frozenset({"p", "h"}),
-    lines=frozenset({"p", "h", "line-break", "note", "annotation", "title", "desc"}),
+    texts=frozenset({"p", "h", "header-decl", "footer-decl"}),
+    lines=frozenset({"p", "h", "header-decl", "footer-decl", "line-break", "note", "annotation", "title", "desc"}),
     blanks=frozenset({"s", "tab"}),
     skipped=frozenset(
         {"tracked-changes", "note-citation", "ruby-text", "page-number", "page-count", "creator", "date-string"}
     ),
 )
 _OPEN_DOCUMENT_MARGINS = _OPEN_DOCUMENT._replace(
-    texts=frozenset(f"{place}{pages}" for place in ("header", "footer") for pages in ("", "-left", "-first")),
+    texts=frozenset(f"{place}{pages}" for place in ("header", "footer") for pages in ("", "-left", "-first"))
+    | {"master-page"},
 )
-_AROUND_TEXT = ("header", "footer", "footnotes", "endnotes", "comments", "diagramData")
-_AROUND_SLIDE = ("notesSlide", "comments", "diagramData")
+_NUMBERS = frozenset({"float", "percentage", "currency", "date", "time"})
+_SHOWN_IN_TABLES = _OPEN_DOCUMENT._replace(texts=frozenset({"p"}), kinds_of_cells=_NUMBERS)
+_DIALECTS = {
+    **dict.fromkeys(("header", "footer", "footnotes", "endnotes", "notesSlide", "diagramData", "drawing"), _OOXML),
+    **dict.fromkeys(("comments", "threadedComment"), _COMMENTS),
+    **dict.fromkeys(("chart", "chartEx"), _CHART),
+}
+"""How the parts around a text, a slide or a sheet are read, by the kind of the reference to the part."""
+
+_INNER = ("package", "aFChunk")
+"""The kinds of references to whole files within a file."""
+
+_PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 
 
 class _Words:
@@ -68,9 +88,9 @@ class _Words:
         self.pieces: list[str] = []
         self.length = 0
 
-    def start(self, tag: str, _attributes: Mapping[str, str]) -> None:
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         name = tag.rpartition("}")[2]
-        if self._skipping or name in self._dialect.skipped:
+        if self._skipping or name in self._dialect.skipped or self._is_other_cell(name, attributes):
             self._skipping += 1
             return
         self._inside += name in self._dialect.texts
@@ -96,6 +116,12 @@ class _Words:
     def close(self) -> None:
         """End the document, as the parser's interface asks."""
 
+    def _is_other_cell(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if name != "table-cell" or not self._dialect.kinds_of_cells:
+            return False
+        kinds = {str(value) for key, value in attributes.items() if str(key).endswith("}value-type")}
+        return not kinds & self._dialect.kinds_of_cells
+
     def _break(self, name: str) -> None:
         if name in self._dialect.lines:
             self.pieces.append("\n")
@@ -108,43 +134,91 @@ class _Words:
 class _Package:
     """An open ZIP file, whose parts ``packed`` has checked, and the text that was read from it."""
 
-    def __init__(self, archive: zipfile.ZipFile, limits: Limits) -> None:
+    def __init__(self, archive: zipfile.ZipFile, inner: InnerFiles) -> None:
         self._archive = archive
+        self._inner = inner
         self._names = set(archive.namelist())
-        self._characters_left = limits.characters
+        self._added: set[str] = set()
+        self.characters_left = inner.limits.characters
         self._pieces: list[str] = []
-        self._note = ""
+        self._notes: dict[str, None] = {}
 
     def add(self, part: str, dialect: _Dialect) -> None:
-        """Add the text of an XML part. Add nothing if there is no such part or the text is long enough already.
+        """Add the text of an XML part, as ``text_of`` returns it."""
+        self.add_text(self.text_of(part, dialect))
+
+    def text_of(self, part: str, dialect: _Dialect) -> str:
+        """Return the text of an XML part; none if there is no such part or there is enough text already.
 
         Raises Unreadable if the part has a document type, or holds no text before the place where its XML is damaged.
         """
-        if part not in self._names or self._characters_left < 0:
-            return
+        if part not in self._names or self.characters_left < 0:
+            return ""
         words = _Words(dialect)
-        parser = _parser(words)
         try:
-            with self._archive.open(part) as stream:
-                while words.length <= self._characters_left and (piece := stream.read(_PIECE)):
-                    parser.feed(piece)
-            if words.length <= self._characters_left:
-                parser.close()
+            self.feed(part, words, lambda: words.length <= self.characters_left)
         except lxml.etree.XMLSyntaxError as error:
             if not words.length:
                 raise Unreadable(f"The file is damaged: {part} cannot be read: {str(error)[:200]}") from error
-            self._note = _CUT_OFF
-        self.add_text("".join(words.pieces))
+            self.add_note(_CUT_OFF)
+        return "".join(words.pieces)
+
+    def feed(self, part: str, target: _Words | sheets.Shown, wants_more: Callable[[], bool]) -> None:
+        """Read an XML part as a stream, no more of it than the target wants. Raises lxml.etree.XMLSyntaxError."""
+        parser = _parser(target)
+        with self._archive.open(part) as stream:
+            while wants_more() and (piece := stream.read(_PIECE)):
+                parser.feed(piece)
+        if wants_more():
+            parser.close()
 
     def add_page(self, part: str) -> None:
         """Add the text of an XHTML part. Add nothing if there is no such part or the text is long enough already."""
-        if part in self._names and self._characters_left >= 0:
+        if part in self._names and self.characters_left >= 0:
             self.add_text(markup.html_text(self._archive.read(part)).text)
 
     def add_text(self, text: str) -> None:
         """Add a text."""
         self._pieces.append(text)
-        self._characters_left -= len(text)
+        self.characters_left -= len(text)
+
+    def has(self, part: str) -> bool:
+        """Return whether there is such a part."""
+        return part in self._names
+
+    def content(self, part: str) -> bytes:
+        """Return the bytes of a part."""
+        return self._archive.read(part)
+
+    def add_note(self, note: str) -> None:
+        """Note what was left out."""
+        self._notes[note] = None
+
+    def add_around(self, part: str, kinds: Collection[str] = (*_DIALECTS, *_INNER)) -> None:
+        """Add the text of the parts of some kinds to which a part refers, and of the files among them, each once."""
+        for _id, kind, other in self.related_parts(part):
+            if other in self._added or other not in self._names or kind not in kinds:
+                continue
+            self._added.add(other)
+            if kind in _INNER and self.characters_left >= 0:
+                self.add_text(self._inner.text_of(posixpath.basename(other), self._archive.read(other)))
+            elif kind in _DIALECTS and not other.endswith(".bin"):
+                try:
+                    self.add(other, _DIALECTS[kind])
+                    if kind == "drawing":
+                        self.add_around(other)
+                except Unreadable as refusal:
+                    self.add_note(str(refusal))
+
+    def add_background(self, part: str) -> None:
+        """Add the text that a layout or a master lays behind its slides. A placeholder there holds only a hint."""
+        if part in self._added or part not in self._names or self.characters_left < 0:
+            return
+        self._added.add(part)
+        shapes = [shape for shape in self.tree(part).iter("{*}sp") if shape.find(_PLACEHOLDER) is None]
+        self.add_text(
+            "\n".join("".join(map(str, line.itertext("{*}t"))) for shape in shapes for line in shape.iter("{*}p"))
+        )
 
     def tree(self, part: str) -> lxml.etree._Element:
         """Parse a small part that says where other parts are. Raises Unreadable."""
@@ -164,10 +238,6 @@ class _Package:
                 kind = relation.get("Type", "").rpartition("/")[2]
                 yield relation.get("Id", ""), kind, _target(folder, relation.get("Target", ""))
 
-    def names(self, *beginnings: str) -> set[str]:
-        """Return the names of those parts whose names begin with one of ``beginnings``."""
-        return {name for name in self._names if name.startswith(beginnings)}
-
     def main_part(self) -> str:
         """Return the name of the main part of an Office Open XML file. Raises Unreadable."""
         for _id, kind, part in self.related_parts(""):
@@ -175,93 +245,142 @@ class _Package:
                 return part
         raise Unreadable("The file is damaged: it does not name its main part.")
 
-    def result(self) -> Extracted:
-        """Return all text, in the order in which it was added."""
-        return Extracted("\n".join(self._pieces), self._note)
+    def related(self, part: str, kind: str) -> list[str]:
+        """Return the parts of a kind to which a part refers, and which are there."""
+        return [other for _id, each, other in self.related_parts(part) if each == kind and other in self._names]
+
+    def result(self, about_part: str) -> Extracted:
+        """Return all text, in the order in which it was added. ``about_part`` says what the file says about itself."""
+        said = self._about(about_part) if about_part in self._names else {}
+        return Extracted("\n".join(self._pieces), " ".join(self._notes), said)
+
+    def _about(self, part: str) -> dict[str, list[str]]:
+        try:
+            root = self.tree(part)
+        except Unreadable:
+            return {}
+        values: dict[str, list[str]] = {}
+        for element in root.iter(
+            "{*}title", "{*}subject", "{*}creator", "{*}initial-creator", "{*}keywords", "{*}keyword"
+        ):
+            values.setdefault(str(element.tag).rpartition("}")[2], []).append("".join(map(str, element.itertext())))
+        first = {name: texts[0] for name, texts in values.items()}
+        # An OpenDocument's creator is who changed it last.
+        creators = values.get("initial-creator") or values.get("creator", [])
+        authors = [name for text in creators for name in (text.split(";"))]
+        keywords = [
+            word for name in ("keywords", "keyword") for text in values.get(name, []) for word in separate(text)
+        ]
+        return about(first.get("title", ""), first.get("subject", ""), authors, keywords)
 
 
-def read(file: BinaryIO, format_: Format, limits: Limits) -> Extracted:
+def read(file: BinaryIO, format_: Format, inner: InnerFiles) -> Extracted:
     """Read the text of a file of the office family or of a book. Raises Unreadable, Unsupported."""
-    packed.check_parts(file, limits)
+    packed.check_parts(file, inner.limits)
+    about_part = "meta.xml"
     try:
         with zipfile.ZipFile(file) as archive:
-            package = _Package(archive, limits)
+            package = _Package(archive, inner)
             match format_:
-                case "docx":
-                    _document(package)
-                case "pptx":
-                    _slides(package)
-                case "xlsx" | "ods":
-                    _sheets(package, file, limits)
+                case "docx" | "pptx" | "xlsx":
+                    main = package.main_part()
+                    about_part = next(iter(package.related("", "core-properties")), "")
+                    if format_ == "docx":
+                        _document(package, main)
+                    elif format_ == "pptx":
+                        _slides(package, main)
+                    else:
+                        _sheets(package, main, file)
+                case "ods":
+                    _tables(package, file)
                 case "epub":
-                    _book(package)
+                    about_part = _book(package)
                 case _:
                     package.add("content.xml", _OPEN_DOCUMENT)
-                    if format_ == "odt":
-                        package.add("styles.xml", _OPEN_DOCUMENT_MARGINS)
-            return package.result()
+                    package.add("styles.xml", _OPEN_DOCUMENT_MARGINS)
+            return package.result(about_part)
     except zipfile.BadZipFile as error:
         raise Unreadable("The file is truncated or damaged: its parts cannot be unpacked.") from error
 
 
-def _document(package: _Package) -> None:
-    main = package.main_part()
-    around = [(kind, part) for _id, kind, part in package.related_parts(main) if kind in _AROUND_TEXT]
-    for kind, part in around:
-        if kind == "header":
-            package.add(part, _OOXML)
+def _document(package: _Package, main: str) -> None:
+    package.add_around(main, {"header"})
     package.add(main, _OOXML)
-    for kind, part in around:
-        if kind != "header":
-            package.add(part, _OOXML)
+    package.add_around(main)
 
 
-def _slides(package: _Package) -> None:
-    main = package.main_part()
+def _slides(package: _Package, main: str) -> None:
     parts = {key: part for key, kind, part in package.related_parts(main) if kind == "slide"}
     for element in package.tree(main).iter("{*}sldId"):
         keys = (value for name, value in element.attrib.items() if str(name).endswith("}id"))
         slide = parts.get(str(next(keys, "")), "")
         package.add(slide, _OOXML)
-        for _id, kind, part in package.related_parts(slide):
-            if kind in _AROUND_SLIDE:
-                package.add(part, _OOXML)
+        package.add_around(slide)
+        for layout in package.related(slide, "slideLayout"):
+            package.add_background(layout)
+            for master in package.related(layout, "slideMaster"):
+                package.add_background(master)
 
 
-def _sheets(package: _Package, file: BinaryIO, limits: Limits) -> None:
-    file.seek(0)
+def _sheets(package: _Package, main: str, file: BinaryIO) -> None:
+    places = _places_of_sheets(package, main)
+    shown: dict[str, sheets.ShownCells] = {}
+    margins: dict[str, str] = {}
+    if not main.endswith(".bin"):
+        styles = package.related(main, "styles")
+        formats = sheets.read_formats(package.tree(main), package.tree(styles[0])) if styles else sheets.Formats()
+        room = sheets.Room(package.characters_left)
+        for name, part in places.items():
+            target = sheets.Shown(formats, room)
+            # What is damaged there the library says that reads the values.
+            with contextlib.suppress(lxml.etree.XMLSyntaxError):
+                package.feed(part, target, room.is_left)
+            shown[name], margins[name] = target.cells, "\n".join(target.margins)
     try:
-        with python_calamine.CalamineWorkbook.from_filelike(file) as workbook:
-            for name in workbook.sheet_names:
-                package.add_text(_sheet(workbook, name, limits.characters))
-    except python_calamine.CalamineError as error:
-        raise Unreadable(f"The file is damaged: {str(error)[:300]}") from error
-    for part in sorted(package.names("xl/comments", "xl/drawings/drawing")):
-        package.add(part, _OOXML)
+        for name, text in sheets.texts(file, shown, package.characters_left):
+            package.add_text(text)
+            package.add_text(margins.get(name, ""))
+            if name in places:
+                package.add_around(places.pop(name))
+    except sheets.Unusable:
+        package.add_note("The cells could not be read. The text is that of the workbook's strings.")
+        for part in package.related(main, "sharedStrings"):
+            if part.endswith(".bin"):
+                package.add_text(sheets.strings(package.content(part)))
+            else:
+                package.add(part, _OOXML)
+    for part in places.values():
+        package.add_around(part)
 
 
-def _sheet(workbook: python_calamine.CalamineWorkbook, name: str, characters: int) -> str:
-    lines = [name]
-    length = 0
-    for row in workbook.get_sheet_by_name(name).iter_rows():
-        line = " ".join(cell for cell in map(_cell, row) if cell)
-        if line:
-            lines.append(line)
-            length += len(line)
-        if length > characters:
-            break
-    return "\n".join(lines)
+def _places_of_sheets(package: _Package, main: str) -> dict[str, str]:
+    """Return the parts of a workbook's sheets by name, or by part if the workbook is binary."""
+    parts = {
+        key: part for key, kind, part in package.related_parts(main) if kind.endswith("sheet") and package.has(part)
+    }
+    if main.endswith(".bin"):
+        return {part: part for part in parts.values()}
+    named: dict[str, str] = {}
+    for sheet in package.tree(main).iter("{*}sheet"):
+        keys = (str(value) for name, value in sheet.attrib.items() if str(name).endswith("}id"))
+        if part := parts.get(next(keys, "")):
+            named[sheet.get("name", "")] = part
+    return named
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, dt.datetime) and value.time() == dt.time.min:
-        return str(value.date())
-    return str(value).upper() if isinstance(value, bool) else str(value)
+def _tables(package: _Package, file: BinaryIO) -> None:
+    try:
+        values = "\n".join(text for _name, text in sheets.texts(file, {}, package.characters_left))
+    except sheets.Unusable as trouble:
+        raise Unreadable("The file is damaged: its cells cannot be read.") from trouble
+    package.add_text(values)
+    known = set(values.split())
+    shown = package.text_of("content.xml", _SHOWN_IN_TABLES)
+    package.add_text("\n".join(line for line in shown.split("\n") if line not in known))
 
 
-def _book(package: _Package) -> None:
+def _book(package: _Package) -> str:
+    """Add the pages of a book. Return the part that says what the book says about itself."""
     root = package.tree("META-INF/container.xml").find(".//{*}rootfile")
     if root is None:
         raise Unreadable("The file is damaged: the book does not name its main part.")
@@ -271,13 +390,14 @@ def _book(package: _Package) -> None:
     for reference in book.iter("{*}itemref"):
         place = urllib.parse.unquote(parts.get(reference.get("idref"), ""))
         package.add_page(_target(posixpath.dirname(main), place))
+    return main
 
 
 def _target(folder: str, place: str) -> str:
     return posixpath.normpath(posixpath.join("/", folder, place)).lstrip("/")
 
 
-def _parser(target: _Words | None) -> lxml.etree.XMLParser:
+def _parser(target: _Words | sheets.Shown | None) -> lxml.etree.XMLParser:
     return lxml.etree.XMLParser(
         target=target,  # type: ignore[arg-type]  # the stubs ask for methods that lxml does not need
         resolve_entities=False,

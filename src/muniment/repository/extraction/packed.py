@@ -22,12 +22,9 @@ class _KeyNeeded(Exception):
 class _Budget:
     """The bytes that may still be unpacked, over all archives within one file."""
 
-    def __init__(self, size: int, limits: Limits) -> None:
-        self._bytes_left = limits.unpacked_bytes(size)
-        self._sentence = (
-            f"The file unpacks to more than {self._bytes_left} bytes, which is more than {limits.ratio} times its size "
-            "or than may be held at a time; it was not read."
-        )
+    def __init__(self, limits: Limits) -> None:
+        self._bytes_left = limits.loaded_bytes
+        self._sentence = f"The file unpacks to more than {self._bytes_left} bytes; it was not read."
 
     def spend(self, count: int) -> None:
         self._bytes_left -= count
@@ -41,9 +38,8 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
     Raises Unreadable if the file is encrypted or damaged, has too many parts or bytes, or is packed too deep or in an
     unknown way.
     """
-    size = file.seek(0, io.SEEK_END)
     try:
-        _check(file, _Budget(size, limits), limits.depth)
+        _check(file, _Budget(limits), limits.depth)
     except _KeyNeeded as error:
         raise Unreadable(str(error)) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
@@ -54,7 +50,7 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
 
 def inflate(file: BinaryIO, limits: Limits) -> bytes:
     """Unpack a gzip file. Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
-    budget = _Budget(file.seek(0, io.SEEK_END), limits)
+    budget = _Budget(limits)
     file.seek(0)
     out = io.BytesIO()
     try:

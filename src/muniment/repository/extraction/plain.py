@@ -1,8 +1,8 @@
 """What is the text of a small plain text file? It needs no sandbox: bytes become characters, and nothing is parsed."""
 
 from muniment.repository.extraction import formats
-from muniment.repository.extraction.characters import decode, tidy
-from muniment.repository.extraction.findings import Extracted, Unsupported
+from muniment.repository.extraction.characters import decode_if_certain, tidy
+from muniment.repository.extraction.findings import Extracted
 
 LARGEST = 1 << 20
 """The largest file, in bytes, that is read without the sandbox."""
@@ -12,15 +12,12 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
     """Return the text of a file that is declared as plain text (``formats.is_plain``), cut to ``characters``.
 
     Returns None for any other file, for an empty one, for one of more than ``LARGEST`` bytes, and if the bytes
-    contradict the declaration. The sandbox must read such a file.
+    contradict the declaration or do not tell their charset. The sandbox must read such a file.
     """
     if not content or len(content) > LARGEST or not formats.is_plain(content[: formats.HEAD], name, media_type):
         return None
-    try:
-        text = decode(content)
-    except Unsupported:
-        return None
-    return cut(text, "", characters)
+    text = decode_if_certain(content)
+    return cut(text, "", characters) if text else None
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:

@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
-from muniment.repository.extraction.findings import Extracted, Limits, Poisoned, Unreadable, Unsupported
+from muniment.repository.extraction.findings import Extracted, Limits, Poisoned, Unreadable, Unsupported, about
 from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 from muniment.repository.options import RepositoryOptions
 
@@ -24,7 +24,7 @@ _START_SECONDS = 120.0
 _TICK = 0.25
 _GRACE = 2.0
 _FILES = 1000
-_HEADER = 1 << 16
+_HEADER = 1 << 19
 # The worker gets only variables that keep libraries from starting a thread or a memory arena for each core.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
@@ -181,7 +181,6 @@ def limits(options: RepositoryOptions) -> Limits:
         seconds=options.extraction_seconds,
         memory=options.extraction_memory_mib << 20,
         characters=options.extraction_characters,
-        ratio=options.extraction_ratio,
         depth=options.extraction_depth,
     )
 
@@ -205,9 +204,17 @@ def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
     except msgspec.DecodeError as error:
         raise Poisoned("Its reader answered what cannot be understood.") from error
     if message.outcome == "read":
-        return Extracted(text.decode("utf-8", "replace")[: limits.characters], message.note[:1000])
+        read_text = text.decode("utf-8", "replace")[: limits.characters]
+        return Extracted(read_text, message.note[:1000], _said(message.properties))
     kinds = {"failed": Unreadable, "unsupported": Unsupported, "poisoned": Poisoned}
     raise kinds[message.outcome](message.note[:1000])
+
+
+def _said(properties: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    title, subject, authors, keywords = (
+        properties.get(name, ()) for name in ("title", "subject", "authors", "keywords")
+    )
+    return about(" ".join(title[:1]), " ".join(subject[:1]), authors, keywords)
 
 
 def _how_it_ended(code: int, limits: Limits) -> str:

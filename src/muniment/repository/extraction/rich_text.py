@@ -8,6 +8,8 @@ import codecs
 import re
 from typing import NamedTuple
 
+from muniment.repository.extraction.findings import about, separate
+
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,9})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\", re.DOTALL
 )
@@ -18,10 +20,13 @@ _CHARACTERS = {
 _SYMBOLS = {b"~": " ", b"_": "-", b"\n": "\n", b"\r": "\n", b"\t": " ", b"\\": "\\", b"{": "{", b"}": "}"}
 
 _NO_TEXT = {
-    *("fonttbl", "colortbl", "stylesheet", "info", "pict", "nonshppict", "shprslt", "sp", "fldinst", "objdata"),
+    *("fonttbl", "colortbl", "stylesheet", "pict", "nonshppict", "shprslt", "sp", "fldinst", "objdata"),
     *("xe", "tc", "listtext", "pntext", "nonesttables", "template", "datafield", "themedata", "filetbl"),
     *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn"),
 }
+_ABOUT = {"title": "title", "subject": "subject", "author": "authors", "keywords": "keywords"}
+"""What a file says about itself in its group ``info``, and the names of the properties."""
+
 _STARRED_TEXT = {"shpinst", "shptxt", "footnote", "annotation", "nesttableprops"}
 """Destinations that hold text although they may begin with ``\\*``, which lets older readers skip them."""
 
@@ -54,12 +59,16 @@ _CHARSETS = {
 
 
 class _Group(NamedTuple):
-    """The settings that are valid until the end of a group in braces."""
+    """The settings that are valid until the end of a group in braces.
+
+    ``about`` is empty, or `info`, or the name of the property that the group's text is.
+    """
 
     reads: bool = True
     fonts: bool = False
     apart: bool = False
     deleted: bool = False
+    about: str = ""
     substitutes: int = 1
     font: int = -1
 
@@ -67,16 +76,17 @@ class _Group(NamedTuple):
 class _Reader:
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._about: dict[str, list[str]] = {}
         self._bytes = bytearray()
         self._group = _Group()
         self._outer: list[_Group] = []
         self._charset = "cp1252"
         self._fonts: dict[int, str] = {}
         self._defined_font = -1
-        self._starred = False
+        self._begun = self._starred = False
         self._left_out = 0
 
-    def read(self, content: bytes) -> str:
+    def read(self, content: bytes) -> tuple[str, dict[str, list[str]]]:
         place = 0
         while token := _TOKEN.match(content, place):
             place = token.end()
@@ -88,7 +98,8 @@ class _Reader:
             elif brace:
                 self._brace(brace == b"{")
             elif symbol == b"*":
-                self._starred = True
+                # Anywhere but at the beginning of a group it means nothing.
+                self._starred = self._begun
             elif code or symbol:
                 self._add_symbol(bytes.fromhex(code.decode("ascii")) if code else b"", symbol)
             elif text:
@@ -96,13 +107,13 @@ class _Reader:
                 self._left_out = max(0, self._left_out - len(text))
                 self._add_bytes(tail)
         self._flush()
-        # A character beyond U+FFFF is written as two surrogates.
-        return "".join(self._pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        title, subject, authors, keywords = (_joined(self._about.get(name, [])) for name in _ABOUT.values())
+        return _joined(self._pieces), about(title, subject, separate(authors), separate(keywords))
 
     def _brace(self, opens: bool) -> None:
         self._flush()
         self._left_out = 0
-        self._starred = False
+        self._starred, self._begun = False, opens
         if opens:
             self._outer.append(self._group)
             self._group = self._group._replace(apart=False)
@@ -120,9 +131,13 @@ class _Reader:
             self._add_bytes(byte)
 
     def _word(self, word: str, number: int | None) -> None:
-        starred, self._starred = self._starred, False
+        starred, self._starred, self._begun = self._starred, False, False
         if (starred and word not in _STARRED_TEXT) or word in _NO_TEXT:
             self._group = self._group._replace(reads=False, fonts=word == "fonttbl")
+        elif word == "info":
+            self._group = self._group._replace(reads=False, about="info")
+        elif self._group.about == "info":
+            self._group = self._group._replace(about=_ABOUT.get(word, ""))
         elif word in _ON_THEIR_OWN:
             self._add("\n")
             self._group = self._group._replace(apart=True)
@@ -152,24 +167,35 @@ class _Reader:
             self._group = self._group._replace(font=number if word == "f" else -1)
 
     def _add_bytes(self, content: bytes) -> None:
-        if self._group.reads and not self._group.deleted:
+        self._begun = False
+        if (self._group.reads or self._group.about) and not self._group.deleted:
             self._bytes += content
 
     def _add(self, text: str) -> None:
+        self._begun = False
         self._flush()
-        if self._group.reads and not self._group.deleted:
-            self._pieces.append(text)
+        if (self._group.reads or self._group.about) and not self._group.deleted:
+            self._keep(text)
 
     def _flush(self) -> None:
         if self._bytes:
             charset = self._fonts.get(self._group.font, self._charset)
-            self._pieces.append(self._bytes.decode(charset, "replace"))
+            self._keep(self._bytes.decode(charset, "replace"))
             self._bytes.clear()
 
+    def _keep(self, text: str) -> None:
+        place = self._about.setdefault(self._group.about, []) if self._group.about else self._pieces
+        place.append(text)
 
-def read(content: bytes) -> str:
-    """Return the text of RTF."""
+
+def read(content: bytes) -> tuple[str, dict[str, list[str]]]:
+    """Return the text of RTF, and what the file says about itself, by the names of properties."""
     return _Reader().read(content)
+
+
+def _joined(pieces: list[str]) -> str:
+    # A character beyond U+FFFF is written as two surrogates.
+    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _codec(name: str) -> str:

@@ -83,9 +83,10 @@ def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, st
         ), ""
     except RecursionError:
         return ReadAnswer("failed", "The file is nested too deep to be read."), ""
-    except Exception as error:  # noqa: BLE001 - a library may raise anything at all for a stranger's file
+    except BaseException as error:  # noqa: BLE001 - a library may raise anything, one in Rust no mere Exception
         return ReadAnswer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
-    return ReadAnswer("read", result.note), result.text
+    properties = {name: list(values) for name, values in result.properties.items()}
+    return ReadAnswer("read", result.note, properties), result.text
 
 
 def _load_codecs() -> None:

@@ -18,7 +18,7 @@ from muniment.repository.meaning import messages
 from muniment.repository.meaning.embeddings import DIMENSIONS
 from muniment.repository.meaning.messages import Hello
 
-LIMITS = Limits(seconds=3600, memory=1 << 30, characters=0, ratio=0, depth=0)
+LIMITS = Limits(seconds=3600, memory=1 << 30, characters=0, depth=0)
 """The processor time of one process, in seconds, and the memory that it may take beside its code and the model."""
 
 _PROGRAM = (sys.executable, "-I", "-m", "muniment.repository.meaning.worker")

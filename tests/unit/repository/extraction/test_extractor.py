@@ -20,6 +20,7 @@ from muniment.db import Busy, Database
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import extractor, process, queue
+from muniment.repository.objects import found_properties
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import ContentDamaged
 from tests.unit.repository import sample_files as made
@@ -77,7 +78,7 @@ def states(database: Database, ids: list[str]) -> list[str]:
 
 
 def drain(database: Database, store: Folder, now: Instant) -> int:
-    return extractor.drain(database, store, OPTIONS, lambda: now + 100)
+    return extractor.drain(database, store, OPTIONS, found_properties.keep, lambda: now + 100)
 
 
 def test_every_file_is_read_and_its_text_or_reason_kept(
@@ -85,7 +86,7 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
 ) -> None:
     files = {
         "a.docx": made.docx("Grüße"),
-        "bomb.docx": made.docx("x", **{"word/media/a.bin": bytes(16 << 20)}),
+        "deep.txt.gz": made.compress(b"words", 5),
         "noise.txt": bytes(range(256)) * 9,
         "cut.odt": made.odt("words")[:200],
         "scan.pdf": made.pdf(picture=True),
@@ -98,7 +99,17 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
         assert queue.text_of(cx, ids) == {ids[0]: "Grüße", ids[5]: "last words"}
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
         assert noted == [ids[0], ids[5]]
-        assert "unpacks to more" in queue.status(cx, ids[1]).reason
+        assert "deeper than is read" in queue.status(cx, ids[1]).reason
+
+
+def test_what_a_file_says_about_itself_goes_to_its_object(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant
+) -> None:
+    page = b"<html><head><title>Annual report</title></head><body>words</body></html>"
+    (object_id,) = keep(repository_db, store, repository_id, {"a.html": page}, now)
+    told: list[object] = []
+    extractor.drain(repository_db, store, OPTIONS, lambda _cx, *found: told.append(found), lambda: now + 100)
+    assert told == [(object_id, "a.html", {"title": ["Annual report"]}, now + 100)]
 
 
 def test_with_searches_by_meaning_every_end_of_a_reading_is_noted(
@@ -114,7 +125,10 @@ def test_with_searches_by_meaning_every_end_of_a_reading_is_noted(
     ids = keep(repository_db, store, repository_id, files, now)
     with repository_db.begin() as cx:
         cx.execute(queue.texts.update().where(queue.texts.c.object_id == ids[-1]).values(losses=queue.LOSSES))
-    assert extractor.drain(repository_db, store, replace(OPTIONS, meaning=True), lambda: now + 100) == 3
+    assert (
+        extractor.drain(repository_db, store, replace(OPTIONS, meaning=True), found_properties.keep, lambda: now + 100)
+        == 3
+    )
     assert states(repository_db, ids) == ["unsupported", "empty", "failed", "failed"]
     with repository_db.read() as cx:
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
@@ -189,7 +203,7 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     ids = keep(repository_db, store, repository_id, files, now - 100)
     stop = threading.Event()
     slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
-    running = threading.Thread(target=extractor.run, args=(repository_db, store, slow, stop))
+    running = threading.Thread(target=extractor.run, args=(repository_db, store, slow, stop, found_properties.keep))
     running.start()
     try:
         until(lambda: states(repository_db, ids[:8]) == ["done"] * 8)
@@ -221,7 +235,7 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     monkeypatch.setattr(extractor, "_next_job", sometimes)
     monkeypatch.setattr(extractor, "_TROUBLE_SECONDS", 0.1)
     stop = threading.Event()
-    running = threading.Thread(target=extractor.run, args=(repository_db, store, OPTIONS, stop))
+    running = threading.Thread(target=extractor.run, args=(repository_db, store, OPTIONS, stop, found_properties.keep))
     running.start()
     try:
         until(lambda: states(repository_db, ids) == ["done"])
@@ -275,7 +289,7 @@ from tests.unit.repository.extraction.test_extractor import Folder
 from muniment.repository.options import RepositoryOptions
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
 options = RepositoryOptions(extraction_seconds=600)
-extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
+extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event(), lambda *_: None)
 """
     extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
     try:
@@ -305,7 +319,7 @@ def test_a_file_belongs_to_its_extractor_while_the_store_copies_it(
             with super().local(key) as file:
                 yield file
 
-    assert extractor.drain(repository_db, Slow(store.folder), OPTIONS) == 1
+    assert extractor.drain(repository_db, Slow(store.folder), OPTIONS, found_properties.keep) == 1
     assert states(repository_db, ids) == ["done"]
 
 

@@ -4,19 +4,21 @@ import io
 import zipfile
 
 import pytest
+from msoffcrypto.format.ooxml import OOXMLFile
 
-from muniment.repository.extraction import office
+from muniment.repository.extraction import office, readers
 from muniment.repository.extraction.findings import Extracted, Limits, Unreadable
 from muniment.repository.extraction.formats import Format
+from muniment.repository.extraction.inner_files import InnerFiles
 from tests.unit.repository import sample_files as made
 
-LIMITS = Limits(seconds=20, memory=1 << 30, characters=100_000, ratio=1000, depth=3)
+LIMITS = Limits(seconds=20, memory=1 << 30, characters=100_000, depth=3)
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
 
 
 def read(content: bytes, format_: Format, limits: Limits = LIMITS) -> Extracted:
-    return office.read(io.BytesIO(content), format_, limits)
+    return office.read(io.BytesIO(content), format_, InnerFiles(limits, readers.read_within))
 
 
 def words(content: bytes, format_: Format) -> list[str]:
@@ -92,9 +94,23 @@ def test_xml_that_breaks_off_gives_the_text_before_it_and_says_so() -> None:
 
 def test_reading_ends_soon_after_enough_characters() -> None:
     content = document(paragraph("word " * 200_000), footnotes=paragraph("note"))
-    text = read(content, "docx", Limits(20, 1 << 30, 1000, 10_000, 3)).text
+    text = read(content, "docx", Limits(20, 1 << 30, 1000, 3)).text
     assert 1000 <= len(text) < 200_000
     assert "note" not in text
+
+
+def test_a_small_file_may_unpack_to_much_more_than_its_size() -> None:
+    content = made.docx("words", **{"word/media/a.bin": bytes(16 << 20)})
+    assert len(content) * 500 < 16 << 20
+    assert words(content, "docx") == ["words"]
+
+
+def test_a_damaged_chart_costs_no_document_its_words() -> None:
+    content = unpacked(document(paragraph("main")))
+    content["word/_rels/document.xml.rels"] = made._relations({"rId1": ("chart", "chart1.xml")})
+    found = read(made.pack(content | {"word/chart1.xml": "<c:chart"}), "docx")
+    assert found.text.split() == ["main"]
+    assert "chart1.xml cannot be read" in found.note
 
 
 def test_slides_come_in_the_order_of_the_show_with_their_notes() -> None:
@@ -130,8 +146,18 @@ def test_a_sheet_gives_numbers_dates_and_truths_as_they_are_shown() -> None:
         '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><cellXfs count="2">'
         '<xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
     )
+    parts["xl/worksheets/_rels/sheet1.xml.rels"] = made._relations({"rId1": ("comments", "../comments1.xml")})
     parts["xl/comments1.xml"] = "<comments><comment><text><r><t>remark</t></r></text></comment></comments>"
-    assert words(made.pack(parts), "xlsx") == ["Ledger", "words", "4711", "2.5", "TRUE", "2023-03-15", "remark"]
+    assert words(made.pack(parts), "xlsx") == [
+        "Ledger",
+        "words",
+        "4711",
+        "2.5",
+        "TRUE",
+        "2023-03-15",
+        "3/15/2023",
+        "remark",
+    ]
 
 
 def test_an_open_document_gives_its_text_notes_and_margins() -> None:
@@ -169,6 +195,107 @@ def test_a_part_that_declares_entities_is_refused(entity: str) -> None:
     declared = f"<!DOCTYPE x [<!ENTITY a {entity}>]><w:document {WORD}>{paragraph('one &a; two')}</w:document>"
     with pytest.raises(Unreadable, match="document type"):
         read(made.docx("", **{"word/document.xml": declared}), "docx")
+
+
+CHART = "<c:chartSpace xmlns:c='c' xmlns:a='a'><a:t>Sales</a:t><c:pt><c:v>May</c:v></c:pt></c:chartSpace>"
+
+
+def test_charts_and_files_within_a_document_are_read_once() -> None:
+    content = unpacked(document(paragraph("main")))
+    kinds = {"rId1": ("chart", "chart1.xml"), "rId2": ("package", "inner.xlsx"), "rId3": ("aFChunk", "chunk.html")}
+    content["word/_rels/document.xml.rels"] = made._relations(kinds | {"rId4": ("package", "inner.xlsx")})
+    content |= {"word/chart1.xml": CHART, "word/inner.xlsx": made.xlsx("cell"), "word/chunk.html": "<html><p>chunk</p>"}
+    content["word/_rels/chart1.xml.rels"] = made._relations({"rId1": ("package", "data.xlsx")})
+    content["word/data.xlsx"] = made.xlsx("data of the chart")
+    assert words(made.pack(content), "docx") == ["main", "Sales", "May", "Ledger", "cell", "4711", "chunk"]
+
+
+def test_a_file_within_a_document_that_is_not_read_is_told() -> None:
+    content = unpacked(document(paragraph("main")))
+    content["word/_rels/document.xml.rels"] = made._relations({"rId1": ("package", "inner.bin")})
+    inner = InnerFiles(LIMITS, readers.read_within)
+    office.read(io.BytesIO(made.pack(content | {"word/inner.bin": b"MM\0*" + bytes(9)})), "docx", inner)
+    assert "inner.bin" in inner.note
+
+
+def test_slides_give_their_charts_their_comments_and_what_their_master_says() -> None:
+    parts = unpacked(made.pptx("slide"))
+    kinds = {"rId1": ("chart", "../c.xml"), "rId2": ("comments", "../r.xml"), "rId3": ("slideLayout", "../l.xml")}
+    parts["ppt/slides/_rels/slide1.xml.rels"] = made._relations(kinds)
+    shape = "<p:sp><p:nvSpPr><p:nvPr>{}</p:nvPr></p:nvSpPr><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:sp>"
+    layout = shape.format("<p:ph/>", "hint") + shape.format("", "house")
+    parts |= {
+        "ppt/c.xml": CHART,
+        "ppt/r.xml": "<p:cmLst xmlns:p='p'><p:cm><p:text>remark</p:text></p:cm></p:cmLst>",
+        "ppt/l.xml": f"<p:sldLayout xmlns:p='p' xmlns:a='a'>{layout}</p:sldLayout>",
+    }
+    assert words(made.pack(parts), "pptx") == ["slide", "Sales", "May", "remark", "house"]
+
+
+def test_what_hangs_on_a_sheet_is_read() -> None:
+    parts = unpacked(made.xlsx("words"))
+    sheet = parts["xl/worksheets/sheet1.xml"]
+    assert isinstance(sheet, bytes)
+    margins = (
+        b'</sheetData><headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Top &amp;P</oddHeader></headerFooter>'
+    )
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace(b"</sheetData>", margins)
+    parts["xl/worksheets/_rels/sheet1.xml.rels"] = made._relations(
+        {"rId1": ("threadedComment", "../t.xml"), "rId2": ("drawing", "../d.xml")}
+    )
+    parts["xl/_rels/d.xml.rels"] = made._relations({"rId1": ("chart", "c.xml")})
+    parts |= {
+        "xl/t.xml": "<ThreadedComments><threadedComment><text>remark</text></threadedComment></ThreadedComments>",
+        "xl/d.xml": "<wsDr xmlns:a='a'><a:p><a:t>box</a:t></a:p></wsDr>",
+        "xl/c.xml": CHART,
+    }
+    assert words(made.pack(parts), "xlsx") == ["Ledger", "words", "4711", "Top", "remark", "box", "Sales", "May"]
+
+
+def test_a_workbook_on_which_the_library_fails_gives_its_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(_file: object) -> None:
+        raise PanicException
+
+    monkeypatch.setattr("python_calamine.CalamineWorkbook.from_filelike", panic)
+    text = "w\u00f6rter".encode("utf-16-le")
+    item = b"\0" + (len(text) // 2).to_bytes(4, "little") + text
+    parts = unpacked(made.xlsx("x"))
+    parts["_rels/.rels"] = made._relations({"rId1": ("officeDocument", "xl/workbook.bin")})
+    parts["xl/_rels/workbook.bin.rels"] = made._relations({"rId1": ("sharedStrings", "strings.bin")})
+    parts |= {"xl/workbook.bin": b"", "xl/strings.bin": b"\x9f\x01\x00" + bytes([19, len(item)]) + item}
+    found = read(made.pack(parts), "xlsx")
+    assert found.text.split() == ["w\u00f6rter"]
+    assert "could not be read" in found.note
+
+
+def test_a_workbook_that_excel_locked_for_nobody_is_opened() -> None:
+    locked = io.BytesIO()
+    # The library writes no files that Excel would keep in short sectors.
+    book = made.pack(unpacked(made.xlsx("words")) | {"xl/media/a.bin": bytes(range(256)) * 64}, zipfile.ZIP_STORED)
+    OOXMLFile(io.BytesIO(book)).encrypt("VelvetSweatshop", locked)  # type: ignore[no-untyped-call]
+    assert "words" in readers.read(io.BytesIO(locked.getvalue()), "a.xlsx", "", LIMITS).text
+
+
+def test_a_workbook_with_a_password_of_its_own_stays_locked() -> None:
+    locked = io.BytesIO()
+    OOXMLFile(io.BytesIO(made.xlsx("words"))).encrypt("another", locked)  # type: ignore[no-untyped-call]
+    with pytest.raises(Unreadable, match="encrypted"):
+        readers.read(io.BytesIO(locked.getvalue()), "a.xlsx", "", LIMITS)
+
+
+def test_what_a_document_says_about_itself_is_found() -> None:
+    content = unpacked(document(paragraph("words")))
+    core = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties"
+    main = made._relations({"rId1": ("officeDocument", "word/document.xml")})
+    relation = f'<Relationship Id="rId2" Type="{core}" Target="core.xml"/></Relationships>'
+    content["_rels/.rels"] = main.replace("</Relationships>", relation)
+    said = "<dc:title>T</dc:title><dc:creator>A;B</dc:creator><cp:keywords>x, y</cp:keywords><dc:subject> </dc:subject>"
+    content["core.xml"] = f"<cp:p xmlns:cp='cp' xmlns:dc='dc'>{said}</cp:p>"
+    expected = {"title": ["T"], "authors": ["A", "B"], "keywords": ["x", "y"]}
+    assert read(made.pack(content), "docx").properties == expected
 
 
 def unpacked(content: bytes) -> dict[str, str | bytes]:

@@ -8,7 +8,7 @@ FONTS = rb"{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset204 Arial Cyr;}}"
 
 
 def words(body: bytes) -> list[str]:
-    return rich_text.read(b"{\\rtf1\\ansi\\ansicpg1252\\deff0" + FONTS + body + b"}").split()
+    return rich_text.read(b"{\\rtf1\\ansi\\ansicpg1252\\deff0" + FONTS + body + b"}")[0].split()
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,7 @@ def words(body: bytes) -> list[str]:
         (rb"one {\deleted gone}two", "one two"),
         (rb"{\pict\bin5 }}{{\}yes", "yes"),
         (b"one\r\ntwo", "onetwo"),
+        (rb"{\b0\*\cs7 hello}{ \*\unknown there}{\*\cs7 no}", "hello there"),
         (rb"}}}}one", "one"),
     ],
 )
@@ -39,14 +40,19 @@ def test_words_come_out_of_rich_text(body: bytes, expected: str) -> None:
 
 def test_two_bytes_of_one_character_are_decoded_together() -> None:
     body = rb"{\rtf1{\fonttbl{\f0\fcharset128 Gothic;}}\f0 \'93\'fa\'96\'7b}"
-    assert rich_text.read(body) == "日本"
+    assert rich_text.read(body)[0] == "日本"
 
 
 def test_a_file_without_its_end_gives_the_text_before_it() -> None:
     assert words(rb"one {\b two {\i three")[:3] == ["one", "two", "three"]
-    assert rich_text.read(b"{\\rtf1 one\\") == "one"
+    assert rich_text.read(b"{\\rtf1 one\\")[0] == "one"
 
 
 @pytest.mark.slow
 def test_groups_may_be_nested_deep() -> None:
-    assert rich_text.read(b"{\\rtf1 " + b"{" * 100_000 + b"deep" + b"}" * 100_001) == "deep"
+    assert rich_text.read(b"{\\rtf1 " + b"{" * 100_000 + b"deep" + b"}" * 100_001)[0] == "deep"
+
+
+def test_what_a_file_says_about_itself_is_no_text() -> None:
+    body = rb"{\rtf1\ansi{\info{\title T\'e9}{\author Ada; Bob}{\*\company no}{\keywords a, b}{\creatim\yr2024}}words}"
+    assert rich_text.read(body) == ("words", {"title": ["T\u00e9"], "authors": ["Ada", "Bob"], "keywords": ["a", "b"]})

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[4]
 PLANTED = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.unit.repository.planted_worker import main; main()"
 )
-LIMITS = Limits(seconds=2, memory=256 << 20, characters=10_000, ratio=100, depth=3)
+LIMITS = Limits(seconds=2, memory=256 << 20, characters=10_000, depth=3)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ import os, sys, time
 from muniment.repository.extraction import process
 from muniment.repository.extraction.findings import Limits
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
-reader = process.Reader(Limits(60, 256 << 20, 10_000, 100, 3))
+reader = process.Reader(Limits(60, 256 << 20, 10_000, 3))
 def do(deed, goes_on=lambda: True):
     descriptor = os.memfd_create("deed")
     os.write(descriptor, deed)
