@@ -163,7 +163,9 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     installation = halves.installation
     options = installation.settings.repository
     database = Database(installation.database_url("repository"))
-    transactions = Transactions(database, question_seconds=options.question_seconds)
+    transactions = Transactions(
+        database, question_seconds=options.question_seconds, hold_seconds=options.batch_hold_seconds
+    )
     stack.callback(transactions.close)
     check_schema(database, "repository")
     stack.callback(halves.close_indexes)

@@ -1,8 +1,9 @@
-"""Create and replace files that must survive a power cut."""
+"""Create and replace files that must survive a power cut, and leave a reserve on the disk."""
 
+import errno
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 
 def create(path: Path | str, *, buffering: int = -1) -> BinaryIO:
@@ -40,3 +41,24 @@ def sync(path: Path | str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class Reserve(NamedTuple):
+    """How many bytes stay free on the disks of these folders, for writes that end rights or make room."""
+
+    folders: tuple[Path, ...]
+    size: int
+
+    def is_used(self) -> bool:
+        """Return whether less is free on one of the disks. A folder that does not exist does not count."""
+        return any(folder.exists() and _free(folder) < self.size for folder in self.folders)
+
+    def check(self) -> None:
+        """Raise OSError, as a full disk does, if less is free on one of the disks."""
+        if self.is_used():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _free(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize

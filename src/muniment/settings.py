@@ -48,6 +48,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repository_database: Annotated[
         str, Doc(description="The repository's database; empty = `repository.db` in the data folder (SQLite).")
     ] = ""
+    disk_reserve_mib: Annotated[
+        int,
+        Doc(
+            description="MiB that content in the data folder leaves free on the disks of content and of SQLite "
+            "databases. With less, new content is refused (507). What ends rights, deletions and the purge may use "
+            "them. 0 = none.",
+            ge=0,
+            le=1_048_576,
+        ),
+    ] = 64
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Doc(description="The lowest level that is logged.")
     ] = "info"

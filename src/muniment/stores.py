@@ -2,14 +2,15 @@
 
 import hashlib
 import threading
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from muniment.clock import now
-from muniment.db import Database
+from muniment.db import Database, Half
+from muniment.disk import Reserve
 from muniment.installation import Installation
 from muniment.repository import keys
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.content.files import FileStore, Packing
+from muniment.repository.content.files import NO_RESERVE, FileStore, Packing
 from muniment.repository.content.removals import RemovalLock
 from muniment.repository.content.s3.bucket import ContentBucket
 from muniment.repository.content.s3.store import S3Store
@@ -68,15 +69,26 @@ def meaning(installation: Installation) -> "Meaning | None":
     return Meaning.of_folder(folder, options.meaning_vectors)
 
 
-def content(installation: Installation, kind: ContentKind | None = None) -> ContentStore:
+def reserve(installation: Installation) -> Reserve:
+    """Return what content leaves free on the disks of the databases and of content."""
+    files = [file for half in get_args(Half) if (file := installation.database_file(half)) is not None]
+    folders = (installation.content, *(file.parent for file in files))
+    return Reserve(folders, installation.settings.disk_reserve_mib << 20)
+
+
+def content(installation: Installation, kind: ContentKind | None = None, *, makes_room: bool = False) -> ContentStore:
     """Open the content store that the settings choose; with ``kind``, the store of that kind.
 
-    Nothing is read from the database or the network yet.
+    Who ``makes_room`` on the disk may also use its ``reserve``. Nothing is read from the database or the network yet.
     """
     options = installation.settings.repository
     if (kind or options.content_store) == "files":
         largest = options.packed_bytes
-        return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
+        return FileStore(
+            installation.content,
+            packing=Packing(largest, now) if largest else None,
+            reserve=NO_RESERVE if makes_room else reserve(installation),
+        )
     database = _Lazy(installation.database_url("repository"))
     lock = RemovalLock(database.open, installation.removals)
     bucket = ContentBucket(options.s3, now)

@@ -17,10 +17,14 @@ from muniment.db import Database
 from tests.campaign.disks import ReadOnlyFolder, SmallDisks
 from tests.campaign.house import LOGIN, REPOSITORY, Visitor
 from tests.e2e.processes import ServedHouse, Server, alive
+from tests.scenes import Person
 from tests.servers import free_port
 from tests.waiting import until
 
 WORD = "quorum"
+MUNIMENT = (sys.executable, "-m", "muniment")
+NO_RESERVE = ("--set", "disk_reserve_mib=0")
+"""These disks are smaller than the reserve of a real one."""
 
 
 def refused_in_shape(answer: httpx.Response) -> bool:
@@ -72,7 +76,7 @@ def test_an_index_without_room_gives_no_object_up(tmp_path: Path, left: int) -> 
     """Room for a commit, and none for a document: the disk is to blame, not the document."""
     house = ServedHouse(tmp_path)
     disks = SmallDisks([house.data / "index"], 24_000)
-    with house.serve(command_prefix=disks.command_prefix) as server:
+    with house.serve(*NO_RESERVE, command_prefix=disks.command_prefix) as server:
         process, visitor = server.process.pid, Visitor(server, house.world)
         assert visitor.create("before", f"{WORD} before".encode()).status_code == 201
         until(lambda: visitor.find(WORD), "what is kept is not found")
@@ -98,7 +102,7 @@ def test_an_index_without_room_gives_no_object_up(tmp_path: Path, left: int) -> 
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, folders: list[str], kibibytes: int) -> None:
     house = ServedHouse(tmp_path)
     disks = SmallDisks([house.data / folder for folder in folders], kibibytes)
-    with house.serve(command_prefix=disks.command_prefix) as server:
+    with house.serve(*NO_RESERVE, command_prefix=disks.command_prefix) as server:
         process, children = server.process.pid, set(server.children())
         visitor, ids = filled(house, server)
         spare, other = visitor.sign_in().json()["refresh_token"], visitor.sign_in().json()["refresh_token"]
@@ -125,9 +129,44 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, folders: list[s
         whole_index(disks, house, process)
 
 
+@pytest.mark.campaign
+def test_ends_of_rights_and_deletions_have_a_reserve_that_content_leaves_free(tmp_path: Path) -> None:
+    """A caller fills the disk with contents. All that ends rights and makes room goes on."""
+    people: list[Person] = []
+    house = ServedHouse(tmp_path, furnish=lambda world: people.append(world.person()))
+    disks = SmallDisks([house.data / "databases", house.data / "content"], 40_000)
+    prefix = disks.command_prefix
+    with house.serve("--set", "disk_reserve_mib=16", command_prefix=prefix) as server:
+        process = server.process.pid
+        visitor, ids = filled(house, server)
+        spare = visitor.sign_in().json()["refresh_token"]
+        large = os.urandom(1 << 20)
+        sizes = []
+        while (answer := visitor.create("filling", large)).is_success:
+            sizes.append(len(large))
+        assert (answer.status_code, len(sizes) > 5) == (507, True), answer.text
+        ready = visitor.http.get("/health/ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "short of room")
+        for number in range(200):
+            assert visitor.share(ids[2]).is_success, number
+            assert visitor.rename(ids[0], f"renamed {number}").is_success, number
+        assert visitor.revoke_another(spare).status_code == 204
+        disabled = subprocess.run(
+            [*disks.enter(process), *MUNIMENT, "--data", str(house.data), "user", "disable", people[0].id],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert disabled.returncode == 0, disabled.stderr
+        for object_id in list(visitor.contents_by_id):
+            assert visitor.delete(object_id).status_code == 204
+        until(lambda: visitor.create("room again", large).is_success, "deletions make no room")
+        assert not server.has_logged("bug")
+
+
 def whole_index(disks: SmallDisks, house: ServedHouse, process: int) -> None:
     """The index is what the database says, and no object was given up for want of room."""
-    check = [sys.executable, "-m", "muniment", "--data", str(house.data), "index", "check"]
+    check = [*MUNIMENT, "--data", str(house.data), "index", "check"]
     said = subprocess.run([*disks.enter(process), *check], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
     assert " 0 missing, 0 extra, 0 stale, 0 doubled, 0 waiting, 0 not indexable" in said.stdout, said.stdout
@@ -146,7 +185,7 @@ def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_rest
                 cx.exec_driver_sql("SELECT * FROM sqlite_master").all()
         server.stop()
     read_only = ReadOnlyFolder(house.data / "databases")
-    with house.serve(command_prefix=read_only.command_prefix) as server:
+    with house.serve(*NO_RESERVE, command_prefix=read_only.command_prefix) as server:
         children = set(server.children())
         visitor.move(server)
         every_read(visitor, ids[6])
@@ -170,7 +209,7 @@ def test_contents_on_a_read_only_disk_are_read_and_taken_again_without_a_restart
     (house.data / "content" / "incoming").mkdir(mode=0o700, parents=True)
     disk = ReadOnlyFolder(house.data / "content")
     # A file that is open for writing, such as a pack, keeps the kernel from making its disk read-only.
-    with house.serve("--set", "repository.packed_bytes=0", command_prefix=disk.command_prefix) as server:
+    with house.serve(*NO_RESERVE, "--set", "repository.packed_bytes=0", command_prefix=disk.command_prefix) as server:
         disk.writable(server.process.pid)
         visitor, ids = filled(house, server)
         disk.read_only(server.process.pid)

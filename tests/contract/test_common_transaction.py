@@ -1,4 +1,4 @@
-"""A process that is killed within a common transaction keeps nothing of it, and holds nobody up (decision 0078)."""
+"""A process that is killed within a common transaction keeps nothing of it, and holds nobody up (decision 0090)."""
 
 import subprocess
 import sys

@@ -5,7 +5,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment import certificates
+from muniment import certificates, stores
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy
 from muniment.front.halves import Halves
@@ -25,7 +25,10 @@ async def live(_request: Request, _halves: Halves) -> Response:
 
 
 async def ready(_request: Request, halves: Halves) -> Response:
-    """Say for each part whether it works. Answer 503 if a database cannot be read, or if none of the indexes can."""
+    """Say for each part whether it works. Answer 503 if a database cannot be read, or if none of the indexes can.
+
+    A disk that has less free than its reserve is named, but the answer is 200: all but new content is served.
+    """
     parts: dict[str, object] = {}
     faults: list[str] = []
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):
@@ -42,7 +45,10 @@ async def ready(_request: Request, halves: Halves) -> Response:
     days = certificates.days_left(halves.installation.certificate, halves.clock())
     if days is not None:
         parts["certificate"] = {"days_left": days, "late": days < certificates.RENEW_DAYS}
-    body = {"status": "not ready" if faults else "ready", **parts}
+    if stores.reserve(halves.installation).is_used():
+        parts["disk"] = "less is free than the reserve: new content is refused"
+    status = "not ready" if faults else "short of room" if "disk" in parts else "ready"
+    body = {"status": status, **parts}
     if faults:
         return json_response(body, 503, {"Cache-Control": "no-store", "Retry-After": "1"})
     return json_response(body, headers={"Cache-Control": "no-store"})

@@ -444,14 +444,12 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 4_194_304
     batch_seconds: Annotated[
-        int,
-        Doc(
-            description="Seconds after which no further operation of a batch begins. On SQLite, other writes wait "
-            "while a transactional batch is under way.",
-            ge=1,
-            le=60,
-        ),
+        int, Doc(description="Seconds after which no further operation of a batch begins.", ge=1, le=60)
     ] = 5
+    batch_hold_seconds: Annotated[
+        float,
+        Doc(description="Seconds from the first write of a transactional batch to its rollback (503).", ge=0.01, le=60),
+    ] = 0.5
     max_query_depth: Annotated[
         int, Doc(description="Deepest nesting of a query's expressions or parentheses.", ge=1, le=100)
     ] = 20

@@ -108,7 +108,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
                 stores.engine(installation),
                 stop,
                 clock.now,
-                stores.content(installation),
+                stores.content(installation, makes_room=True),
                 retention,
                 options.index_check_seconds,
                 ready,

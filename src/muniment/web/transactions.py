@@ -17,7 +17,8 @@ from muniment.db import Busy, Database, Outcome, PreparedStatement, WriteBatch
 from muniment.glances import Glance
 from muniment.web import common_transaction
 from muniment.web.common_transaction import CommonTransaction
-from muniment.web.refusals import Overloaded, Refusal
+from muniment.web.holds import Holds
+from muniment.web.refusals import Malformed, Refusal
 from muniment.web.turns import HasLeft, Turns, stays
 
 Item = TypeVar("Item")
@@ -48,9 +49,6 @@ _LONG_WAITING_EACH = 8
 
 _BUSY = "The database is busy with other writes."
 
-_COMMON_WAITING_EACH = 2
-"""How many common transactions of one caller may wait. Only one is open: on SQLite, all other writes wait for it."""
-
 JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence[T | Refusal | None]]
 """A decision about several requests at one time, which costs less than one decision about each.
 
@@ -70,11 +68,17 @@ class Transactions:
 
     On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while
     writes wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time,
-    each for at most ``question_seconds``, and callers take turns.
+    each for at most ``question_seconds``, and callers take turns. A common transaction lasts ``hold_seconds`` at most.
     """
 
     def __init__(
-        self, database: Database, *, threads: int = 8, inline: bool = False, question_seconds: float = 5.0
+        self,
+        database: Database,
+        *,
+        threads: int = 8,
+        inline: bool = False,
+        question_seconds: float = 5.0,
+        hold_seconds: float = 0.5,
     ) -> None:
         self.database = database
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
@@ -83,7 +87,8 @@ class Transactions:
         self._light_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH)
         self._heavy_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH, 1)
         self._search_turns = Turns(_AT_ONCE, _SEARCHES_WAITING_EACH, 1)
-        self._common_turns = Turns(1, _COMMON_WAITING_EACH)
+        self._holds = Holds(database)
+        self._hold_seconds = hold_seconds
         self._question_seconds = question_seconds
         self._inline = inline
         self._queue: deque[_QueuedWrite] = deque()
@@ -186,7 +191,7 @@ class Transactions:
                 return question(cx, *args, **kwargs)
 
         common = common_transaction.current(self.database)
-        if common is not None:
+        if common is not None and common.has_begun:
             return await common.decide(lambda cx: question(cx, *args, **kwargs))
         if self.database.dialect == "sqlite":
             return run()
@@ -227,7 +232,8 @@ class Transactions:
 
         A question is ``heavy`` if no index of the database answers it. Other questions do not wait for heavy ones. A
         question whose caller has left is given up (``has_left``). Raises Busy when the question takes too long and is
-        stopped, and Overloaded when the turn does not come in time or the caller has left.
+        stopped, Overloaded when the turn does not come in time or the caller has left, and Malformed in a common
+        transaction that has begun, because there it would hold up everybody's writes.
         """
         budget = Budget(self._question_seconds)
 
@@ -236,8 +242,8 @@ class Transactions:
                 return question(cx)
 
         common = common_transaction.current(self.database)
-        if common is not None:
-            return await common.decide(question, within=self._question_seconds)
+        if common is not None and common.has_begun:
+            raise Malformed("In a transactional batch, lists are read before the first write.")
         turns = self._heavy_turns if heavy else self._light_turns
         return await turns.run(caller, budget.seconds, self._long_threads, budget, run, has_left)
 
@@ -247,11 +253,11 @@ class Transactions:
         """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
         So the question sees every commit that happened before ``take`` returned. It waits for the turn of ``caller``.
-        Both calls have one budget of seconds (``budgets``). Raises Overloaded within a common transaction, because a
-        new snapshot does not show the writes of that transaction. Raises what ``read_long`` raises.
+        Both calls have one budget of seconds (``budgets``). Raises Malformed within a common transaction, because a new
+        snapshot does not show the writes of that transaction. Raises what ``read_long`` raises.
         """
         if self.in_common:
-            raise Overloaded("A search cannot be part of a transaction.")
+            raise Malformed("A search cannot be part of a transaction.")
         budget = Budget(self._question_seconds)
 
         def run() -> T:
@@ -274,19 +280,17 @@ class Transactions:
 
     @asynccontextmanager
     async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
-        """Open a transaction for all decisions and questions of the block (``web.common_transaction``).
+        """Let the decisions of the block share a transaction (``web.common_transaction``).
 
-        It is rolled back at the end of the block, unless the block has committed it. Only one is open at a time.
-        Raises Busy, and Overloaded when the turn of ``caller`` does not come in time.
+        The first decision opens it, when it is the turn of ``caller`` (``web.holds``). It is rolled back at the end of
+        the block, unless the block has committed it.
         """
-        async with self._common_turns.turn(caller, self.database.busy_seconds):
-            common = CommonTransaction(self.database, self._writers)
-            try:
-                await common.begin()
-                with common_transaction.shared(common):
-                    yield common
-            finally:
-                await common.roll_back()
+        common = CommonTransaction(self.database, self._writers, partial(self._holds.hold, caller), self._hold_seconds)
+        try:
+            with common_transaction.shared(common):
+                yield common
+        finally:
+            await common.roll_back()
 
     def close(self) -> None:
         """Wait for the decisions and questions under way, then close the database."""

@@ -1,7 +1,7 @@
 """What /health/ready (``muniment.front.health``) tells of the indexes."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ from muniment.repository import repositories
 from muniment.repository.index_agent import reports
 from muniment.repository.index_agent.checking import Report
 from muniment.repository.index_agent.reports import KeptReport
-from tests.scenes import Site, World
+from tests.scenes import Loop, Site, World
 
 NO_INDEX = "The repository has no index yet: the index agent has not been started."
 
@@ -61,3 +61,20 @@ def test_what_a_check_left_wrong_in_an_index_is_counted(site: Site, world: World
     finally:
         with world.repository_db.begin() as cx:
             reports.forget(cx)
+
+
+def test_a_disk_without_room_for_content_is_named_and_rights_end_all_the_same(world: World, loop: Loop) -> None:
+    world.catch_up()
+    with closing(Site(world, "neutral", loop, "disk_reserve_mib=1048576")) as site:
+        ready = site.http.get("/health/ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "short of room")
+        assert "new content is refused" in ready.json()["disk"]
+        address = f"{site.repository}/objects"
+        upload = site.http.post(
+            f"{address}?object-name=x", content=b"x", headers=site.bearer() | {"Content-Type": "text/plain"}
+        )
+        assert (upload.status_code, upload.json()["code"]) == (507, "E_INSUFFICIENT_STORAGE")
+        bare = site.http.post(address, json={"properties": {"object_name": "bare"}}, headers=site.bearer())
+        own = f"{address}/{bare.json()['properties']['r_object_id']}"
+        assert site.http.put(f"{own}/permission-set", json={"acl-name": "private"}, headers=site.bearer()).is_success
+        assert site.http.delete(own, headers=site.bearer()).status_code == 204

@@ -1,8 +1,10 @@
-"""Requests of one task share a write transaction, which is kept whole or not at all (decision 0078)."""
+"""Requests of one task share a write transaction, which is kept whole or not at all (decision 0090)."""
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 import sqlalchemy as sa
@@ -12,13 +14,14 @@ from muniment.db import Database, TookTooLong, Unwritable
 from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Malformed, Overloaded
 from muniment.web.transactions import Transactions
+from tests.waiting import until_on_loop
 
 
 @pytest.fixture
 def transactions(repository_db: Database) -> Iterator[Transactions]:
     with repository_db.begin() as cx:
         cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
-    yield Transactions(repository_db)
+    yield Transactions(repository_db, hold_seconds=60)
     with repository_db.begin() as cx:
         cx.execute(sa.text("DROP TABLE numbers"))
 
@@ -51,9 +54,10 @@ def test_everything_is_seen_within_and_nothing_outside_before_the_commit(transac
                 await transactions.write(add, 3)
             await transactions.write(add, 4)
             assert await transactions.read(numbers) == [1, 4]
-            assert await transactions.read_long("anna", numbers) == [1, 4]
             assert kept(transactions) == []
-            with pytest.raises(Overloaded):
+            with pytest.raises(Malformed):
+                await transactions.read_long("anna", numbers)
+            with pytest.raises(Malformed):
                 await transactions.search("anna", lambda: None, lambda cx, _: numbers(cx))
             assert done == []
             await common.commit()
@@ -140,21 +144,102 @@ def test_what_a_commit_may_have_stored_is_not_cleaned_up(
     assert done == (["committed"] if ending == "is cancelled" else [])
 
 
-@pytest.mark.slow
-def test_a_long_question_is_stopped_and_the_transaction_goes_on(repository_db: Database) -> None:
-    transactions = Transactions(repository_db, question_seconds=0.2)
-    endless = {
-        "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
-        "postgresql": "SELECT pg_sleep(30)",
-    }[repository_db.dialect]
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+    "postgresql": "SELECT pg_sleep(30)",
+}
+
+
+def endless(cx: Connection) -> None:
+    """Write a number, then do what never ends."""
+    add(cx, 2)
+    cx.execute(sa.text(ENDLESS[cx.dialect.name])).all()
+
+
+def short_statements(cx: Connection) -> None:
+    """Write short statements without an end."""
+    number = 1
+    while True:
+        number += 3
+        add(cx, number)
+
+
+@pytest.mark.parametrize("how", ["a long statement", "many short ones", "no decision"])
+def test_a_transaction_that_holds_the_writer_too_long_is_rolled_back(transactions: Transactions, how: str) -> None:
+    if how == "many short ones" and transactions.database.dialect == "postgresql":
+        pytest.skip("there a transaction keeps nobody waiting")
+    transactions._hold_seconds = 0.05
+    done: list[str] = []
 
     async def ask() -> None:
-        async with transactions.common("anna"):
-            with pytest.raises(TookTooLong):
-                await transactions.read_long("anna", lambda cx: cx.execute(sa.text(endless)).all())
-            assert await transactions.read(lambda cx: cx.execute(sa.text("SELECT 1")).scalar()) == 1
+        async with transactions.common("anna") as common:
+            common.after_rollback(lambda: done.append("rolled back"))
+            await transactions.write(add, 1)
+            if how == "no decision":
+                await until_on_loop(lambda: common._connection is None, "the transaction does not end")
+            else:
+                with pytest.raises((TookTooLong, Overloaded)):
+                    await transactions.write(endless if how == "a long statement" else short_statements)
+            # The writer is free before the block ends.
+            with transactions.database.begin() as cx:
+                add(cx, 5)
+            with pytest.raises(Overloaded):
+                common.check_time()
+            with pytest.raises(Overloaded):
+                await transactions.write(add, 4)
+            with pytest.raises(Overloaded):
+                await common.commit()
+        assert done == ["rolled back"]
 
     asyncio.run(ask())
+    assert kept(transactions) == [5]
+
+
+def test_nothing_is_held_before_the_first_write(transactions: Transactions) -> None:
+    async def ask() -> None:
+        async with transactions.common("anna") as common:
+            assert await transactions.read(numbers) == []
+            assert await transactions.read_long("anna", numbers) == []
+            assert not common.has_begun
+            with transactions.database.begin() as cx:
+                add(cx, 5)
+            async with transactions.common("bert"):
+                assert await transactions.write(add, 1) == 1
+            assert await transactions.read(numbers) == [5]
+            await common.commit()
+
+    asyncio.run(ask())
+
+
+@pytest.mark.only("sqlite", "On PostgreSQL a transaction keeps nobody waiting.")
+def test_who_held_the_writer_waits_and_others_go_first(transactions: Transactions) -> None:
+    """The caller waits four times as long, and everybody else's batches once, also those of another process."""
+    elsewhere = Transactions(Database(transactions.database.engine.url.render_as_string()), hold_seconds=60)
+
+    async def hold_too_long() -> float:
+        with suppress(TookTooLong, Overloaded):
+            async with transactions.common("anna"):
+                await transactions.write(endless)
+        return time.monotonic()
+
+    async def batch(where: Transactions, caller: str, number: int) -> float:
+        async with where.common(caller) as common:
+            await where.write(add, number)
+            began = time.monotonic()
+            await common.commit()
+        return began
+
+    async def ask() -> None:
+        transactions._hold_seconds = 0.05
+        ended = await hold_too_long()
+        transactions._hold_seconds = 60
+        anna, bert = await asyncio.gather(batch(transactions, "anna", 4), batch(elsewhere, "bert", 7))
+        assert bert - ended > 0.04
+        assert anna - ended > 0.19
+
+    asyncio.run(ask())
+    elsewhere.close()
+    assert kept(transactions) == [4, 7]
 
 
 def test_one_is_open_at_a_time_and_others_wait_for_their_turn(transactions: Transactions) -> None:
@@ -162,8 +247,8 @@ def test_one_is_open_at_a_time_and_others_wait_for_their_turn(transactions: Tran
 
     async def one(name: str, number: int) -> None:
         async with transactions.common(name) as common:
-            order.append(f"{name} in")
             await transactions.write(add, number)
+            order.append(f"{name} in")
             await transactions.read(numbers)
             await common.commit()
             order.append(f"{name} out")

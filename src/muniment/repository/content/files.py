@@ -19,6 +19,7 @@ import structlog
 
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
+from muniment.disk import Reserve
 from muniment.repository.content import packs
 from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent, write_all
 from muniment.repository.content.disk_errors import REFUSED_BY_DISK, disk_refusals
@@ -27,27 +28,33 @@ from muniment.repository.refusals import ContentDamaged
 
 log = structlog.get_logger("muniment.content")
 
+NO_RESERVE = Reserve((), 0)
+"""The reserve of a store whose content may fill the disk."""
+
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 class FileWriter:
     """Writes one content to a file (a ContentWriter)."""
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: Path, key: str, reserve: Reserve) -> None:
         self._folder = folder
         self._key = key
+        self._reserve = reserve
         self._part = folder / "incoming" / key
         self._digest = hashlib.sha256()
         self._size = 0
         # A request may end while a thread still writes for it: the lock keeps the file open until the thread is done.
         self._lock = threading.Lock()
         with disk_refusals():
+            reserve.check()
             self._file: BinaryIO | None = disk.create(self._part, buffering=0)
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         with self._lock, disk_refusals():
+            self._reserve.check()
             _write(self._open_file(), piece)
             self._digest.update(piece)
             self._size += len(piece)
@@ -96,8 +103,9 @@ class Packing(NamedTuple):
 class SmallFirstWriter:
     """Writes one content (a ContentWriter): to a pack if it is small enough, otherwise to a file."""
 
-    def __init__(self, packs: Packs, packing: Packing, file_writer: Callable[[], FileWriter]) -> None:
+    def __init__(self, packs: Packs, packing: Packing, file_writer: Callable[[], FileWriter], reserve: Reserve) -> None:
         self._packs = packs
+        self._reserve = reserve
         self._packing = packing
         self._file_writer = file_writer
         self._lock = threading.Lock()
@@ -122,6 +130,7 @@ class SmallFirstWriter:
             if self._large is not None:
                 return self._large.finish()
             with disk_refusals():
+                self._reserve.check()
                 return self._packs.append([b"".join(pieces)], self._packing.clock())[0]
 
     def abort(self) -> None:
@@ -141,11 +150,14 @@ class FileStore:
     """A folder that holds every content (a ContentStore).
 
     Without ``packing`` no new content goes to a pack. With ``copies``, the folder is that of a backup, and only
-    ``adopt`` writes to it.
+    ``adopt`` writes to it. New content is refused where less than the ``reserve`` is free; ``adopt`` is not.
     """
 
-    def __init__(self, folder: Path, *, packing: Packing | None = None, copies: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, packing: Packing | None = None, copies: bool = False, reserve: Reserve = NO_RESERVE
+    ) -> None:
         self._folder = folder
+        self._reserve = reserve
         self._packing = packing
         self._packs = Packs(folder / "packs")
         if copies:
@@ -158,7 +170,7 @@ class FileStore:
         """Return a writer for new content. Raises NotStored."""
         if self._packing is None:
             return self._file_writer()
-        return SmallFirstWriter(self._packs, self._packing, self._file_writer)
+        return SmallFirstWriter(self._packs, self._packing, self._file_writer, self._reserve)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes, and return the content. If ``pieces`` raises, nothing is kept. Raises NotStored."""
@@ -176,6 +188,7 @@ class FileStore:
         in_files = self._put_files([content for content in contents if len(content) > largest])
         try:
             with disk_refusals():
+                self._reserve.check()
                 in_packs = self._packs.append(small, self._packing.clock()) if small else []
         except BaseException:
             for each in in_files:
@@ -185,7 +198,7 @@ class FileStore:
         return [next(packs_left if len(each) <= largest else files_left) for each in contents]
 
     def _file_writer(self) -> FileWriter:
-        return FileWriter(self._folder, uuid.uuid4().hex)
+        return FileWriter(self._folder, uuid.uuid4().hex, self._reserve)
 
     def _put_files(self, contents: Sequence[bytes]) -> list[StoredContent]:
         if not contents:
@@ -197,6 +210,7 @@ class FileStore:
         place = _place(self._folder, folder_name + uuid.uuid4().hex[4:]).parent
         try:
             with disk_refusals():
+                self._reserve.check()
                 for content in contents:
                     key = folder_name + uuid.uuid4().hex[4:]
                     new_contents.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))

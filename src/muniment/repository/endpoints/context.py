@@ -235,7 +235,7 @@ class Caller:
         return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
 
     def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
-        """Open a transaction for all decisions of the block. Raises what ``Transactions.common`` raises."""
+        """Let all decisions of the block share a transaction (``Transactions.common``)."""
         return self._context.transactions.common(self._bearer.turn)
 
     def stream(

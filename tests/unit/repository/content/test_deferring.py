@@ -1,4 +1,4 @@
-"""Within a common transaction, nothing is removed before it is settled (decision 0078)."""
+"""Within a common transaction, nothing is removed before it is settled (decision 0090)."""
 
 import asyncio
 from collections.abc import Callable

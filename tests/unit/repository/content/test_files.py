@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muniment.clock import SECOND
+from muniment.disk import Reserve
 from muniment.repository.content.contract import PIECE, StoredContent
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.index_agent import agent
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
@@ -234,3 +235,31 @@ def test_what_a_read_only_disk_does_not_let_go_stays(store: FileStore, monkeypat
     store.remove(kept.key)
     with pytest.raises(ContentDamaged), store.local(kept.key):
         pass
+
+
+@pytest.mark.parametrize("packing", [None, Packing(100, lambda: 0)], ids=["files", "packs"])
+def test_new_content_leaves_the_reserve_alone(tmp_path: Path, packing: Packing | None) -> None:
+    """What is kept is read and removed, and a copy of it may go there, as a restore makes."""
+    folder = tmp_path / "content"
+    free = FileStore(folder, packing=packing)
+    kept = free.put([b"kept"])
+    full = FileStore(folder, packing=packing, reserve=Reserve((tmp_path / "none", tmp_path), 1 << 60))
+    for refused in (lambda: full.put([b"x"]), lambda: full.put([b"x" * 200]), lambda: full.put_all([b"x", b"y" * 200])):
+        with pytest.raises(NotStored, match="no space left"):
+            refused()
+    assert files(folder / "incoming") == []
+    assert b"".join(full.read(kept)) == b"kept"
+    assert full.remove(kept.key)
+    assert full.adopt(kept, [b"kept"])
+    assert FileStore(folder, packing=packing, reserve=Reserve((tmp_path,), 1)).put([b"room"]).size == 4
+
+
+def test_an_upload_ends_where_the_reserve_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "content", reserve=Reserve((tmp_path,), 1))
+    writer = store.writer()
+    writer.write(b"x")
+    monkeypatch.setattr(Reserve, "is_used", lambda _: True)
+    with pytest.raises(NotStored):
+        writer.write(b"x")
+    writer.abort()
+    assert files(tmp_path / "content") == []

@@ -115,12 +115,13 @@ async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[O
     """Execute the operations. If each succeeded, check the caller's right again, and commit.
 
     If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
-    ``Caller.read``, ``Caller.common_transaction`` and ``CommonTransaction.commit`` raise.
+    ``Caller.read`` and ``CommonTransaction.commit`` raise, and Overloaded if the writes took too long.
     """
     done = False
     try:
         async with caller.common_transaction() as common:
             outcomes = await execution.run(execution.application)
+            common.check_time()
             if all(outcome.state == SUCCESS for outcome in outcomes):
                 await _commit(caller, common)
                 done = True
