@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from muniment.directory import administration
 from tests.scenes import Feed, Person, Site, fulltext
 
 RAW = {"Content-Type": "application/octet-stream"}
@@ -173,6 +174,53 @@ def test_ours_17_a_branch_begins_and_labels_move(site: Site) -> None:
     refused = follow(site, first, "checkin-next-minor", "POST")
     assert code(refused) == (409, "E_NOT_LATEST_VERSION")
     assert labels(site, check_in(site, first, "checkin-branch", query="make-current=false")) == ["1.0.1.0"]
+
+
+def test_ours_17_a_label_stays_with_a_version_that_is_out_of_reach(site: Site) -> None:
+    other = site.world.person()
+    acl, hidden = open_to(site, (other, "Version")), open_to(site)
+    first = site.create("reached", acl_name=acl)
+    second = next_version(site, first, query="version-label=approved,draft")
+    for acl_of_second, left, taken in (
+        (hidden, ["1.1", "approved", "draft", "CURRENT"], ["1.0.1.0", "fresh"]),
+        (open_to(site, (other, "Relate")), ["1.1", "approved", "draft", "CURRENT"], ["1.0.2.0", "new"]),
+        (acl, ["1.1", "draft"], ["1.0.3.0", "approved", "newest", "CURRENT"]),
+    ):
+        site.share(second, acl_of_second)
+        check_out(site, first, other)
+        own = taken[-1] if "CURRENT" not in taken else "newest"
+        branch = check_in(site, first, "checkin-branch", person=other, query=f"version-label=approved,{own}")
+        assert (labels(site, second), labels(site, branch)) == (left, taken)
+        now = site.http.get(f"{site.repository}/objects/{first}/versions/current", headers=site.bearer())
+        assert now.json()["properties"]["r_object_id"] == (branch if "CURRENT" in taken else second)
+
+
+def test_ours_17_who_has_delete_cancels_the_check_out_of_somebody_without_rights(site: Site) -> None:
+    holder, keeper, group = site.world.person(), site.world.person(), site.world.word()
+    site.world.group(group, holder)
+    object_id = site.create("stuck", acl_name=open_to(site, (holder, "Version"), (keeper, "Delete")))
+    address, theirs = f"{site.repository}/objects/{object_id}", site.bearer(keeper)
+    check_out(site, object_id, holder)
+    by_group = site.world.word()
+    permitted = [
+        {"accessor": accessor, "basic-permission": level}
+        for accessor, level in ((f"{group}@{site.world.partition}", "Version"), (keeper.id, "Delete"))
+    ]
+    made = {"name": by_group, "permitted": permitted}
+    assert site.http.post(f"{site.repository}/acls", json=made, headers=site.bearer()).status_code == 201
+    for acl in ("", by_group):
+        if acl:
+            site.share(object_id, acl)
+        assert code(site.http.delete(f"{address}/lock", headers=theirs)) == (409, "E_LOCKED")
+    site.share(object_id, open_to(site, (holder, "Relate"), (keeper, "Write")))
+    assert code(site.http.delete(f"{address}/lock", headers=theirs)) == (409, "E_LOCKED")
+    site.share(object_id, open_to(site, (holder, "Relate"), (keeper, "Delete")))
+    assert site.http.delete(f"{address}/lock", headers=theirs).status_code == 204
+    site.share(object_id, open_to(site, (holder, "Version"), (keeper, "Delete")))
+    check_out(site, object_id, holder)
+    with site.world.directory_db.begin() as cx:
+        administration.remove(cx, site.world.entry(holder), site.world.clock())
+    assert site.http.delete(f"{address}/lock", headers=theirs).status_code == 204
 
 
 def test_ours_17_a_check_out_keeps_others_from_changes(site: Site) -> None:

@@ -49,7 +49,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 
-# The database leaves out what the caller may not browse. So a hidden object costs as much as no object.
+# The database leaves out what the caller may not browse, so a hidden object gives no row (decision 0091).
 _HIGHEST = acl_entries.highest(objects.c.acl_id, objects.c.owner_key)
 _MAY_BROWSE = sa.or_(objects.c.owner_key == sa.bindparam("caller_key"), int(Permission.BROWSE) <= _HIGHEST)
 _BY_ID = sa.and_(objects.c.id == sa.bindparam("id"), objects.c.repository_id == sa.bindparam("repository"))

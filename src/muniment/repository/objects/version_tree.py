@@ -76,16 +76,9 @@ def put(
     return msgspec.structs.replace(changed, position=position)
 
 
-def take_labels(
-    cx: Connection, tree: Collection[Member], labels: Collection[str], apart_from: Collection[str], now: Instant
-) -> None:
-    """Take these labels from all versions of a tree, except from the versions with the ids ``apart_from``.
-
-    A version that loses the label ``CURRENT`` becomes a former version.
-    """
-    bearing = [each.id for each in tree if not set(labels).isdisjoint(each.labels[1:]) and each.id not in apart_from]
-    for stored in _rows(cx, bearing):
-        put(cx, stored, without(stored.version, labels), now)
+def bearing(cx: Connection, tree: Collection[Member], labels: Collection[str]) -> list[StoredObject]:
+    """Read the versions of a tree that have one of these labels, whatever a caller's rights, and lock their rows."""
+    return _rows(cx, [each.id for each in tree if not set(labels).isdisjoint(each.labels[1:])])
 
 
 def without(of: Version, labels: Collection[str]) -> Version:

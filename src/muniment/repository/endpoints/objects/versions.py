@@ -30,6 +30,7 @@ from muniment.repository.endpoints.contents import content_requests
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.endpoints.objects import objects
+from muniment.repository.endpoints.people import people as people_endpoint
 from muniment.repository.endpoints.representations import ObjectBody
 from muniment.repository.endpoints.uploads import Upload
 from muniment.repository.objects import objects as stored_objects
@@ -39,11 +40,11 @@ from muniment.repository.objects.decisions.checkins import CheckIn
 from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import Amount, StorageQuota
-from muniment.repository.objects.version import Policy
+from muniment.repository.objects.version import Lock, Policy
 from muniment.repository.objects.version_lists import Checkouts, History
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet, WrongValue
+from muniment.repository.refusals import NotOfferedYet, UnknownPerson, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -91,13 +92,24 @@ async def cancel(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     expected = representations.expected_version(request)
+    holder = partial(_holder, context=context, repository=repository)
     _, position = await caller.change(
         lambda cx, principals: checkouts.cancel(
-            cx, repository, principals, object_id, context.clock(), expected=expected
+            cx, repository, principals, object_id, context.clock(), expected=expected, holder=holder
         ),
         lambda stored: stored.position,
     )
     return Response(status_code=204, headers=position)
+
+
+def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repository: Repository) -> Principals | None:
+    """Return the principals of the user who has an object checked out; None if the directory runs elsewhere."""
+    if context.people is None:
+        return None
+    try:
+        return people_endpoint.principals_of(cx, context, repository, lock.owner)
+    except UnknownPerson:
+        return Principals("")
 
 
 @events.tells("object rights")

@@ -21,6 +21,7 @@ from muniment.repository.objects.folders import folders
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind, ListedPerson, People, Person
+from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
 from muniment.repository.repositories import Repository
@@ -131,6 +132,13 @@ def of_directory(context: RepositoryContext) -> People:
     if context.people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     return context.people
+
+
+def principals_of(cx: Connection, context: RepositoryContext, repository: Repository, user_id: str) -> Principals:
+    """Return the principals of a user, with their groups, as of now. Raises UnknownPerson, NotOfferedYet."""
+    described = of_directory(context).describe(repository.resource_id, user_id)
+    principals = context.callers.principals(described)
+    return principals.with_keys(bearers.keys(cx, principals.names))
 
 
 def _people_page(

@@ -17,6 +17,7 @@ from muniment.events import Event
 from muniment.naming import fold_name
 from muniment.repository.endpoints import parameters, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.people import people as people_endpoint
 from muniment.repository.endpoints.permissions import acls as acls_endpoint
 from muniment.repository.endpoints.permissions.acls import AclBody
 from muniment.repository.endpoints.spelling import Written
@@ -26,7 +27,7 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acl_entries, acl_look_up, acls, bearers
 from muniment.repository.permissions.principals import WORLD, Permission, Principals
-from muniment.repository.refusals import NotOfferedYet, NotPermitted, UnknownPerson, WrongValue
+from muniment.repository.refusals import NotPermitted, UnknownPerson, WrongValue
 from muniment.repository.repositories import Repository
 
 
@@ -171,15 +172,12 @@ def _effective(
 
 def _principals(cx: Connection, context: RepositoryContext, repository: Repository, accessor: str) -> Principals:
     """Return the principals of a user, with their groups, or of a group. Raises UnknownPerson, NotOfferedYet."""
-    people, resource_id = context.people, repository.resource_id
-    if people is None:
-        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     try:
-        other = context.callers.principals(people.describe(resource_id, accessor))
+        return people_endpoint.principals_of(cx, context, repository, accessor)
     except UnknownPerson:
-        group = people.find(resource_id, "group", accessor)
+        group = people_endpoint.of_directory(context).find(repository.resource_id, "group", accessor)
         other = Principals(group.id, identities={fold_name(group.id): group.identity})
-    return other.with_keys(bearers.keys(cx, other.names))
+        return other.with_keys(bearers.keys(cx, other.names))
 
 
 async def _change(

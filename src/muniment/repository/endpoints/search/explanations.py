@@ -3,7 +3,7 @@
 The query comes as in a search: as the parameters or the ``link`` of a GET, or as the document of a POST.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -22,9 +22,8 @@ from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.index_agent import indexing
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
+from muniment.repository.refusals import UnknownObject, UnknownPerson
 from muniment.repository.search import explanation
 from muniment.repository.search.condition_parts import ConditionPart
 from muniment.repository.search.explanation import Explanation
@@ -104,7 +103,7 @@ async def _answer(
             context.clock(),
             options.max_pending_changes,
             context.memory,
-            user=_user(cx, context, repository.resource_id, user_id) if user_id else None,
+            user=partial(people.principals_of, cx, context, repository, user_id) if user_id else None,
             reason_not_indexed=indexing.reason,
         )
         document = document_of(answer, names, here)
@@ -112,16 +111,6 @@ async def _answer(
 
     body, position = await caller.search(index, explain)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
-
-
-def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id: str) -> Callable[[], Principals]:
-    def principals() -> Principals:
-        if context.people is None:
-            raise NotOfferedYet("The users of a directory that runs elsewhere are not offered yet.")
-        user = context.callers.principals(context.people.describe(resource_id, user_id))
-        return user.with_keys(bearers.keys(cx, user.names))
-
-    return principals
 
 
 def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:

@@ -25,6 +25,7 @@ from muniment.repository.objects.usage import StorageQuota
 from muniment.repository.objects.version import CURRENT, Lock, Policy, Version
 from muniment.repository.objects.version_tree import Member
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acl_entries
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotCheckedOut, QuotaExceeded, Superseded, VersionConflict
 
@@ -38,7 +39,8 @@ class CheckIn(msgspec.Struct, frozen=True):
     ``content`` is the new main content, and ``further`` are the contents beside it. Without ``content``, the new
     version shares all contents of the version that is checked out. ``media_type`` is the media type of ``content``, and
     ``text`` is its text, if that is known. The new version gets the symbolic ``labels``, and other versions of its tree
-    lose them. With ``make_current``, the new version becomes the current one. With ``retain_lock``, the caller has the
+    lose them; a label stays with a version of which the caller may make no versions. With ``make_current``, the label
+    ``CURRENT`` is one of them. With ``retain_lock``, the caller has the
     new version checked out at once. ``expected`` is the revision that the caller has seen.
     """
 
@@ -95,7 +97,7 @@ def check_in(
         further = [(each.place, each.media_type, each.content) for each in further_contents.of(cx, stored.id)]
     tree = _tree(cx, stored)
     number = version.next_number(stored.version.number, what.policy, {each.labels[0] for each in tree})
-    labels = (*what.labels, CURRENT) if what.make_current else what.labels
+    labels = _take_labels(cx, view, stored, tree, (*what.labels, CURRENT) if what.make_current else what.labels, now)
     draft = msgspec.structs.replace(
         stored,
         **_columns(cx, view, stored, what, now),
@@ -109,12 +111,11 @@ def check_in(
             chronicle_id=stored.chronicle_id,
             antecedent_id=stored.id,
             labels=(number, *labels),
-            former=not what.make_current,
+            former=CURRENT not in labels,
             comment=what.comment,
             lock=Lock(principals.id, principals.key, now) if what.retain_lock else None,
         ),
     )
-    version_tree.take_labels(cx, tree, labels, [stored.id], now)
     antecedent = msgspec.structs.replace(
         version_tree.without(stored.version, labels),
         chronicle_id=stored.chronicle_id,
@@ -122,7 +123,7 @@ def check_in(
         lock=None,
     )
     version_tree.put(cx, stored, antecedent, now)
-    if what.make_current and (draft.name != stored.name or stored.former):
+    if CURRENT in labels and (draft.name != stored.name or stored.former):
         unique_names.claim_again(cx, view, draft, draft.name)
     owner_quota = None if principals.administrator else quota
     shared = {content.key} if shares and content is not None else ()
@@ -151,6 +152,29 @@ def _tree(cx: Connection, stored: StoredObject) -> list[Member]:
     if len(tree) >= MOST_VERSIONS:
         raise QuotaExceeded(f"An object has at most {MOST_VERSIONS} versions: delete some first.")
     return tree
+
+
+def _take_labels(
+    cx: Connection,
+    view: RepositoryView,
+    stored: StoredObject,
+    tree: Sequence[Member],
+    labels: tuple[str, ...],
+    now: Instant,
+) -> tuple[str, ...]:
+    """Take those of these labels that the caller may take from the tree, and return them.
+
+    The caller takes them from ``stored`` itself.
+    """
+    others = [each for each in version_tree.bearing(cx, tree, labels) if each.id != stored.id]
+    rights = acl_entries.permissions(cx, {(each.acl_id, each.owner_key) for each in others}, view.principals)
+    out_of_reach = {each.id for each in others if rights[(each.acl_id, each.owner_key)] < Permission.VERSION}
+    kept = {label for each in others if each.id in out_of_reach for label in each.version.labels}
+    taken = tuple(label for label in labels if label not in kept)
+    for each in others:
+        if each.id not in out_of_reach:
+            version_tree.put(cx, each, version_tree.without(each.version, taken), now)
+    return taken
 
 
 def _columns(

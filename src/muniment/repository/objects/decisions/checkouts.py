@@ -4,6 +4,8 @@ A check-out is bound to the key of its user, not to their name. So a later beare
 Source: docs/interface.md, ours 17.
 """
 
+from collections.abc import Callable
+
 import msgspec
 from sqlalchemy.engine import Connection
 
@@ -11,6 +13,7 @@ from muniment.clock import Instant
 from muniment.repository.objects import object_ids, objects, version_tree
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.version import Lock
+from muniment.repository.permissions import acl_entries
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotCheckedOut, WrongValue
 from muniment.repository.repositories import Repository
@@ -30,7 +33,8 @@ def check_out(
     ``expected`` is the revision that the caller has seen. Raises UnknownObject, NotPermitted (if the
     caller lacks the permission Version), VersionConflict, WrongValue (a folder), CheckedOut.
     """
-    stored = lock_row(cx, repository, principals, object_id, "check this object out", expected=expected)
+    stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
+    check(stored, permission, "check this object out")
     if stored.version.lock is not None:
         objects.refuse_others(stored, principals)
         return stored
@@ -46,37 +50,23 @@ def cancel(
     now: Instant,
     *,
     expected: int | None = None,
+    holder: Callable[[Connection, Lock], Principals | None] | None = None,
 ) -> StoredObject:
     """Cancel a check-out of the caller. An administrator may cancel any check-out.
 
-    Raises UnknownObject, NotPermitted (if the caller lacks the permission Version), VersionConflict, WrongValue (a
-    folder), NotCheckedOut, CheckedOut.
-    """
-    stored = lock_row(cx, repository, principals, object_id, "cancel this check-out", expected=expected)
-    if stored.version.lock is None:
-        raise NotCheckedOut("Nobody has this object checked out.")
-    if not principals.administrator:
-        objects.refuse_others(stored, principals)
-    return version_tree.put(cx, stored, msgspec.structs.replace(stored.version, lock=None), now, "properties")
-
-
-def lock_row(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    object_id: str,
-    action: str,
-    *,
-    expected: int | None = None,
-) -> StoredObject:
-    """Read an object of which the caller may make versions, and lock its row.
-
-    ``action`` says what the caller wants to do; a refusal repeats these words. Raises what ``check_out`` raises, except
-    CheckedOut.
+    Who has the permission Delete may cancel the check-out of somebody who lacks Version by now. ``holder`` returns the
+    principals of the user who has it, or None if nobody can say who that is. Raises UnknownObject, NotPermitted (if the
+    caller lacks the permission Version), VersionConflict, WrongValue (a folder), NotCheckedOut, CheckedOut.
     """
     stored, permission = objects.lock_to_use(cx, repository, principals, object_id, "object", expected)
-    check(stored, permission, action)
-    return stored
+    check(stored, permission, "cancel this check-out")
+    if stored.version.lock is None:
+        raise NotCheckedOut("Nobody has this object checked out.")
+    if not principals.administrator and (
+        permission < Permission.DELETE or holder is None or _may_go_on(cx, stored, holder(cx, stored.version.lock))
+    ):
+        objects.refuse_others(stored, principals)
+    return version_tree.put(cx, stored, msgspec.structs.replace(stored.version, lock=None), now, "properties")
 
 
 def check(stored: StoredObject, permission: Permission, action: str) -> None:
@@ -84,3 +74,12 @@ def check(stored: StoredObject, permission: Permission, action: str) -> None:
     objects.require(permission, Permission.VERSION, action)
     if object_ids.holds_objects(stored.id):
         raise WrongValue("A folder has no versions, and cannot be checked out.")
+
+
+def _may_go_on(cx: Connection, stored: StoredObject, holder: Principals | None) -> bool:
+    """Return whether the user who has the object checked out may check it in, or nobody can say who that is."""
+    lock = stored.version.lock
+    if holder is None or lock is None:
+        return True
+    level = acl_entries.permission(cx, stored.acl_id, stored.owner_key, holder)
+    return holder.is_(lock.owner_key) and level >= Permission.VERSION
