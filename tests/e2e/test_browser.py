@@ -13,9 +13,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, HttpCredentials, Page, expect, sync_playwright
 
-from muniment import clock
+from muniment import clock, initialise
 from muniment.db import Database
 from muniment.directory import resources
 from muniment.directory.entries import editing, entries
@@ -172,7 +172,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     data = tmp_path_factory.mktemp("browser") / "data"
     password, plain_port = initialised(data), free_port()
     with (
-        Server(data, free_port(), "--set", f"web.http_port={plain_port}") as server,
+        Server(
+            data,
+            free_port(),
+            *("--set", f"web.http_port={plain_port}", "--set", f"repository.basic_client={initialise.BASIC_CLIENT}"),
+        ) as server,
         sync_playwright() as playwright,
     ):
         trusted = f"--ignore-certificate-errors-spki-list={key_digest(data / 'tls' / 'server.pem')}"
@@ -371,6 +375,32 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
     page.get_by_role("button", name="Delete " + "x" * 190).click()
     expect(page.get_by_role("status")).to_contain_text("is gone")
     fits()
+
+
+def test_a_page_of_another_site_writes_nothing_with_a_password_that_the_browser_knows(place: Place) -> None:
+    """Chromium answers the 401 with the password, whoever made it ask."""
+    pair = HttpCredentials(username="admin@directory.admin", password=place.admin_password)
+    form = """([address, kind]) => {
+      const form = document.body.appendChild(document.createElement("form"));
+      Object.assign(form, {method: "post", action: address, enctype: kind});
+      form.append(Object.assign(document.createElement("input"), {name: "a", value: "b"}));
+      form.submit();
+    }"""
+    context = place.browser.new_context(http_credentials=pair)
+    page = context.new_page()
+    objects = f"{place.server.base}/rest/repositories/main/objects"
+    own = f"{place.server.base}/a-page-of-its-own"
+    for address in ("https://other.example/", own):
+        page.route(address, lambda route: route.fulfill(content_type="text/html", body="<p>Hello</p>"))
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        page.goto("https://other.example/")
+        with page.expect_navigation() as moved:
+            page.evaluate(form, [f"{objects}?object-name=forged", kind])
+        assert (moved.value.status, moved.value.request.headers.get("origin")) == (403, "https://other.example")
+    page.goto(own)
+    write = "(address) => fetch(address, {method: 'POST', body: 'own'}).then((answer) => answer.status)"
+    assert page.evaluate(write, f"{objects}?object-name=own") == 201
+    context.close()
 
 
 def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: Page) -> None:

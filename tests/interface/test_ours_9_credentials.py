@@ -88,6 +88,63 @@ def test_a_name_and_password_open_the_repository(site: Site) -> None:
     assert made.json()["properties"]["owner_name"] == person.id
 
 
+APP, OTHER = "https://app.example.org", "https://other.example.org"
+OWN = "https://muniment.test"
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_taken"),
+    [
+        ({}, True),
+        ({"Origin": OWN}, True),
+        ({"Origin": f"{OWN}:443", "Referer": OTHER}, True),
+        ({"Origin": APP}, True),
+        ({"Origin": APP, "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "https://by-another-name.test", "Sec-Fetch-Site": "same-origin"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Origin": OTHER}, False),
+        ({"Origin": "null"}, False),
+        ({"Origin": "http://muniment.test"}, False),
+        ({"Origin": f"{OWN}:8443"}, False),
+        ({"Origin": f"{OWN}.evil.example"}, False),
+        ({"Origin": "https://[::"}, False),
+        ({"Origin": ""}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+        ({"Origin": OTHER, "Sec-Fetch-Site": "same-site"}, False),
+        ({"Origin": OWN, "Sec-Fetch-Site": "cross-site"}, False),
+        ({"Sec-Fetch-Site": "something-new"}, False),
+    ],
+)
+def test_a_page_of_another_site_writes_nothing_by_basic(
+    site: Site, origins: Site, sent: dict[str, str], is_taken: bool
+) -> None:
+    """A browser sends a name and password that it remembers with every form, also with another site's."""
+    address, form = f"{origins.repository}/objects?object-name=x", sent | {"Content-Type": "text/plain"}
+    answer = origins.http.post(address, content=b"a=b", headers=basic(site.world.writer) | form)
+    assert answer.status_code == (201 if is_taken else 403), answer.text
+    assert origins.http.get(origins.repository, headers=basic(site.world.writer) | sent).status_code == 200
+    token = origins.http.post(address, content=b"a=b", headers=origins.bearer() | form)
+    assert token.status_code == 201, "a page cannot make a browser send a token"
+
+
+def test_every_write_by_basic_asks_where_it_comes_from(site: Site, checks: list[str | None]) -> None:
+    headers = basic(site.world.person()) | {"Origin": OTHER, "Content-Type": "application/json"}
+    for method, path in (
+        *(("POST", "/objects"), ("DELETE", "/objects/0900000000000000"), ("PUT", "/objects/0900000000000000/lock")),
+        *(("POST", "/batches"), ("POST", "/search"), ("POST", "/users"), ("POST", "/acls"), ("POST", "")),
+    ):
+        answer = site.http.request(method, f"{site.repository}{path}", headers=headers, content=b"{}")
+        assert answer.status_code in (403, 405), (path, answer.text)
+    assert checks == [], "no other site tries passwords"
+
+
+@pytest.fixture
+def origins(site: Site, loop: Loop) -> Iterator[Site]:
+    """A site with another site's page among its origins, and a star, which is no site."""
+    with closing(Site(site.world, site.kind, loop, f"repository.cors_origins={APP},*")) as served:
+        yield served
+
+
 def test_many_requests_cost_one_password_check_and_one_grant(site: Site, checks: list[str | None]) -> None:
     person = site.world.person()
     for _ in range(50):

@@ -28,7 +28,7 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotSignedIn
+from muniment.repository.refusals import NotPermitted, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.web import unsent
 
@@ -167,7 +167,8 @@ class Callers:
 
         Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
         purpose, a name and password come last, because they cost a password check. There is at most one such check.
-        The request's scope gets the sender's name. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+        The request's scope gets the sender's name. Raises NotSignedIn, DirectoryUnavailable, Overloaded, and
+        NotPermitted for a name and password that a page of another site sends with a write.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -208,6 +209,10 @@ class Callers:
         if self.tickets is not None and request.ticket:
             yield partial(self._ask, self.tickets.verifier, request.ticket, repository, _PRIVATE)
         if self.pairs is not None and request.pair is not None:
+            if request.foreign and not request.safe:
+                raise NotPermitted(
+                    "A page of another site may not write by HTTP Basic, unless 'repository.cors_origins' names it."
+                )
             sign_in = _pair_sign_in(request, request.pair, repository)
             yield partial(self._by_pair, self.pairs, sign_in, repository)
         if self.tickets is not None and request.cookie_ticket:

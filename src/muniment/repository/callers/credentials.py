@@ -5,9 +5,10 @@ Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/inter
 
 import base64
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -26,6 +27,7 @@ CSRF_PARAMETER = "csrf-token"
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_BASIC = 4096
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +55,8 @@ class RequestCredentials:
 
     The sender sent ``token``, ``address_token``, ``ticket`` and ``pair`` on purpose. A browser sends ``cookie_ticket``
     by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``).
+    A browser also sends the pair again by itself, so the pair permits no write that is ``foreign``, which a page of
+    another site sends.
     ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
     is the request's ASGI scope, for its security events and the sender's name.
     """
@@ -64,6 +68,7 @@ class RequestCredentials:
     cookie_ticket: str = ""
     csrf: str = ""
     safe: bool = True
+    foreign: bool = False
     address: str = ""
     trouble: str = ""
     scope: MutableMapping[str, Any] = field(default_factory=dict)
@@ -90,6 +95,7 @@ def read(request: Request, options: RepositoryOptions, tickets: TicketNames | No
         cookie_ticket="" if tickets is None else tickets.cookie(request),
         csrf=request.headers.get(f"{options.names.csrf_prefix}-Token", "") or parameters.get(CSRF_PARAMETER, ""),
         safe=request.method in SAFE_METHODS,
+        foreign=_is_foreign(request, options.cors_origins),
         address=caller_address(request),
         trouble=trouble,
         scope=request.scope,
@@ -99,6 +105,28 @@ def read(request: Request, options: RepositoryOptions, tickets: TicketNames | No
 def parameters(options: RepositoryOptions) -> tuple[str, ...]:
     """List the parameters of an address that may carry credentials."""
     return (CSRF_PARAMETER, TOKEN_PARAMETER) if options.token_in_address else (CSRF_PARAMETER,)
+
+
+def _is_foreign(request: Request, origins: Collection[str]) -> bool:
+    """Return whether a browser says that a page of another site sends this request, and ``origins`` lacks that site.
+
+    Programs that are no browsers send neither header. Source: the Fetch standard, section 3.2; Fetch Metadata, 2.3.
+    """
+    sent_origins, sites = request.headers.getlist("origin"), request.headers.getlist("sec-fetch-site")
+    if sent_origins and all(origin in origins for origin in sent_origins):
+        return False
+    if sites:
+        return not all(site in ("same-origin", "none") for site in sites)
+    own = _origin(request.scope.get("muniment.base") or str(request.base_url))
+    return any(_origin(origin) != own for origin in sent_origins)
+
+
+def _origin(address: str) -> tuple[str, str, int | None] | None:
+    try:
+        url = urlsplit(address)
+        return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)
+    except ValueError:
+        return None
 
 
 def _authorization(header: str, default_partition: str) -> tuple[str, Pair | None, str]:
