@@ -1,4 +1,4 @@
-"""Compare names, check which text a database can store, and read distinguished names.
+"""Compare names, check new ones and which text a database can store, and read distinguished names.
 
 Both halves use these functions. If the halves read a group's name in different ways, the group's members would get
 wrong rights.
@@ -16,6 +16,22 @@ _ESCAPED = frozenset('"+,;<>\\=')
 _COMPONENT = re.compile(r"(?:[^\\,]+|\\.)*", re.DOTALL)
 _PIECE = re.compile(r"((?:\\[0-9A-Fa-f]{2})+)|\\(.)|([^\\]+)", re.DOTALL)
 _UNESCAPED = re.compile(r'\\.|(["+;<>])', re.DOTALL)
+
+_REORDERING = "\u202a-\u202e\u2066-\u2069"
+_UNSEEN = re.compile(
+    f"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u2800\u3164"
+    f"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff{_REORDERING}]"
+)
+_JOINERS = "\u200c\u200d"
+_JOINED = frozenset(
+    {"ARABIC", "SYRIAC", "MONGOLIAN", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU"}
+    | {"KANNADA", "MALAYALAM", "SINHALA", "MYANMAR", "KHMER"}
+)
+"""The scripts in whose words a joiner changes how letters look. Their letters have Unicode names that begin so."""
+_ALIKE = frozenset(
+    ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL")
+)
+"""The scripts, and the forms of letters, that have letters which look like those of another one."""
 
 
 class MalformedName(ValueError):
@@ -40,6 +56,48 @@ def is_storable(text: str) -> bool:
 def make_storable(text: str) -> str:
     """Return the text with U+FFFD for each character that some database cannot store."""
     return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def disguise(name: str) -> str:
+    """Return by what a reader would mistake a new name for another one, as the end of a sentence, or an empty text.
+
+    That is a character that nobody sees or that reorders others, a blank other than U+0020 and U+3000, or a word with
+    letters of several scripts that look alike. Joiners are allowed between letters of scripts that need them.
+    """
+    if name.isascii():
+        return ""
+    script = ""
+    for at, character in enumerate(name):
+        category = unicodedata.category(character)
+        if _UNSEEN.match(character) or (character in _JOINERS and not _joins(name, at)):
+            return f"the character U+{ord(character):04X}, which nobody sees"
+        if category == "Zs" and character not in " \u3000":
+            return f"the blank U+{ord(character):04X}, which looks like another one"
+        if category[0] not in "LMN" and character not in _JOINERS:
+            script = ""
+        elif (own := _script(character)) in _ALIKE:
+            if script not in ("", own):
+                return f"a word with letters of {script.title()} and {own.title()}, which look alike"
+            script = own
+    return ""
+
+
+def has_reordering(text: str) -> bool:
+    """Return whether a text holds a character that shows others in another order, as in ``invoice\u202efdp.exe``."""
+    return re.search(f"[{_REORDERING}]", text) is not None
+
+
+def without_reordering(text: str) -> str:
+    """Return a text without the characters that show others in another order."""
+    return re.sub(f"[{_REORDERING}]", "", text)
+
+
+def _joins(name: str, at: int) -> bool:
+    return all(0 <= place < len(name) and _script(name[place]) in _JOINED for place in (at - 1, at + 1))
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0]
 
 
 def read_dn(text: str) -> list[tuple[str, str]]:

@@ -34,6 +34,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
     of_directory.NameTaken: refusals.NameTaken,
     of_directory.NameInUse: refusals.InUse,
     of_directory.NobodyAdministers: refusals.NoAdministratorLeft,
+    of_directory.BadAttribute: refusals.WrongValue,
     of_directory.BadName: refusals.WrongValue,
     of_directory.WrongPartition: refusals.WrongValue,
     guards.SignsIn: refusals.InUse,
@@ -144,13 +145,14 @@ class DirectoryPeopleChanges(PeopleChanges):
     def _hash(self, who: Who, change: PersonChange) -> str | None:
         """Return the hash of a change's password, or None if it has none.
 
-        Raises NotPermitted, before it hashes, if the caller has no right to change users.
+        Raises NotPermitted, before it hashes, if the caller has no right to change users, and WrongValue.
         """
         if change.password is None:
             return None
-        with self._translated(), self._database.read() as cx:
-            self._require_right(cx, who)
-        return self._directory.gate.hash_new(change.password)
+        with self._translated():
+            with self._database.read() as cx:
+                self._require_right(cx, who)
+            return self._directory.gate.hash_new(change.password)
 
     def _require_right(self, cx: Connection, who: Who) -> None:
         administration.require_administrator(cx, self._names, who())

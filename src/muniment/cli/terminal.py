@@ -123,8 +123,6 @@ def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
         password = getpass.getpass("Password: ")
         if getpass.getpass("Again: ") != password:
             raise Failure("The two passwords differ; nothing was changed.", Exit.USAGE)
-    if not password:
-        raise Failure("The password is empty; nothing was changed.", Exit.USAGE)
     return password, False
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, InvalidScope
-from muniment.naming import MalformedName, escape, fold_name, is_storable, make_storable, read_dn
+from muniment.naming import MalformedName, disguise, escape, fold_name, is_storable, make_storable, read_dn
 
 MAX_LENGTH = 120
 
@@ -27,6 +27,8 @@ def check(name: str, *, partition: bool = False) -> str:
         raise BadName("A name may not begin or end with a space.")
     if any(_unprintable(character) for character in name):
         raise BadName("A name may not hold control characters.")
+    if what := disguise(name):
+        raise BadName(f"A name may not hold {what}.")
     if partition and "@" in name:
         raise BadName("A partition's name may not hold '@'.")
     return name

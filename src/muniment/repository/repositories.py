@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, repository_tables
+from muniment.naming import disguise
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import listed, pages
 from muniment.repository.filters.listed import ListedProperty
@@ -66,6 +67,8 @@ def check_name(name: str) -> None:
             f"A repository's name has 1 to {LONGEST} printable characters, no space at either end, and is neither '.' "
             "nor '..'."
         )
+    if what := disguise(name):
+        raise WrongValue(f"A repository's name may not hold {what}.")
 
 
 def check_free(cx: Connection, name: str) -> None:

@@ -175,6 +175,13 @@ def test_what_cannot_be_imported_is_counted_with_its_reason(place: Place) -> Non
     assert "pipe: not a regular file" in printed
 
 
+def test_a_name_that_shows_itself_in_another_order_loses_what_does_so(place: Place) -> None:
+    place.write("invoice\u202efdp.exe", "one")
+    assert "1 imported" in place.load()
+    assert "Papers/invoicefdp.exe" in place.tree()
+    assert "1 unchanged" in place.load()
+
+
 def test_a_name_that_is_no_unicode_is_kept_as_well_as_it_can_be(place: Place) -> None:
     with open(os.fsencode(place.folder) + b"/caf\xe9.txt", "wb") as file:
         file.write(b"one")

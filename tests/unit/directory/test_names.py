@@ -17,6 +17,57 @@ def test_a_name_that_nobody_could_type_is_refused(bad: str) -> None:
         names.check(bad)
 
 
+DISGUISED = [
+    *("ann\u202ea", "ann\u2066a", "an\u200bna", "anna\u200d", "an\u200dna", "\ufeffanna", "an\u2060na", "an\u00adna"),
+    *("an\u034fna", "anna\ufe0f", "an\u3164na", "an\U000e0041na", "anna\u00a0smith", "anna\u2003smith"),
+    *(
+        "\u0430nna",
+        "ann\u0430",
+        "\u0430\u0301nna",
+        "\u03bfscar",
+        "\u0430dm1n",
+        "\uff41nna",
+        "\U0001d41anna",
+        "\u13aanna",
+    ),
+    *("\u0441\u03bf\u0441", "Smith \u0430nna"),
+]
+"""Names that are read as other ones."""
+
+
+@pytest.mark.parametrize("bad", DISGUISED)
+def test_a_name_that_is_read_as_another_one_is_refused(bad: str) -> None:
+    with pytest.raises(BadName):
+        names.check(bad)
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        *(
+            "Anna Sm\u00edth",
+            "\u0410\u043d\u043d\u0430",
+            "\u041e\u041e\u041e Siemens",
+            "IT-\u043e\u0442\u0434\u0435\u043b",
+            "\u039d\u03af\u03ba\u03bf\u03c2 7",
+            "10\u00b5m \u2126 m\u00b2",
+        ),
+        *(
+            "\u5c71\u7530 Taro",
+            "\u30c6\u30b9\u30c8abc",
+            "\uae40 Kim",
+            "\uff21\uff22\uff23\u5546\u4e8b",
+            "\u5c71\u7530\u3000\u592a\u90ce",
+            "\u06af\u0631\u0648\u0647\u200c\u0647\u0627",
+            "\u0915\u094d\u200d\u0937",
+        ),
+        *("\u05d0\u05d1", "caf\u0065\u0301", "\U0001f600 team", "O\u2019Brien", "Stra\u00dfe", "Dvo\u0159\u00e1k"),
+    ],
+)
+def test_a_name_of_any_script_is_taken(good: str) -> None:
+    assert names.check(good)
+
+
 def test_a_partition_has_no_at_sign_but_a_user_may() -> None:
     assert names.check("a@b") == "a@b"
     with pytest.raises(BadName):

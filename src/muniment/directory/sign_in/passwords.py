@@ -24,6 +24,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from muniment import locks
 from muniment.clock import Instant
 from muniment.directory.options import DirectoryOptions
+from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.line import Asker, Line
 from muniment.web.refusals import Overloaded
 
@@ -101,13 +102,13 @@ class PasswordGate:
         """Return the hash of a new password, once a slot is free.
 
         This waits for the slot, so call it in a thread, never in the event loop. Raises Overloaded if two other threads
-        of this process make hashes or wait to do so, or if the gate is closed.
+        of this process make hashes or wait to do so, or if the gate is closed; BadAttribute as ``check_new`` does.
         """
         if self._closed or not self._hashing.acquire(blocking=False):
             raise Overloaded("Too many new passwords are being set.", 1)
         try:
             with self._slots.hold():
-                return self._hasher.hash(_normalise(password))
+                return self._hasher.hash(_normalise(check_new(password)))
         finally:
             self._hashing.release()
 
@@ -164,16 +165,26 @@ class PasswordGate:
         check.answer.set_result(is_right)
 
 
+def check_new(password: str) -> str:
+    """Return a password that a user or client may get. Raises BadAttribute for one that nobody can see."""
+    if not any(unicodedata.category(character)[0] in "LMNPS" for character in password):
+        raise BadAttribute("A password is not empty, and not made of blanks alone.")
+    return password
+
+
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
     """Return the hash of a new password, without waiting for a slot of the gate.
 
-    So only the command line may call this function. A server calls ``PasswordGate.hash_new``.
+    So only the command line may call this function. A server calls ``PasswordGate.hash_new``. Raises BadAttribute.
     """
-    return _hasher(memory_kib, passes).hash(_normalise(password))
+    return _hasher(memory_kib, passes).hash(_normalise(check_new(password)))
 
 
 def hash_new(password: str, options: DirectoryOptions) -> str:
-    """Return the hash of a new password or secret, with the memory and the passes that the settings give."""
+    """Return the hash of a new password or secret, with the memory and the passes that the settings give.
+
+    Raises BadAttribute.
+    """
     return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 

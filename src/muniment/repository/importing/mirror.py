@@ -21,6 +21,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
+from muniment.naming import without_reordering
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
@@ -494,4 +495,4 @@ def _reason(error: Refusal | Busy | OSError) -> str:
 
 
 def _object_name(name: str) -> str:
-    return printable(name)[: object_types.MAX_NAME]
+    return without_reordering(printable(name))[: object_types.MAX_NAME]

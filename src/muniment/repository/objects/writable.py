@@ -6,7 +6,7 @@ ours 2.
 
 from collections.abc import Mapping, Sequence
 
-from muniment.naming import fold_name
+from muniment.naming import fold_name, has_reordering
 from muniment.repository.objects.properties import properties
 from muniment.repository.objects.properties.properties import Given, PropertyDefinition, Value
 from muniment.repository.objects.types.object_types import MAX_NAME, Catalogue
@@ -83,12 +83,14 @@ def _check_rules(
 
 
 def object_name(values: Mapping[str, list[Value]]) -> str:
-    """Return the object's name. Raises WrongValue if it has none, or one that is too long."""
+    """Return the object's name. Raises WrongValue if it has none, or one that is too long or reads in another order."""
     name = text_of(values, "object_name")
     if not name.strip():
         raise WrongValue("An object needs a name: give the property 'object_name'.")
     if len(name) > MAX_NAME:
         raise WrongValue(f"The value of 'object_name' is longer than {MAX_NAME} characters.")
+    if has_reordering(name):
+        raise WrongValue("The value of 'object_name' holds a character that shows others in another order (U+202E).")
     return name
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from muniment.naming import disguise
 from muniment.repository.refusals import WrongValue
 
 LONGEST = 120
@@ -55,6 +56,8 @@ def check(name: str) -> None:
         raise WrongValue("An ACL's name may not look like an id: 16 hexadecimal digits.")
     if not is_name(name):
         raise WrongValue("An ACL's name has 1 to 120 printable characters, no '/' and no space at either end.")
+    if what := disguise(name):
+        raise WrongValue(f"An ACL's name may not hold {what}.")
 
 
 def is_id(text: str) -> bool:

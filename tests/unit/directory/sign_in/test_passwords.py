@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.web.refusals import Overloaded
@@ -36,6 +37,14 @@ def test_the_right_password_is_right_and_any_other_is_wrong(gate: PasswordGate) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0\u3000", "\u200b", "\u202e "])
+def test_a_password_that_nobody_sees_is_none(gate: PasswordGate, blank: str) -> None:
+    for make in (gate.hash_new, lambda password: hash_password(password, **QUICK)):
+        with pytest.raises(BadAttribute):
+            make(blank)
+        assert make(f"{blank}x")
+
+
 def test_no_stored_password_is_never_right_and_costs_as_much(tmp_path: Path) -> None:
     gate = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=65_536, passes=3)
     stored = hash_password("a", memory_kib=65_536, passes=3)

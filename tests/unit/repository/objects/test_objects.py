@@ -212,6 +212,8 @@ def test_what_is_not_the_callers_to_write_changes_nothing(
 def test_an_object_needs_a_name_and_a_type(shelf: Shelf) -> None:
     with pytest.raises(WrongValue):
         shelf.create({"title": "nameless"})
+    with pytest.raises(WrongValue, match="another order"):
+        shelf.create({"object_name": "invoice\u202efdp.exe"})
     with pytest.raises(UnknownType):
         shelf.create({"object_name": "x"}, type_name="nothing")
 

@@ -93,8 +93,10 @@ def test_an_id_is_not_given_again(shelf: Shelf) -> None:
     assert (again.id == made.id, again.shown_id == made.shown_id) == (False, False)
 
 
-@pytest.mark.parametrize("name", ["4500000000000001", "DEADbeefDEADbeef", "0123456789012345", "a/b", "marta@demo/x"])
-def test_a_new_name_neither_looks_like_an_id_nor_names_an_owner(shelf: Shelf, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["4500000000000001", "DEADbeefDEADbeef", "0123456789012345", "a/b", "marta@demo/x", "p\u0443blic"]
+)
+def test_a_new_name_neither_looks_like_an_id_or_another_name_nor_names_an_owner(shelf: Shelf, name: str) -> None:
     with pytest.raises(WrongValue):
         shelf.acl(name, {}, ADMIN)
 

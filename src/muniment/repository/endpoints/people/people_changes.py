@@ -181,8 +181,6 @@ async def _read(request: Request, context: RepositoryContext, kind: Kind, partit
             raise NotWritable(f"The property {spelling.write_property(name, names)!r} is set by the directory.")
         elif name != "r_object_type":
             raise UnknownProperty(f"A {kind} has no property {name[:100]!r} that may be set.")
-    if texts.get("user_password") == "":
-        raise WrongValue("The password is empty.")
     return PersonChange(
         _id(kind, texts.get(id_property), texts.get(name_property), partition),
         texts.get("description"),
