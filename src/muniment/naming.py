@@ -12,7 +12,7 @@ LONGEST_DN = 32_768
 
 _REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_ESCAPED = frozenset('"+,;<>\\=')
+_ESCAPED = frozenset('"+,;<>\\=#')
 _COMPONENT = re.compile(r"(?:[^\\,]+|\\.)*", re.DOTALL)
 _PIECE = re.compile(r"((?:\\[0-9A-Fa-f]{2})+)|\\(.)|([^\\]+)", re.DOTALL)
 _UNESCAPED = re.compile(r'\\.|(["+;<>])', re.DOTALL)
@@ -46,6 +46,11 @@ def fold_name(name: str) -> str:
     if name.isascii():
         return name.lower().replace("\x00", _REPLACEMENT)
     return unicodedata.normalize("NFC", make_storable(unicodedata.normalize("NFC", name).casefold()))
+
+
+def compositions(name: str) -> set[str]:
+    """Return the name as it is written, and with its accents composed and decomposed: all three are one name."""
+    return {name, unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
 
 
 def is_storable(text: str) -> bool:
@@ -122,12 +127,15 @@ def read_dn(text: str) -> list[tuple[str, str]]:
 
 
 def escape(value: str) -> str:
-    """Escape a value for a distinguished name (RFC 4514 section 2.4)."""
+    """Escape a value for a distinguished name (RFC 4514 section 2.4).
+
+    Every ``#`` is escaped: the RFC demands that only at the beginning of a value, but some readers do everywhere.
+    """
     text = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
     text = text.replace("\x00", "\\00")
     if text.endswith(" "):
         text = text[:-1] + "\\ "
-    if text.startswith((" ", "#")):
+    if text.startswith(" "):
         text = "\\" + text
     return text
 

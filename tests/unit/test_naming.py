@@ -33,8 +33,10 @@ def test_text_is_stored_as_it_is_where_it_can_be(text: str, stored: str) -> None
 
 
 def test_a_value_is_escaped_as_rfc_4514_says() -> None:
-    assert escape(' #a,b+c"d\\e<f>g;h=i ') == '\\ #a\\,b\\+c\\"d\\\\e\\<f\\>g\\;h\\=i\\ '
+    assert escape(' #a,b+c"d\\e<f>g;h=i ') == '\\ \\#a\\,b\\+c\\"d\\\\e\\<f\\>g\\;h\\=i\\ '
     assert escape("#a") == "\\#a"
+    assert escape("R&D#") == "R&D\\#", "ldap3 demands it, RFC 4514 allows it"
+    assert read_dn("cn=R&D#,ou=C\\#") == [("cn", "R&D#"), ("ou", "C#")], "earlier releases wrote it bare"
 
 
 DNS = [

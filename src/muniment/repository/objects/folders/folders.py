@@ -8,7 +8,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.naming import fold_name
+from muniment.naming import compositions, fold_name
 from muniment.repository.objects.lists import browsable
 from muniment.repository.objects.table import StoredObject, folder_links, objects, read_row
 from muniment.repository.objects.view import RepositoryView
@@ -31,13 +31,13 @@ def find(
     """Return the ids of folders that the caller may browse: those with these ``ids``, or those directly in ``inside``.
 
     Without ``ids`` and ``inside``, it returns folders that lie in no folder. With a ``name``, it returns only folders
-    of this name. If there are more than ``most``, it may leave some out.
+    of this name, in any composition of its accents. If there are more than ``most``, it may leave some out.
     """
     statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
         browsable(view),
-        sa.true() if name is None else objects.c.name == name,
+        sa.true() if name is None else objects.c.name.in_(compositions(name)),
     )
     if ids is not None:
         branches = [statement.where(objects.c.id.in_(ids))]
@@ -48,7 +48,7 @@ def find(
         link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
         link &= objects.c.id == folder_links.c.object_id
         if name is not None:
-            link &= folder_links.c.name == name
+            link &= folder_links.c.name.in_(compositions(name))
         statement = statement.where(objects.c.former == sa.literal_column("0"))
         branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
     found: set[str] = set()
@@ -85,7 +85,7 @@ def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
     statement = sa.select(objects).where(
         objects.c.folder_id.is_(None),
         objects.c.former == sa.literal_column("0"),
-        objects.c.name.in_({user.short_name, user.id}),
+        objects.c.name.in_(compositions(user.short_name) | compositions(user.id)),
         objects.c.repository_id == view.repository.id,
         objects.c.owner_key == owner_key,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"]))),

@@ -1,8 +1,8 @@
 """Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
 
 A path is written with a slash before each name. A slash in a name gets a backslash before it. A backslash in a name
-also gets a backslash before it if a slash or a backslash follows, or if the name ends with it. Source:
-docs/interface.md, ours 2 (paths).
+also gets a backslash before it if a slash or a backslash follows, or if the name ends with it. Accents may be composed
+or decomposed, as some systems write them in names of files. Source: docs/interface.md, ours 2 (paths).
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.naming import is_storable
+from muniment.naming import compositions, is_storable
 from muniment.repository.cursors import Stretch
 from muniment.repository.filters import pages
 from muniment.repository.filters.pages import Branch, Order, OrderKey
@@ -162,7 +162,7 @@ def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Selec
         return None
     members = sa.select(objects).where(
         objects.c.repository_id == view.repository.id,
-        objects.c.name == names[-1],
+        objects.c.name.in_(compositions(names[-1])),
         objects.c.former == sa.literal_column("0"),
         browsable(view),
     )
@@ -177,7 +177,7 @@ def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Selec
     linked = sa.select(folder_links.c.object_id).where(
         folder_links.c.folder_id.in_(inside),
         folder_links.c.former == sa.literal_column("0"),
-        folder_links.c.name == names[-1],
+        folder_links.c.name.in_(compositions(names[-1])),
     )
     # An object that lies in several of the folders is listed once.
     further = members.where(objects.c.id.in_(linked), sa.not_(objects.c.folder_id.in_(inside)))

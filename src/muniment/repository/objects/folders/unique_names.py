@@ -1,16 +1,19 @@
 """Is a name still free in a folder? This is checked only if the settings want unique names (decision 0074).
 
-The folder's row is locked until the end of the transaction, so that no two callers take one name at the same time.
-Objects that had equal names before the settings changed keep them. A refusal may reveal an object that the caller may
-not browse. Operators who want unique names accept this (docs/interface.md, ours 2).
+Names that differ only in the composition of accents are equal. The folder's row is locked until the end of the
+transaction, so that no two callers take one name at the same time. Objects that had equal names before the settings
+changed keep them. A refusal may reveal an object that the caller may not browse. Operators who want unique names accept
+this (docs/interface.md, ours 2).
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment.naming import compositions
 from muniment.repository import repositories
 from muniment.repository.objects import object_ids
 from muniment.repository.objects.table import StoredObject, folder_links, objects
@@ -39,12 +42,13 @@ def claim(cx: Connection, view: RepositoryView, folder_id: str | None, names: Se
             for table, key in ((objects, objects.c.id), (folder_links, folder_links.c.object_id))
         ]
     place = "In that folder" if folder_id is not None else "Among the cabinets"
-    for name, count in Counter(names).items():
+    for name, count in Counter(unicodedata.normalize("NFC", name) for name in names).items():
         if count > 1:
             raise NameTaken(f"{place}, two objects would have the name {name[:100]!r}, and names are unique there.")
-    for begin in range(0, len(names), _AT_A_TIME):
+    spellings = sorted(set().union(*map(compositions, names)))
+    for begin in range(0, len(spellings), _AT_A_TIME):
         for query in queries:
-            taken = cx.execute(query, {"names": names[begin : begin + _AT_A_TIME]}).scalar()
+            taken = cx.execute(query, {"names": spellings[begin : begin + _AT_A_TIME]}).scalar()
             if taken is not None:
                 raise NameTaken(f"{place}, an object has the name {taken[:100]!r} already, and names are unique there.")
 
