@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Half
 
-NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0029"}
+NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0030"}
 """This release's schema of each half: the revision of its last migration."""
 
 

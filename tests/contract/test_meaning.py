@@ -231,7 +231,7 @@ def test_a_file_without_text_is_embedded_by_its_heading_once_that_is_known(
     with shelf.database.begin() as cx:
         job = queue.take(cx, shelf.now)
         assert job is not None
-        assert queue.fail(cx, job, "It is a picture.", shelf.now, "unsupported", note_every_end=True)
+        assert queue.fail(cx, job, "It is a picture.", shelf.now, "unsupported")
     follow()
     assert embedding.model.texts == ["car"]
     assert names(ask(shelf, MARTA, "automobile", meaning=True)) == ["car"]

@@ -266,7 +266,7 @@ def test_the_index_and_the_database_know_one_order(filled: Shelf, seed: int) -> 
 
 
 def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(filled: Shelf) -> None:
-    for name in ("r_creation_date", "acl_name", "keywords", "i_folder_id", "unheard_of"):
+    for name in ("r_creation_date", "r_index_status", "acl_name", "keywords", "i_folder_id", "unheard_of"):
         snapshot = filled.index.snapshot()
         with filled.database.read() as cx:
             question = SearchQuestion(Query(), 1, 5)
@@ -274,7 +274,7 @@ def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(fi
             search = msgspec.structs.replace(search, limit=5)
             assert sorting.answer(snapshot, search, [SortCriterion(name)], filled.view(MARTA).catalogue) is None
             with pytest.raises(NotSearchable):
-                sorting.answer(snapshot, search, [SortCriterion("r_index_status")], filled.view(MARTA).catalogue)
+                sorting.answer(snapshot, search, [SortCriterion("r_folder_path")], filled.view(MARTA).catalogue)
 
 
 def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:

@@ -254,6 +254,36 @@ def test_several_values_of_a_choice_are_alternatives_and_choices_go_together(sit
     assert writer.search(word, changed="1999").text.count("Search without changed 1999") == 1
 
 
+def test_the_years_and_the_order_by_date_are_those_of_the_contents(site: Site, writer: Reader) -> None:
+    word = site.world.word()
+    new, old = (
+        site.create(f"{word} {when}", b"text", a_content_date=when)
+        for when in ("2001-02-03", "1999-12-31T23:59:59.999Z")
+    )
+    plain = site.create(f"{word} plain", b"text")
+    site.world.catch_up()
+    writer.search(word, sort="newest")
+    assert objects_of(writer) == [plain, new, old]
+    assert writer.values("changed") == {"2026": (1, False), "2001": (1, False), "1999": (1, False)}
+    assert "3 Feb 2001" in writer.text
+    assert objects_of(writer.search(word, sort="oldest")) == [old, new, plain]
+    assert objects_of(writer.search(word, changed="1999")) == [old]
+    assert "Date of the content" in writer.open(f"/search/objects/{old}").text
+
+
+def test_the_page_of_an_object_says_why_it_shows_no_text(site: Site, writer: Reader) -> None:
+    contents = {
+        "No text was found in it.": b" \n ",
+        "Its content is empty.": b"",
+        "It has no content.": None,
+    }
+    made = {why: site.create("a.html", content) for why, content in contents.items()}
+    site.world.catch_up()
+    made["Its text has not been read yet."] = site.create("b.html", b"<p>words</p>")
+    for why, object_id in made.items():
+        assert why in writer.open(f"/search/objects/{object_id}").text, why
+
+
 def test_hits_are_sorted_and_pages_have_addresses_that_can_be_shared(site: Site, writer: Reader) -> None:
     word = site.world.word()
     for number in range(searching.HITS + 3):

@@ -115,7 +115,7 @@ REFUSED = {
     ("filter", " or ".join(["a='b'"] * 101)): ("E_BAD_FILTER", "100 comparisons"),
     ("filter", "a='" + "b" * 4000 + "'"): ("E_BAD_FILTER", "4000 characters"),
     ("filter", "object_name='x' or nothing='y'"): ("E_INVALID_ATTR_NAME", "character 20"),
-    ("filter", "r_index_status='done'"): ("E_INVALID_ATTR_NAME", "character 1"),
+    ("filter", "r_folder_path='/a'"): ("E_INVALID_ATTR_NAME", "character 1"),
     ("filter", "r_full_content_size='x'"): ("E_INVALID_ATTR_VALUE", "whole number"),
     ("filter", "object_name=5"): ("E_INVALID_ATTR_VALUE", "in quotes"),
     ("filter", "r_modify_date=date('yesterday')"): ("E_INVALID_ATTR_VALUE", "ISO 8601"),

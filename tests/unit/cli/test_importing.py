@@ -114,7 +114,8 @@ def test_again_nothing_changes_and_what_changed_is_replaced(place: Place) -> Non
         path: one.id for path, one in after.items()
     }.items()
     assert place.content("Papers/b.txt") == "TWO!"
-    assert after["Papers/c.txt"].revision == before["Papers/c.txt"].revision
+    assert after["Papers/c.txt"].content == before["Papers/c.txt"].content
+    assert after["Papers/c.txt"].content_date == 1_000_000, "the date is that of the file"
     assert "0 imported, 0 replaced, 4 unchanged" in place.load()
 
 

@@ -12,6 +12,7 @@ import typer
 
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
+from muniment.cli.repository import texts
 from muniment.cli.repository.owners import find_owner
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -26,6 +27,9 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, WrongValue
 from muniment.repository.repositories import Repository
+
+_MOST_NAMED = 20
+"""How many of the files that were not read an import names at most."""
 
 _QUIET_SECONDS = 60.0
 _SETTLING_SECONDS = 1.0
@@ -120,7 +124,7 @@ def import_command(
         if wait_for:
             with terminal.counting("Making searchable", None) as bar:
                 searchable = until_searchable(data, database, repository, bar.reach)
-            print_texts(database, report)
+            print_texts(database, repository, report)
             if not searchable:
                 return Exit.NOT_READY
     if report.withheld:
@@ -229,21 +233,21 @@ def until_searchable(
     return False
 
 
-def print_texts(database: Database, report: ImportReport) -> None:
-    """Print how many of the imported files have text, and the commonest reasons why files have none."""
-    states: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
+def print_texts(database: Database, repository: Repository, report: ImportReport) -> None:
+    """Print how many of the imported files have text, why files have none, and which files these are."""
     with database.read() as cx:
-        for status in queue.statuses(cx, report.object_ids).values():
-            states[status.state] += 1
-            if status.state in {"failed", "unsupported"}:
-                reasons[f"{status.state}: {status.reason}"] += 1
-    terminal.line(
-        f"Text: {states['done']} read, {states['empty']} without any, {states['unsupported']} unsupported, "
-        f"{states['failed']} failed, {states['waiting']} waiting"
-    )
-    for reason, count in reasons.most_common(10):
-        terminal.line(terminal.harmless(f"  {count} {reason}"))
+        statuses = queue.statuses(cx, report.object_ids)
+        present = {each: status for each, status in statuses.items() if status != queue.EMPTY}
+        unread = [(each, status) for each, status in present.items() if status.state != "done" or status.reason]
+        named = texts.with_paths(cx, repository, unread[:_MOST_NAMED])
+    texts.print_counts(Counter(status.state for status in present.values()))
+    reasons = Counter((status.state, status.reason) for _, status in unread)
+    texts.print_reasons([(state, reason, count) for (state, reason), count in reasons.most_common()])
+    texts.print_files(named)
+    if len(unread) > len(named):
+        terminal.line(
+            f"  and {len(unread) - len(named)} more: 'muniment index report --files -r {repository.name}' lists all"
+        )
 
 
 def _print_report(report: ImportReport, seconds: float) -> None:

@@ -1,5 +1,6 @@
 """Commands about the index of a repository."""
 
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from typing import Annotated
@@ -10,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
+from muniment.cli.repository import texts
 from muniment.cli.repository.repositories import RepositoryOption, select_repositories
 from muniment.cli.terminal import AsJson, Counting, WithHeader
 from muniment.clock import timestamp
@@ -109,25 +111,52 @@ def index_check(
 
 
 @index.command("report")
-def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
-    """Show the last report of each index agent's own checks. The exit code is 1 if faults were left unrepaired."""
+def index_report(
+    context: typer.Context,
+    repository_name: RepositoryOption = "",
+    with_files: Annotated[
+        bool, typer.Option("--files", help="List every file that was not read, or not wholly, with the reason.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what was not read, and the last report of each index agent's own checks.
+
+    Files that were not read, or not wholly, are counted by reason. The exit code is 1 if a check found faults that were
+    left unrepaired.
+    """
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:
         for repository in select_repositories(database, repository_name):
             with database.read() as cx:
                 kept_reports = reports.of_repository(cx, repository.id)
+                counts, reasons = queue.counts(cx, repository.id), queue.reasons(cx, repository.id)
+                files = texts.every(cx, repository) if with_files else []
+            of_texts: dict[str, object] = {
+                "counts": counts,
+                "reasons": [{"status": state, "reason": reason, "files": number} for state, reason, number in reasons],
+            }
+            if with_files:
+                of_texts["files"] = [
+                    {"id": each.object_id, "path": each.path, "status": each.status.state, "reason": each.status.reason}
+                    for each in files
+                ]
             for follower, last in kept_reports.items():
                 sound = sound and (last.report is None or last.report.sound)
                 under_way = None if last.course is None else _as_values(last.course.report)
                 last_values = None if last.report is None else _as_values(last.report)
-                documents.append(
-                    {"repository": repository.name, "agent": follower, "report": last_values, "under_way": under_way}
-                )
+                documents.append(_document(repository, of_texts, follower, last_values, under_way))
                 if not as_json:
                     _print_kept(repository, last)
-            if not kept_reports and not as_json:
+            if not kept_reports:
+                documents.append(_document(repository, of_texts))
+            if as_json:
+                continue
+            if not kept_reports:
                 terminal.line(f"{repository.name}: no index agent has checked the index yet")
+            texts.print_counts(counts)
+            texts.print_reasons(reasons)
+            texts.print_files(files)
     if as_json:
         terminal.print_json(documents)
     return Exit.OK if sound else Exit.FAILED
@@ -149,6 +178,22 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
                 progress.reach,
             )
     terminal.line(f"{repository.name}: rebuilt, true to position {position}")
+
+
+def _document(
+    repository: Repository,
+    of_texts: Mapping[str, object],
+    follower: str | None = None,
+    report: Mapping[str, object] | None = None,
+    under_way: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    return {
+        "repository": repository.name,
+        "agent": follower,
+        "report": report,
+        "under_way": under_way,
+        "texts": of_texts,
+    }
 
 
 def _show(bar: Counting, report: Report) -> None:

@@ -22,7 +22,7 @@ from muniment.repository.folding import fold
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import BadQuery, WrongValue
 
-NOT_FACETS = frozenset({ACL_NAME, "r_index_status", "r_folder_path", "i_ancestor_id"})
+NOT_FACETS = frozenset({ACL_NAME, "r_folder_path", "i_ancestor_id"})
 """Properties that cannot be facets. An ACL's name may mean another ACL to each caller; the others are not indexed."""
 
 GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]

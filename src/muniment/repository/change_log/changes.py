@@ -32,6 +32,9 @@ _HIDING = "kind NOT IN ('created', 'text', 'type')"
 search does not find a new object or a new text yet. Overlooking ``type`` does no harm, because queries may not use a
 property that is being reindexed. A query must repeat this very text to use the partial index."""
 
+_HIDING_WITH_TEXTS = "kind NOT IN ('created', 'type')"
+"""The same condition for a search that looks at the states of texts."""
+
 changes = sa.Table(
     "changes",
     repository_tables,
@@ -158,14 +161,17 @@ def waiting_since(cx: Connection, repository_id: int, position: Position) -> Ins
     return None if row is None else row.noted
 
 
-def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
+def hiding(
+    cx: Connection, repository_id: int, position: Position, limit: int, *, texts: bool = False
+) -> dict[str, frozenset[Kind]]:
     """Return the objects that have changed since the position, each with the kinds of its changes.
 
-    Only committed changes count, and only those that a search must not overlook. One statement reads at most
+    Only committed changes count, and only those that a search must not overlook. With ``texts``, it must not overlook
+    changes of kind `text` either, because it looks at the states of texts. One statement reads at most
     ``limit`` + 2 lines. Raises IndexBehind if there are more than ``limit`` such changes, or if lines after the
     position have been cut off.
     """
-    rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
+    rows = _HIDING_AFTER[cx.dialect.name, texts].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}
     for transaction, sequence, object_id, kind in rows:
         if object_id:
@@ -313,22 +319,26 @@ def _cut_to(dialect: str) -> sa.Select[tuple[int, int]]:
 _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
 
 
-def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
+def _hiding_after(dialect: str, condition: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
     """Make one query for the position of the cut (a row without an object) and for lines after a position.
 
-    The lines are those that a search must not overlook.
+    The lines are those of the kinds that meet the condition.
     """
     lines = (
         _later(dialect)
         .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)
-        .where(sa.text(_HIDING))
+        .where(sa.text(condition))
     )
     empty_text = sa.literal_column("''", sa.String)
     cut_off = _CUT_TO[dialect].add_columns(empty_text.label("object_id"), empty_text.label("kind"))
     return sa.union_all(cut_off, lines).limit(sa.bindparam("most"))
 
 
-_HIDING_AFTER = {dialect: PreparedStatement(_hiding_after(dialect)) for dialect in ("sqlite", "postgresql")}
+_HIDING_AFTER = {
+    (dialect, texts): PreparedStatement(_hiding_after(dialect, _HIDING_WITH_TEXTS if texts else _HIDING))
+    for dialect in ("sqlite", "postgresql")
+    for texts in (False, True)
+}
 
 
 def _mark(insert: postgresql.Insert | sqlite.Insert, is_replaced: sa.ColumnElement[bool]) -> sa.Executable:

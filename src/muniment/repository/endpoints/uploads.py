@@ -4,7 +4,6 @@ Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by o
 """
 
 import asyncio
-import mimetypes
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
+from muniment.repository.importing import media_types
 from muniment.repository.objects import usage
 from muniment.repository.objects.contents import content_references
 from muniment.repository.objects.decisions import contents
@@ -39,7 +39,6 @@ _AROUND = 65_536
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*(?i:charset)={_TOKEN})?")
 _PLAIN = ("", "text/plain", "application/octet-stream")
-_types = mimetypes.MimeTypes(filenames=())
 
 
 class ReceivedBody(msgspec.Struct, frozen=True):
@@ -161,7 +160,7 @@ def media_type_of(media_type: str, name: str) -> str:
     that the ending of the name suggests."""
     if media_type.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
         return media_type.strip()[:255]
-    return _types.guess_type(name, strict=False)[0] or "application/octet-stream"
+    return media_types.media_type_of(name)
 
 
 def servable(media_type: str) -> str:

@@ -17,7 +17,7 @@ from muniment.repository.objects.arrivals import Arrival
 from muniment.repository.objects.contents import further_contents
 from muniment.repository.objects.contents.further_contents import ContentPlace, ObjectContent
 from muniment.repository.objects.folders import filing
-from muniment.repository.objects.properties.properties import fit
+from muniment.repository.objects.properties.properties import fit, milliseconds
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.version import CURRENT, FIRST, Lock, Version
@@ -120,6 +120,7 @@ def _arrival(
         revision=line.revision,
         properties=line.properties,
         media_type=line.media_type,
+        content_date=_content_date(line),
         content=contents.of(line.content) if line.content else None,
         version=_version(line, to),
         default_acl_id=acl_keys[line.default_acl] if line.default_acl is not None else None,
@@ -127,6 +128,13 @@ def _arrival(
     if line.folders and all(folder_id in present for folder_id in line.folders):
         stored = msgspec.structs.replace(stored, folder_id=line.folders[0], further_folders=tuple(line.folders[1:]))
     return Arrival(stored, tuple([_further(line.id, each, contents.of(each)) for each in line.further_contents]))
+
+
+def _content_date(line: ObjectLine) -> Instant | None:
+    """Return the date of an object's content. Earlier releases wrote none: then it is the date of the last change."""
+    if line.content is None or line.content_date is not None:
+        return line.content_date
+    return milliseconds(line.modified)
 
 
 def _check_folders(line: ObjectLine) -> None:

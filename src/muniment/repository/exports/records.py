@@ -164,6 +164,7 @@ class ObjectLine(ExportLine, frozen=True, kw_only=True):
     revision: _Count
     properties: dict[str, list[Value]] = {}
     media_type: Annotated[str, Meta(max_length=4000)] = ""
+    content_date: _Moment | None = None
     content: ContentOfLine | None = None
     further_contents: Annotated[list[FurtherContentLine], Meta(max_length=400)] = []
     chronicle: _ObjectId | None = None

@@ -167,6 +167,7 @@ def _object(
         revision=stored.revision,
         properties=stored.properties,
         media_type=stored.media_type,
+        content_date=stored.content_date,
         content=_content(stored.content) if stored.content else None,
         further_contents=[_further(each) for each in sorted(further, key=lambda each: each.id)],
         chronicle=version.chronicle_id,

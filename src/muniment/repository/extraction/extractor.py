@@ -80,7 +80,7 @@ def drain(
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:
-        while held := _next_job(database, options, threading.Event(), read_clock):
+        while held := _next_job(database, threading.Event(), read_clock):
             _handle(held, store, reader, keep_found)
             count += 1
     return count
@@ -103,7 +103,7 @@ def _work(
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
-                held = _next_job(database, options, stop, clock)
+                held = _next_job(database, stop, clock)
                 if held is not None:
                     _handle(held, store, reader, keep_found)
             except Busy:
@@ -117,16 +117,14 @@ def _work(
                 stop.wait(_TROUBLE_SECONDS)
 
 
-def _next_job(
-    database: Database, options: RepositoryOptions, stop: threading.Event, clock: Callable[[], Instant]
-) -> "_HeldJob | None":
+def _next_job(database: Database, stop: threading.Event, clock: Callable[[], Instant]) -> "_HeldJob | None":
     now = clock()
     with database.read() as cx:
         if not queue.waits(cx, now):
             return None
     with database.begin() as cx:
-        job = queue.take(cx, now, note_every_end=options.meaning)
-    return None if job is None else _HeldJob(database, job, stop, clock, note_every_end=options.meaning)
+        job = queue.take(cx, now)
+    return None if job is None else _HeldJob(database, job, stop, clock)
 
 
 def _handle(held: "_HeldJob", store: Contents, reader: Reader, keep_found: KeepFound) -> None:
@@ -171,14 +169,12 @@ class _HeldJob:
     """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
 
     The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
-    they try again, so that nobody reads the file twice. ``note_every_end`` is as in ``queue.finish``.
+    they try again, so that nobody reads the file twice.
     """
 
-    def __init__(
-        self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant], *, note_every_end: bool
-    ) -> None:
+    def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self.job = job
-        self._database, self._stop, self._clock, self._note_every_end = database, stop, clock, note_every_end
+        self._database, self._stop, self._clock = database, stop, clock
         self._renewed_at = clock()
 
     def goes_on(self) -> bool:
@@ -215,9 +211,7 @@ class _HeldJob:
         """Write why there is no text."""
         attempt = self.job.attempts + 1
         _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)
-        self._write(
-            lambda cx: queue.fail(cx, self.job, reason, self._clock(), state, note_every_end=self._note_every_end)
-        )
+        self._write(lambda cx: queue.fail(cx, self.job, reason, self._clock(), state))
 
     def finish(self, result: Extracted, keep_found: KeepFound) -> None:
         """Write the text, and what the file says about itself."""
@@ -226,8 +220,7 @@ class _HeldJob:
             # The object's row comes first, as in every transaction that locks both.
             if result.properties:
                 keep_found(cx, self.job.object_id, self.job.content_key, result.properties, self._clock())
-            note_every_end = self._note_every_end
-            queue.finish(cx, self.job, result.text, self._clock(), result.note, note_every_end=note_every_end)
+            queue.finish(cx, self.job, result.text, self._clock(), result.note)
 
         self._write(write)
 

@@ -2,14 +2,14 @@
 
 The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
 already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
-the reason why there is none. If there is a text, the change log gets a change of kind `text`. Owners take turns
-(``turns``). The next file of an owner is the one that has been due longest. If several files have been due equally
-long, the one whose object was made first is next.
+the reason why there is none. At the end of every reading, the change log gets a change of kind `text`, because the
+state of the text is a property of the object. Owners take turns (``turns``). The next file of an owner is the one that
+has been due longest. If several files have been due equally long, the one whose object was made first is next.
 """
 
 import uuid
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -21,7 +21,12 @@ from muniment.repository.change_log import changes
 from muniment.repository.extraction import turns
 from muniment.repository.extraction.turns import Turn
 
-State = Literal["waiting", "done", "failed", "unsupported", "empty"]
+State = Literal["waiting", "done", "no-text", "unsupported", "failed", "empty"]
+"""What is known of the text of an object's content. Callers see it as the property ``r_index_status``.
+
+``waiting`` for its reader; read (``done``); read, without any text in it (``no-text``); of a kind that nothing here
+reads (``unsupported``); not readable (``failed``). An object without content is ``empty``.
+"""
 
 texts = sa.Table(
     "texts",
@@ -72,6 +77,18 @@ class IndexStatus(msgspec.Struct, frozen=True):
 
 EMPTY = IndexStatus("empty", "The object has no content.", 0)
 """The status of an object without content. It needs no look-up."""
+
+
+TEXTLESS = IndexStatus("no-text", "No text was found in the file.", 0)
+"""The status of a file without text if its reader has nothing else to say about it."""
+
+
+class UnreadFile(NamedTuple):
+    """A file whose text was not read, or not wholly: its object, the counter of the object, and the status."""
+
+    object_id: str
+    seq: int
+    status: IndexStatus
 
 
 class ExtractedText(msgspec.Struct, frozen=True):
@@ -196,26 +213,42 @@ def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) 
     return texts_by_id
 
 
+def state_of(object_id: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """Make the SQL expression for the state of the text of the object with this id, for filters and sorts of lists."""
+    state = sa.select(texts.c.state).where(texts.c.object_id == object_id).scalar_subquery()
+    return sa.func.coalesce(state, sa.literal(EMPTY.state, sa.Text()))
+
+
 def counts(cx: Connection, repository_id: int) -> dict[State, int]:
     """Count the repository's files by state; states without files count 0."""
-    by_state: dict[State, int] = {"waiting": 0, "done": 0, "failed": 0, "unsupported": 0, "empty": 0}
+    by_state: dict[State, int] = dict.fromkeys(("waiting", "done", "no-text", "unsupported", "failed"), 0)
     query = sa.select(texts.c.state, sa.func.count()).where(texts.c.repository_id == repository_id)
     by_state.update((state, count) for state, count in cx.execute(query.group_by(texts.c.state)))
     return by_state
 
 
-def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, str, IndexStatus]]:
-    """List the files whose text could not be read, for operators: object id, file name, status.
+def reasons(cx: Connection, repository_id: int) -> list[tuple[State, str, int]]:
+    """Count the repository's files that were not read, or not wholly, by state and reason; the commonest come first."""
+    number = sa.func.count().label("number")
+    query = sa.select(texts.c.state, texts.c.reason, number).where(_not_wholly_read(repository_id))
+    query = query.group_by(texts.c.state, texts.c.reason).order_by(number.desc(), texts.c.state, texts.c.reason)
+    return [(state, reason, count) for state, reason, count in cx.execute(query)]
 
-    They are ordered by state, then by the age of their objects, the oldest first.
+
+def unread(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[UnreadFile]:
+    """List the next ``limit`` files that were not read, or not wholly, in the order in which their objects were made.
+
+    ``after_seq`` is the counter of the object after which the list goes on.
     """
-    query = (
-        sa.select(texts.c.object_id, texts.c.file_name, texts.c.state, texts.c.reason, texts.c.attempts)
-        .where(texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported")))
-        .order_by(texts.c.state, texts.c.seq)
-        .limit(limit)
-    )
-    return [(row.object_id, row.file_name, IndexStatus(*row[2:])) for row in cx.execute(query)]
+    columns = (texts.c.object_id, texts.c.seq, texts.c.state, texts.c.reason, texts.c.attempts)
+    query = sa.select(*columns).where(_not_wholly_read(repository_id), texts.c.seq > after_seq)
+    rows = cx.execute(query.order_by(texts.c.seq).limit(limit))
+    return [UnreadFile(row.object_id, row.seq, IndexStatus(*row[2:])) for row in rows]
+
+
+def _not_wholly_read(repository_id: int) -> sa.ColumnElement[bool]:
+    unread_states = sa.or_(texts.c.state != "done", texts.c.reason != "")
+    return sa.and_(texts.c.repository_id == repository_id, unread_states)
 
 
 def waits(cx: Connection, now: Instant) -> bool:
@@ -223,12 +256,12 @@ def waits(cx: Connection, now: Instant) -> bool:
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
-def take(cx: Connection, now: Instant, *, note_every_end: bool = False) -> Job | None:
+def take(cx: Connection, now: Instant) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
 
     On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
     ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
-    often is given up here. ``note_every_end`` is as in ``finish``.
+    often is given up here.
     """
     last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
@@ -255,8 +288,7 @@ def take(cx: Connection, now: Instant, *, note_every_end: bool = False) -> Job |
                 losses=losses,
                 lease=None,
             )
-            if note_every_end:
-                changes.note(cx, row.repository_id, row.object_id, "text", now)
+            changes.note(cx, row.repository_id, row.object_id, "text", now)
         # If ``last_turn`` is unchanged, the next round looks at the same owner again, who has another first file now.
     return None
 
@@ -271,42 +303,34 @@ def release(cx: Connection, job: Job, now: Instant) -> None:
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
-def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "", *, note_every_end: bool = False) -> bool:
-    """Store the text, and note a change of kind `text` unless the text is empty.
+def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
+    """Store the text, and note a change of kind `text`.
 
-    ``note`` says what the reader left out, or why there is no text. With ``note_every_end`` the change is noted even if
-    there is no text: the embedder waits for the end of the reading. Returns False if the job is lost, as ``renew``
+    ``note`` says what the reader left out, or why there is no text. Returns False if the job is lost, as ``renew``
     does.
     """
-    outcome = _outcome(ExtractedText(text, note))
-    is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
-    if is_stored and (note_every_end or outcome["state"] == "done"):
-        changes.note(cx, job.repository_id, job.object_id, "text", now)
-    return is_stored
+    return _end(cx, job, now, **_outcome(ExtractedText(text, note)))
 
 
-def fail(
-    cx: Connection,
-    job: Job,
-    reason: str,
-    now: Instant,
-    state: Literal["failed", "unsupported", "retry"],
-    *,
-    note_every_end: bool = False,
-) -> bool:
-    """Store the reason why there is no text. With `retry`, the file waits for its next attempt, if it has one left.
+def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
+    """Store the reason why there is no text, and note a change of kind `text`.
 
-    ``note_every_end`` is as in ``finish``. Returns False if the job is lost, as ``renew`` does.
+    With `retry`, the file waits for its next attempt, and nothing is noted, if it has one left. Returns False if the
+    job is lost, as ``renew`` does.
     """
-    values: dict[str, object] = {"state": state, "reason": _storable(reason)}
-    if state == "retry":
-        attempts = job.attempts + 1
-        values = {"reason": _storable(reason), "attempts": attempts, "due": now + _PAUSE}
-        if attempts >= ATTEMPTS:
-            final = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
-            values = {"state": "failed", "reason": final, "attempts": attempts}
-    is_stored = _change(cx, job.object_id, job.lease, lease=None, **values)
-    if is_stored and note_every_end and "state" in values:
+    reason = _storable(reason)
+    if state != "retry":
+        return _end(cx, job, now, state=state, reason=reason)
+    attempts = job.attempts + 1
+    if attempts < ATTEMPTS:
+        return _change(cx, job.object_id, job.lease, lease=None, reason=reason, attempts=attempts, due=now + _PAUSE)
+    final = f"{reason} It was tried {attempts} times and is not tried again."
+    return _end(cx, job, now, state="failed", reason=final, attempts=attempts)
+
+
+def _end(cx: Connection, job: Job, now: Instant, **outcome: object) -> bool:
+    is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
+    if is_stored:
         changes.note(cx, job.repository_id, job.object_id, "text", now)
     return is_stored
 
@@ -329,7 +353,7 @@ def _outcome(result: ExtractedText) -> dict[str, object]:
     text, note = _storable(result.text), _storable(result.note)
     if text.strip():
         return {"state": "done", "reason": note, "text": text}
-    return {"state": "empty", "reason": note or "The file holds no text.", "text": ""}
+    return {"state": "no-text", "reason": note or TEXTLESS.reason, "text": ""}
 
 
 def _storable(text: str) -> str:

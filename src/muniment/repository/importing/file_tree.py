@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from muniment.repository.extraction import plain
+from muniment.clock import Instant
+from muniment.repository.extraction import formats, plain
 
 SMALL = plain.LARGEST
 """The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
 
 _PIECE = 1024 * 1024
+_HEAD = formats.HEAD
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 """The times, in nanoseconds, that a database can hold: from 1677 to 2262. A broken file system reports others."""
 
@@ -39,6 +41,16 @@ class SourceFile(NamedTuple):
     modified: int
     content: bytes | None = None
     handle: int = -1
+
+    @property
+    def date(self) -> Instant:
+        """The file's time of modification, cut to milliseconds."""
+        return self.modified // 1_000_000 * 1000
+
+    @property
+    def head(self) -> bytes:
+        """The file's first bytes; none if it is unchanged."""
+        return os.pread(self.handle, _HEAD, 0) if self.handle >= 0 else (self.content or b"")[:_HEAD]
 
     def pieces(self) -> Iterator[bytes]:
         """Return the file's bytes piece by piece, from the beginning."""

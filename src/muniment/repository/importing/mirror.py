@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
+from muniment.clock import SECOND, Instant, timestamp
 from muniment.db import Busy, Database
 from muniment.naming import without_reordering
 from muniment.repository.change_log import changes
@@ -32,7 +32,7 @@ from muniment.repository.importing.differences import Differences, FormerFile, c
 from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
 from muniment.repository.importing.media_types import media_type_of
 from muniment.repository.importing.record import ImportRecord
-from muniment.repository.importing.report import ImportReport
+from muniment.repository.importing.report import ImportReport, reason_of
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
 from muniment.repository.objects import inventory, objects
@@ -388,7 +388,7 @@ class Import:
             return [_Result(file.path, str(busy), "") for file in files]
         except (Refusal, OSError) as error:
             if len(files) == 1:
-                return [_Result(files[0].path, _reason(error), "")]
+                return [_Result(files[0].path, reason_of(error), "")]
         half = len(files) // 2
         return self._make_all(files[:half]) + self._make_all(files[half:])
 
@@ -396,7 +396,7 @@ class Import:
         try:
             return self._store_one(file)
         except (Refusal, Busy, OSError) as error:
-            return _Result(file.path, _reason(error), "")
+            return _Result(file.path, reason_of(error), "")
         finally:
             file.close()
 
@@ -406,6 +406,7 @@ class Import:
             return _Result(file.path, "unchanged", self._alive[former.object_id].id)
         if former is not None and former.size == file.size and file.digest() == former.digest:
             with self._database.begin() as cx:
+                self._date(cx, file, former)
                 self._keep(cx, {file.path: ImportRecord(former.object_id, file.size, file.modified, former.digest)})
             return _Result(file.path, "unchanged", self._alive[former.object_id].id)
         if former is None and file.path in self._moved_files:
@@ -436,8 +437,9 @@ class Import:
         return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
 
     def _new(self, file: SourceFile, content: StoredContent) -> NewObject:
-        name, media_type = os.path.basename(file.path), media_type_of(file.path)
+        name, media_type = os.path.basename(file.path), media_type_of(file.path, file.head)
         properties = {"object_name": _object_name(name), "a_content_type": media_type}
+        properties["a_content_date"] = timestamp(file.date)
         acl = self._acl_for(file.path)
         if acl is not None:
             properties["acl_name"] = acl
@@ -450,6 +452,12 @@ class Import:
         versions = inventory.versions(cx, self._repository.id, [import_record.object_id])
         return versions[import_record.object_id][0].id if versions else import_record.object_id
 
+    def _date(self, cx: Connection, file: SourceFile, former: ImportRecord) -> None:
+        """Give a document the new date of its file, unless somebody has replaced its content in the repository."""
+        stored, _ = objects.read(cx, self._repository, self._current(cx, former), self._view.principals)
+        if stored.content and stored.content.sha256.hex() == former.digest and stored.content_date != file.date:
+            objects.change(cx, self._view, stored.id, {"a_content_date": timestamp(file.date)}, self._clock())
+
     def _replace(self, file: SourceFile, former: ImportRecord, content: StoredContent) -> _Result:
         try:
             with self._database.begin() as cx:
@@ -460,8 +468,9 @@ class Import:
                     self._view.principals,
                     object_id,
                     content,
-                    media_type_of(file.path),
+                    media_type_of(file.path, file.head),
                     self._clock(),
+                    content_date=file.date,
                 )
                 self._keep(cx, {file.path: _record_of(file, former.object_id, content)})
         except BaseException as error:
@@ -486,12 +495,6 @@ class Import:
 
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
     return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
-
-
-def _reason(error: Refusal | Busy | OSError) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be read or kept: {error.strerror}"
-    return error.sentence if isinstance(error, Refusal) else str(error)
 
 
 def _object_name(name: str) -> str:

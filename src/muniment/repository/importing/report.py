@@ -2,6 +2,9 @@
 
 import msgspec
 
+from muniment.db import Busy
+from muniment.web.refusals import Refusal
+
 
 class ImportReport(msgspec.Struct):
     """What an import did. ``object_ids`` names the object of each file that did not fail, imported now or earlier."""
@@ -47,3 +50,10 @@ class ImportReport(msgspec.Struct):
                 self.unchanged += 1
             case reason:
                 self.failed.append((path, reason))
+
+
+def reason_of(error: Refusal | Busy | OSError) -> str:
+    """Return why a file failed."""
+    if isinstance(error, OSError):
+        return f"cannot be read or kept: {error.strerror}"
+    return error.sentence if isinstance(error, Refusal) else str(error)

@@ -263,6 +263,12 @@ class Snapshot(Protocol):
     def numbered(self) -> bool:
         """Whether the index holds the objects' counters. An index of an earlier release may lack them."""
 
+    def lacks(self, names: Collection[str]) -> bool:
+        """Return whether objects have values of one of these properties that the index does not hold.
+
+        An index of an earlier release may lack the values of properties that are new in this one.
+        """
+
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises IndexUnavailable, and BadQuery if the engine refuses the query.
 

@@ -168,9 +168,10 @@ def _add(
 ) -> int:
     """Add the documents of these objects to the batch, and return how many characters of text they hold."""
     present = [rows[object_id] for object_id in object_ids if object_id in rows]
-    texts = queue.text_of(cx, [row.id for row in present])
+    present_ids = [row.id for row in present]
+    texts, statuses = queue.text_of(cx, present_ids), queue.statuses(cx, present_ids)
     acl_names = acls.names(cx, {row.acl_id for row in present})
-    present_embeddings = embeddings.of_objects(cx, [row.id for row in present]) if embeddings.are_there(cx) else {}
+    present_embeddings = embeddings.of_objects(cx, present_ids) if embeddings.are_there(cx) else {}
     for object_id in object_ids:
         batch.done_ids.add(object_id)
         row = rows.get(object_id)
@@ -179,6 +180,7 @@ def _add(
             continue
         try:
             values = inventory.values(row, catalogue, acl_names[row.acl_id], indexed.lacking(row))
+            values["r_index_status"] = [statuses[object_id].state]
             text = texts.get(object_id, "")
             embedding = _embedding(present_embeddings.get(object_id), row, text)
             batch.documents.append(document(row, values, text, catalogue.ids, embedding))

@@ -86,8 +86,8 @@ def values(
     """Return the values of an object's properties by neutral name. The properties in ``lacking`` are left out.
 
     The argument ``acl_name`` is the value of the property of that name; if the argument is empty, the property has no
-    value. Dates are cut to milliseconds. Properties without a value are left out, and so are those of
-    ``object_types.SHOWN_ONLY``.
+    value. Dates are cut to milliseconds. Properties without a value are left out, and so are ``r_index_status``, which
+    ``extraction/queue`` knows, and those of ``object_types.SHOWN_ONLY``.
     """
     every_value: dict[str, list[Value]] = {
         **stored.properties,
@@ -102,6 +102,7 @@ def values(
         "r_modifier": [stored.modifier],
         "r_full_content_size": [stored.content.size if stored.content else 0],
         "a_content_type": [stored.media_type] if stored.media_type else [],
+        "a_content_date": [] if stored.content_date is None else [stored.content_date],
         "i_folder_id": list(stored.folder_ids),
     }
     if not object_ids.holds_objects(stored.id):

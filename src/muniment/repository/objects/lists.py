@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Place, Stretch
+from muniment.repository.extraction import queue
 from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf, Test
 from muniment.repository.filters.pages import Branch, ListedRow, Order, OrderKey
@@ -385,6 +386,8 @@ _COLUMNS: Mapping[str, ListedProperty] = {
     "r_creation_date": listed.single("date", objects.c.created),
     "r_modify_date": listed.single("date", objects.c.modified),
     "r_full_content_size": listed.single("integer", objects.c.content_size),
+    "a_content_date": listed.single("date", objects.c.content_date, nullable=True),
+    "r_index_status": listed.plain(queue.state_of(objects.c.id)),
     "i_chronicle_id": listed.single("id", sa.func.coalesce(objects.c.chronicle_id, objects.c.id)),
     "i_antecedent_id": listed.single("id", objects.c.antecedent_id, nullable=True),
     "i_latest_flag": listed.single("boolean", 1 - objects.c.superseded),

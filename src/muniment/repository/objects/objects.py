@@ -24,7 +24,7 @@ from muniment.repository.objects.contents import further_contents, stored_conten
 from muniment.repository.objects.contents.further_contents import ObjectContent
 from muniment.repository.objects.folders import filing, paths, unique_names
 from muniment.repository.objects.properties import stored_values
-from muniment.repository.objects.properties.properties import Given, Value
+from muniment.repository.objects.properties.properties import Given, Value, milliseconds
 from muniment.repository.objects.table import (
     StoredObject,
     content_columns,
@@ -240,6 +240,8 @@ def columns_of(cx: Connection, view: RepositoryView, new: Mapping[str, list[Valu
         columns["acl_id"] = object_acls.find_assignable(cx, view.repository.id, acl_name, view.principals)
     if "a_content_type" in new:
         columns["media_type"] = writable.text_of(new, "a_content_type")
+    if "a_content_date" in new:
+        columns["content_date"] = writable.content_date(new)
     return columns
 
 
@@ -275,23 +277,28 @@ def replace_content(
     now: Instant,
     *,
     expected: int | None = None,
+    content_date: Instant | None = None,
     text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
     """Replace the main content of an object, and return the object.
 
     If equal bytes are kept already, the object names the kept content. After the commit, the calling code removes the
-    ``freed`` contents, and ``content`` if the object does not name it. ``text`` is the text of the new content, or None
-    if it must still be read. ``quota`` limits what the owner may have. It is not checked if the caller is an
-    administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), CheckedOut,
-    Superseded, QuotaExceeded.
+    ``freed`` contents, and ``content`` if the object does not name it. ``content_date`` is the date of the new content.
+    Without one, a first content keeps the date that its object has, and any other content is dated ``now``. ``text`` is
+    the text of the new content, or None if it must still be read. ``quota`` limits what the owner may have. It is not
+    checked if the caller is an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for
+    folders), CheckedOut, Superseded, QuotaExceeded.
     """
     stored, permission = lock_to_use(cx, repository, principals, object_id, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_have_content(stored, principals)
     former = [stored.content] if stored.content else []
     (kept,), freed = stored_contents.exchange(cx, [content], former)
-    columns = {**content_columns(kept), "media_type": media_type}
+    if content_date is None and stored.content is None:
+        content_date = stored.content_date
+    dated = milliseconds(now if content_date is None else content_date)
+    columns = {**content_columns(kept), "media_type": media_type, "content_date": dated}
     new_version = update(cx, stored, principals, ["content"], now, **columns)
     queue.enqueue(cx, repository.id, _file(new_version, kept, text), now)
     growth = Amount(0, content.size - sum(each.size for each in former))

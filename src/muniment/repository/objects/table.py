@@ -55,6 +55,7 @@ objects = sa.Table(
     sa.Column("folded", sa.Text, nullable=True),
     sa.Column("default_acl_id", sa.ForeignKey("acls.id"), nullable=True),
     sa.Column("further_folders", sa.Text, nullable=True),
+    sa.Column("content_date", sa.BigInteger, nullable=True),
     sa.Column("chronicle_id", sa.String(16), nullable=True),
     sa.Column("antecedent_id", sa.String(16), nullable=True),
     sa.Column("labels", sa.Text, nullable=True),
@@ -190,10 +191,11 @@ class StoredObject(msgspec.Struct, frozen=True):
 
     ``owner`` is the user id of the owner, and ``owner_key`` is the key that stands for the owner (``bearers``).
     ``properties`` holds the properties without a field here, such as the title and the custom ones; a date is an
-    Instant. The file name of the content is the object's name. In the object that a writing function returns,
-    ``position`` is the position of the change in the change log, and ``freed`` holds the keys of contents that no row
-    names any more. The caller removes their bytes after the commit. If the object is a folder, new objects in it get
-    the ACL ``default_acl_id``, or if this is None, the folder's own ACL.
+    Instant. The file name of the content is the object's name. ``content_date`` is the content's own date, such as the
+    modification time of an imported file. In the object that a writing function returns, ``position`` is the position
+    of the change in the change log, and ``freed`` holds the keys of contents that no row names any more. The caller
+    removes their bytes after the commit. If the object is a folder, new objects in it get the ACL ``default_acl_id``,
+    or if this is None, the folder's own ACL.
     """
 
     seq: int
@@ -218,6 +220,7 @@ class StoredObject(msgspec.Struct, frozen=True):
     default_acl_id: int | None = None
     freed: tuple[str, ...] = ()
     further_folders: tuple[str, ...] = ()
+    content_date: Instant | None = None
 
     @property
     def folder_ids(self) -> list[str]:
@@ -272,10 +275,10 @@ def read_row(row: Sequence[Any]) -> StoredObject:
 
     It reads columns by number, because for a page of hits this takes half the time of reading them by name.
     """
-    *same_name, encoded, media_type, key, size, digest, _folded, default_acl_id, further = row[:_OWN_COLUMNS]
+    *same_name, encoded, media_type, key, size, digest, _folded, default_acl_id, further, dated = row[:_OWN_COLUMNS]
     content = None if key is None else StoredContent(key, size, bytes(digest))
     of_version = version.read(row[_OWN_COLUMNS:])
-    optional = (of_version, None, default_acl_id, (), read_ids(further))
+    optional = (of_version, None, default_acl_id, (), read_ids(further), dated)
     return StoredObject(*[*same_name, stored_values.decode(encoded), media_type, content, *optional])
 
 

@@ -6,6 +6,7 @@ ours 2.
 
 from collections.abc import Mapping, Sequence
 
+from muniment.clock import Instant
 from muniment.naming import fold_name, has_reordering
 from muniment.repository.objects.properties import properties
 from muniment.repository.objects.properties.properties import Given, PropertyDefinition, Value
@@ -97,6 +98,11 @@ def object_name(values: Mapping[str, list[Value]]) -> str:
 def text_of(values: Mapping[str, list[Value]], name: str) -> str:
     """Return the text of a property that has one value; empty if it has none."""
     return str(values[name][0]) if values.get(name) else ""
+
+
+def content_date(values: Mapping[str, list[Value]]) -> Instant | None:
+    """Return the date of the content that a caller gives; None without one."""
+    return next((value for value in values.get("a_content_date", ()) if isinstance(value, int)), None)
 
 
 def _are_one_user(left: Sequence[Value], right: Sequence[Value]) -> bool:

@@ -21,7 +21,6 @@ from muniment.repository.aql import facets
 from muniment.repository.aql.conditions import Condition
 from muniment.repository.aql.facets import FacetBinder
 from muniment.repository.aql.tree import Value
-from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
@@ -256,13 +255,17 @@ class _Explainer:
         """Return the object's values from the database, as the index holds them once it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
-        return inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)
+        values = inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)
+        return {**values, "r_index_status": [queue.status(self._cx, self._stored.id).state]}
 
     def _index(self) -> IndexState:
         visible, object_id = self._search.visible, self._stored.id
         left_out = object_id in visible.hidden or (object_id in visible.decided and object_id not in visible.browse)
         if left_out and self._permission >= Permission.BROWSE:
-            missed_changes = changes.hiding(self._cx, self._view.repository.id, self._position, self._max_pending)
+            missed_changes = visibility.missed(
+                *(self._cx, self._view.repository, self._search.query, self._position, self._max_pending),
+                facets.property_names(self._search.facets),
+            )
             kinds = tuple(sorted(missed_changes.get(object_id, ()))) if self._may_tell else ()
             return IndexState("not-met", kinds)
         if self._examination is None:
@@ -345,7 +348,7 @@ class _Explainer:
     ) -> Sequence[Reason]:
         if status is None or not condition.has_keywords():
             return ()
-        if status.state not in ("done", "empty"):
+        if status.state not in ("done", "no-text", "empty"):
             return (Reason("text", f"The text of the object has not been extracted (state {status.state})."),)
         newest = queue.text_of(self._cx, [self._stored.id]).get(self._stored.id, "")
         if current is not None and normal(newest) != current.document.text:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import Position
+from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.index.contract import Visible
 from muniment.repository.objects import inventory
 from muniment.repository.permissions.principals import Principals
@@ -19,6 +19,8 @@ from muniment.repository.search.memory import SearchMemory
 
 MAX_PENDING = 2000
 """The most missed changes that a search takes into account. If the index has missed more, the search is refused."""
+
+_CHANGED_WITH_THE_TEXT = "r_index_status"
 
 _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
 """The properties that a new ACL changes. A query for one of them would match the old value in the index."""
@@ -45,7 +47,7 @@ def visible(
     ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index has missed more
     than ``max_pending`` such changes.
     """
-    missed_changes = changes.hiding(cx, repository.id, position, max_pending)
+    missed_changes = missed(cx, repository, query, position, max_pending, page_properties)
     acl_matters = bool(missed_changes) and bool(
         bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
     )
@@ -86,3 +88,19 @@ def visible(
         read=frozenset(readable),
         all_versions=query.all_versions,
     )
+
+
+def missed(
+    cx: Connection,
+    repository: Repository,
+    query: BoundQuery,
+    position: Position,
+    max_pending: int,
+    page_properties: Collection[str],
+) -> dict[str, frozenset[Kind]]:
+    """Return the objects with changes that an index as of ``position`` has missed and the search must not overlook.
+
+    Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
+    """
+    names = bind.property_names(query.condition).union(page_properties)
+    return changes.hiding(cx, repository.id, position, max_pending, texts=_CHANGED_WITH_THE_TEXT in names)

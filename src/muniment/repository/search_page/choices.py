@@ -24,26 +24,62 @@ _SIZES: Mapping[str, str] = {
 """The ranges of sizes in bytes, both ends included, with what a person reads."""
 
 _FORMATS: Mapping[str, str] = {
-    "application/pdf": "PDF",
-    "application/msword": "Word",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
-    "application/vnd.ms-excel": "Excel",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
-    "application/vnd.ms-powerpoint": "PowerPoint",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
-    "application/vnd.oasis.opendocument.text": "OpenDocument text",
-    "application/vnd.oasis.opendocument.spreadsheet": "OpenDocument table",
-    "application/vnd.oasis.opendocument.presentation": "OpenDocument slides",
-    "application/rtf": "Rich text",
+    "application/epub+zip": "E-book",
+    "application/gzip": "Packed file",
+    "application/javascript": "JavaScript",
     "application/json": "JSON",
+    "application/mbox": "Mailbox",
+    "application/msword": "Word",
+    "application/octet-stream": "Unknown format",
+    "application/pdf": "PDF",
+    "application/rtf": "Rich text",
+    "application/vnd.apple.keynote": "Keynote",
+    "application/vnd.apple.numbers": "Numbers",
+    "application/vnd.apple.pages": "Pages",
+    "application/vnd.ms-excel": "Excel",
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12": "Excel",
+    "application/vnd.ms-excel.sheet.macroenabled.12": "Excel",
+    "application/vnd.ms-outlook": "Outlook mail",
+    "application/vnd.ms-powerpoint": "PowerPoint",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": "PowerPoint",
+    "application/vnd.ms-visio.drawing": "Visio",
+    "application/vnd.ms-word.document.macroenabled.12": "Word",
+    "application/vnd.oasis.opendocument.presentation": "OpenDocument slides",
+    "application/vnd.oasis.opendocument.spreadsheet": "OpenDocument table",
+    "application/vnd.oasis.opendocument.text": "OpenDocument text",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
+    "application/vnd.rar": "RAR archive",
+    "application/vnd.visio": "Visio",
+    "application/vnd.wordperfect": "WordPerfect",
+    "application/x-7z-compressed": "7-Zip archive",
+    "application/x-ipynb+json": "Notebook",
+    "application/x-tar": "Tar archive",
+    "application/x-tex": "TeX",
     "application/xml": "XML",
+    "application/zip": "ZIP archive",
+    "image/svg+xml": "Drawing (SVG)",
     "message/rfc822": "E-mail",
+    "text/calendar": "Calendar",
+    "text/css": "Style sheet",
     "text/csv": "CSV",
     "text/html": "Web page",
+    "text/javascript": "JavaScript",
     "text/markdown": "Markdown",
     "text/plain": "Text",
+    "text/tab-separated-values": "Table (tabs)",
+    "text/vcard": "Contact",
     "text/xml": "XML",
 }
+_FAMILIES: Mapping[str, str] = {
+    "audio": "Sound",
+    "font": "Font",
+    "image": "Picture",
+    "text": "Text",
+    "video": "Video",
+}
+"""The names of kinds of formats. The name of a format that is not in ``_FORMATS`` follows in parentheses."""
 
 
 class Choice(NamedTuple):
@@ -67,9 +103,15 @@ class Choice(NamedTuple):
 def format_label(media_type: str) -> str:
     """Return the name of a media type that a person reads; the media type itself if it is not known."""
     bare, _, parameters = media_type.partition(";")
-    known = _FORMATS.get(bare.strip().lower())
-    charset = parameters.strip().lower().removeprefix("charset=")
-    return f"{known} ({charset})" if known and charset else known or media_type
+    bare, charset = bare.strip().lower(), parameters.strip().lower().removeprefix("charset=")
+    family, _, kind = bare.partition("/")
+    details = [charset] if charset else []
+    known = _FORMATS.get(bare)
+    if known is None and family in _FAMILIES:
+        known, details = _FAMILIES[family], [kind.removeprefix("x-"), *details]
+    if known is None:
+        return media_type
+    return f"{known} ({', '.join(details)})" if details else known
 
 
 def _named(names: RepositoryNames, value: FacetValue) -> str:
@@ -127,7 +169,7 @@ def _ranged(names: RepositoryNames, property_name: str, low: str, high: str) -> 
 
 
 def _years(names: RepositoryNames, values: Sequence[str]) -> Element:
-    return _any_of(names, [_ranged(names, "r_modify_date", f"{year}-01-01", f"{year}-12-31") for year in values])
+    return _any_of(names, [_ranged(names, "a_content_date", f"{year}-01-01", f"{year}-12-31") for year in values])
 
 
 def _sizes(names: RepositoryNames, values: Sequence[str]) -> Element:
@@ -165,8 +207,8 @@ CHOICES = (
         _listed("owner_name"),
     ),
     Choice(
-        *("changed", "Changed", "r_modify_date"),
-        FacetDefinition("changed", ("r_modify_date",), "year", "VALUE_DESCENDING", max_values=_SHOWN),
+        *("changed", "Changed", "a_content_date"),
+        FacetDefinition("changed", ("a_content_date",), "year", "VALUE_DESCENDING", max_values=_SHOWN),
         _named,
         lambda _names, value: value,
         _year,

@@ -32,8 +32,8 @@ class HitOrder(NamedTuple):
 
 
 ORDERS: Mapping[str, HitOrder] = {
-    "newest": HitOrder("Newest first", "r_modify_date", ascending=False),
-    "oldest": HitOrder("Oldest first", "r_modify_date", ascending=True),
+    "newest": HitOrder("Newest first", "a_content_date", ascending=False),
+    "oldest": HitOrder("Oldest first", "a_content_date", ascending=True),
     "name": HitOrder("Name", "object_name", ascending=True),
     "largest": HitOrder("Largest first", "r_full_content_size", ascending=False),
 }

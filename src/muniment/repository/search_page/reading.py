@@ -55,6 +55,7 @@ _HEADINGS: Mapping[str, str] = {
     "acl_name": "ACL",
     "r_object_type": "Type",
     "r_object_id": "Id",
+    "a_content_date": "Date of the content",
     "r_creation_date": "Created",
     "r_creator_name": "Created by",
     "r_modify_date": "Changed",
@@ -66,8 +67,8 @@ _STATES: Mapping[str, str] = {
     "waiting": "Its text has not been read yet. Load this page again in a moment.",
     "failed": "Its text could not be read.",
     "unsupported": "Nothing here reads the text of this format.",
+    "no-text": "No text was found in it. (Is it a scan or a picture?)",
     "empty": "It has no content.",
-    "done": "Its content has no text.",
 }
 
 
@@ -193,7 +194,8 @@ def _read(
     elif found := queue.text_of(cx, [stored.id]).get(stored.id, ""):
         text = _text(found, marker, part)
     elif not holds_objects(stored.id):
-        why = _why(queue.status(cx, stored.id))
+        is_empty = stored.content is not None and not stored.content.size
+        why = "Its content is empty." if is_empty else _why(queue.status(cx, stored.id))
     return ShownObject(
         user_id=principals.id,
         id=stored.id,
@@ -238,9 +240,8 @@ def _written(name: str, kind: str, value: Value) -> str:
 
 
 def _why(status: IndexStatus) -> str:
-    sentence = _STATES[status.state]
-    reason = status.reason if status.state in ("failed", "unsupported") else ""
-    return f"{sentence} {reason}".strip()
+    sentence, is_said = _STATES[status.state], status in (queue.EMPTY, queue.TEXTLESS)
+    return sentence if is_said or not status.reason else f"{sentence} {status.reason}"
 
 
 def _text(text: str, marker: Marker | None, part: int) -> TextPart:

@@ -57,7 +57,10 @@ DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
 
 
 class ShownHit(msgspec.Struct, frozen=True):
-    """A hit as the page shows it. ``folder`` is its folder's id and name; None unless the caller may see the folder."""
+    """A hit as the page shows it. ``folder`` is its folder's id and name; None unless the caller may see the folder.
+
+    ``changed`` is the date of its content, or of its last change if it has no content.
+    """
 
     id: str
     title: str
@@ -66,7 +69,7 @@ class ShownHit(msgspec.Struct, frozen=True):
     type: str
     format: str
     owner: str
-    modified: Instant
+    changed: Instant
     size: int | None
     folder: tuple[str, str] | None
 
@@ -207,7 +210,7 @@ def answer(
     """
     options = context.options
     query, saved = question_query(cx, options, repository, principals, asked)
-    offered = _offered(options)
+    offered = [choice for choice in _offered(options) if not snapshot.lacks({choice.property})]
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
     together = msgspec.structs.replace(query, facets=counted)
     page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)
@@ -381,7 +384,7 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
                 type=one.type,
                 format=choices.format_label(one.media_type) if one.content else "",
                 owner=one.owner,
-                modified=one.modified,
+                changed=one.modified if one.content_date is None else one.content_date,
                 size=one.content.size if one.content else None,
                 folder=folder,
             )

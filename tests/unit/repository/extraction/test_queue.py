@@ -65,7 +65,7 @@ def test_a_finished_text_is_kept_and_notes_a_change(repository_db: Database, rep
     assert nothing_to_take(repository_db, now + 10**12)
 
 
-def test_no_text_is_empty_with_its_reason_and_notes_no_change(
+def test_a_file_without_text_says_so_with_its_reason_and_notes_a_change(
     repository_db: Database, repository_id: int, now: Instant
 ) -> None:
     enqueue(repository_db, repository_id, ONE, "key-1", now)
@@ -73,8 +73,8 @@ def test_no_text_is_empty_with_its_reason_and_notes_no_change(
     with repository_db.begin() as cx:
         assert queue.finish(cx, job, " \n", now, "The pages hold pictures only, no text.")
         assert queue.text_of(cx, [ONE]) == {}
-    assert status(repository_db) == queue.IndexStatus("empty", "The pages hold pictures only, no text.", 0)
-    assert kinds(repository_db, repository_id) == []
+    assert status(repository_db) == queue.IndexStatus("no-text", "The pages hold pictures only, no text.", 0)
+    assert kinds(repository_db, repository_id) == ["text"]
 
 
 def test_an_object_without_content_is_empty(repository_db: Database) -> None:
@@ -106,7 +106,10 @@ def test_files_that_are_due_at_one_time_go_by_the_counter_not_by_the_id(
     with repository_db.begin() as cx:
         for job in reversed(jobs):
             queue.fail(cx, job, "No.", now, "failed")
-        assert [order[object_id] for object_id, _, _ in queue.reasons(cx, repository_id, 10)] == [1, 2, 3, 4]
+        first = queue.unread(cx, repository_id, -1, 3)
+        assert [order[file.object_id] for file in first] == [1, 2, 3]
+        assert [file.object_id for file in queue.unread(cx, repository_id, first[-1].seq, 3)] == [TWO]
+        assert queue.unread(cx, repository_id + 1, -1, 3) == []
 
 
 @pytest.mark.parametrize("replaced_with", ["key-2", "key-1"])
@@ -148,8 +151,9 @@ def test_a_poison_file_is_tried_three_times_then_parked(
     assert parked.state == "failed"
     assert parked.reason.startswith("It crashed.")
     assert nothing_to_take(repository_db, now + 10**12)
+    assert kinds(repository_db, repository_id) == ["text"], "the attempts before the last one change no state"
     with repository_db.read() as cx:
-        assert queue.reasons(cx, repository_id, 10) == [(ONE, "a.txt", parked)]
+        assert queue.unread(cx, repository_id, -1, 10) == [queue.UnreadFile(ONE, int(ONE, 16), parked)]
 
 
 def test_a_lost_extractor_leaves_a_lease_that_runs_out(
@@ -238,6 +242,27 @@ def test_counts_name_every_state(repository_db: Database, repository_id: int, no
             "done": 0,
             "failed": 0,
             "unsupported": 1,
-            "empty": 0,
+            "no-text": 0,
         }
         assert queue.counts(cx, repository_id + 1)["waiting"] == 0
+
+
+def test_reasons_are_counted_by_state_and_what_was_read_whole_is_not_among_them(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    ends = {"A picture.": "unsupported", "Its attachment was not read.": "done", "": "done"}
+    for number, (reason, state) in enumerate([*ends.items(), ("A picture.", "unsupported")]):
+        enqueue(repository_db, repository_id, f"{number + 1:016x}", "key", now)
+        job = take(repository_db, now)
+        with repository_db.begin() as cx:
+            if state == "done":
+                queue.finish(cx, job, "words", now, reason)
+            else:
+                queue.fail(cx, job, reason, now, "unsupported")
+    enqueue(repository_db, repository_id, ONE, "key", now)
+    with repository_db.read() as cx:
+        assert queue.reasons(cx, repository_id) == [
+            ("unsupported", "A picture.", 2),
+            ("done", "Its attachment was not read.", 1),
+            ("waiting", "", 1),
+        ]

@@ -440,7 +440,7 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
         assert queue.text_of(cx, list(kept)) == {made[1].id: "one"}
         states = [queue.status(cx, each.id) for each in made]
         lines = changes.after(cx, shelf.repository.id, START, 100)[before:]
-    assert [state.state for state in states] == ["empty", "done", "empty", "waiting"]
+    assert [state.state for state in states] == ["empty", "done", "no-text", "waiting"]
     assert states[2].reason == "Nothing."
     assert [(line.object_id, line.kind, line.position) for line in lines] == [
         (each.id, "created", each.position) for each in made
@@ -472,6 +472,7 @@ def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
         "object_name": ["x"],
         "title": ["t"],
         "a_content_type": ["text/plain"],
+        "a_content_date": [shelf.now],
         "owner_name": ["Marta@demo"],
         "acl_name": ["private"],
         "r_object_id": [stored.id],

@@ -106,6 +106,8 @@ def test_sizes_cover_every_size_once() -> None:
         ("application/pdf", "PDF"),
         ("text/plain; charset=utf-8", "Text (utf-8)"),
         ("TEXT/HTML", "Web page"),
+        ("image/x-tga", "Picture (tga)"),
+        ("text/x-python; charset=utf-8", "Text (python, utf-8)"),
         ("application/x-thing", "application/x-thing"),
         ("", ""),
     ],

@@ -31,12 +31,13 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 7
+FORMAT = 8
 """The number of the format. Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
-READABLE = frozenset({1, 2, 3, 4, 5, 6, FORMAT})
+READABLE = frozenset({1, 2, 3, 4, 5, 6, 7, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
+Formats before 8 know neither the states of texts nor the dates of contents.
 Formats before 7 know no versions.
 Formats before 6 know no embeddings.
 Formats before 5 have neither variants of words nor bigrams among the stems.
@@ -59,6 +60,12 @@ EMBEDDED = 6
 
 VERSIONED = 7
 """The first format that says which objects are former versions."""
+
+STATED = 8
+"""The first format with the values of ``NEWLY_HELD``."""
+
+NEWLY_HELD = frozenset({"r_index_status", "a_content_date"})
+"""The properties whose values formats before ``STATED`` do not hold."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"

@@ -113,6 +113,10 @@ class TantivySnapshot:
         """Whether the index holds the counters of its objects. Indexes of formats before ``DATED`` do not."""
         return self._dated
 
+    def lacks(self, names: Collection[str]) -> bool:
+        """Return whether objects have values of one of these properties that the index does not hold."""
+        return self._format < fields.STATED and not fields.NEWLY_HELD.isdisjoint(names)
+
     def search(self, search: Search) -> Answer:
         """Answer a search, with the best hits first. Without keywords, the newest hits are first.
 
@@ -134,7 +138,7 @@ class TantivySnapshot:
         Hits that are equal in this order are ordered by counter. One question to the engine orders and counts all hits,
         and another one scores the hits of the page.
         """
-        if not self._dated:
+        if not self._dated or self.lacks([sort.name for sort in sorts]):
             return None
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)

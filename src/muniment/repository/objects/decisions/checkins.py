@@ -19,7 +19,7 @@ from muniment.repository.objects.contents.further_contents import ContentPlace
 from muniment.repository.objects.decisions import checkouts, contents
 from muniment.repository.objects.folders import unique_names
 from muniment.repository.objects.properties import stored_values
-from muniment.repository.objects.properties.properties import Given
+from muniment.repository.objects.properties.properties import Given, milliseconds
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import StorageQuota
 from muniment.repository.objects.version import CURRENT, Lock, Policy, Version
@@ -184,9 +184,10 @@ def _columns(
 
     Raises UnknownProperty, UnknownAcl, WrongValue, NotWritable.
     """
-    media_type = {"media_type": what.media_type} if what.media_type else {}
+    of_content: dict[str, object] = {"media_type": what.media_type} if what.media_type else {}
+    dated = {} if what.content is None else {"content_date": milliseconds(now)}
     if not what.properties:
-        return {"properties": stored.properties, **media_type}
+        return {"properties": stored.properties, **of_content, **dated}
     principals = view.principals
     current = inventory.values(stored, view.catalogue, object_acls.shown_name(cx, stored, principals))
     current["r_index_status"] = [queue.status(cx, stored.id).state]
@@ -194,7 +195,8 @@ def _columns(
     new = writable.read(view.catalogue, stored.type, what.properties, current, principals, owns=owns)
     fields = objects.columns_of(cx, view, new, now)
     return {
+        **dated,
         **fields,
         "properties": stored_values.decode(stored_values.encode({**stored.properties, **new})),
-        **media_type,
+        **of_content,
     }

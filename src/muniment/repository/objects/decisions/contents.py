@@ -157,7 +157,7 @@ def remove(
     present = find(cx, stored, wanted)
     objects.check_may_have_content(stored, principals)
     if present.place.is_main:
-        columns = {**content_columns(None), "media_type": ""}
+        columns = {**content_columns(None), "media_type": "", "content_date": None}
         new = objects.update(cx, stored, principals, ["content"], now, **columns)
         queue.drop(cx, [stored.id])
     else:

@@ -16,7 +16,7 @@ from muniment.repository.objects.contents.further_contents import ContentPlace
 from muniment.repository.objects.decisions import contents
 from muniment.repository.objects.folders import unique_names
 from muniment.repository.objects.properties import stored_values
-from muniment.repository.objects.properties.properties import Given, Value
+from muniment.repository.objects.properties.properties import Given, Value, milliseconds
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import StorageQuota
 from muniment.repository.objects.view import RepositoryView
@@ -57,9 +57,9 @@ def create(
 
     Unless ``properties`` name an ACL, an object in a folder gets the default ACL of the folder, or the folder's own ACL
     if there is no default. An object in no folder gets the ACL ``private``. The property ``a_content_type`` is the
-    media type of the content. ``quota`` limits what the owner may have. It is not checked if the caller is an
-    administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
-    WrongValue, NotWritable, NameTaken, VersionConflict, QuotaExceeded.
+    media type of the content. A content without an ``a_content_date`` is dated ``now``. ``quota`` limits what the owner
+    may have. It is not checked if the caller is an administrator. Raises UnknownObject (the folder), NotPermitted,
+    UnknownType, UnknownProperty, UnknownAcl, WrongValue, NotWritable, NameTaken, VersionConflict, QuotaExceeded.
     """
     return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
 
@@ -100,6 +100,9 @@ def create_all(
         owner = writable.text_of(values, "owner_name") or creator
         if owner not in owner_keys:
             owner_keys[owner] = principals.key_for(cx, owner, now)
+        dated = writable.content_date(values)
+        if dated is None and new.content is not None:
+            dated = milliseconds(now)
         drafts.append(
             StoredObject(
                 seq=0,
@@ -120,6 +123,7 @@ def create_all(
                 media_type=writable.text_of(values, "a_content_type"),
                 content=new.content,
                 default_acl_id=folder.default_acl_id if folder and view.catalogue.is_a(new.type, "folder") else None,
+                content_date=dated,
             )
         )
     for folder_id in sorted({draft.folder_id or "" for draft in drafts}) if view.unique_names else ():

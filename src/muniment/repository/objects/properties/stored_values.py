@@ -6,7 +6,7 @@ import msgspec
 
 from muniment.repository.objects.properties.properties import Value
 
-_COLUMNS = frozenset({"object_name", "a_content_type", "owner_name", "acl_name"})
+_COLUMNS = frozenset({"object_name", "a_content_type", "a_content_date", "owner_name", "acl_name"})
 _decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 
 

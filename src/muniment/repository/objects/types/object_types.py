@@ -58,6 +58,7 @@ BUILT_IN = (
             _writable("authors", repeating=True),
             _writable("language_code"),
             _writable("a_content_type"),
+            _writable("a_content_date", "date"),
             _read_only("owner_name"),
             _read_only("acl_name"),
             _read_only("r_object_id", "id"),
@@ -68,7 +69,7 @@ BUILT_IN = (
             _read_only("r_modifier"),
             _read_only("r_full_content_size", "integer"),
             _read_only("i_folder_id", "id", repeating=True),
-            _read_only("r_index_status", searchable=False),
+            _read_only("r_index_status"),
             _read_only("r_version_label", repeating=True),
             _read_only("i_chronicle_id", "id"),
             _read_only("i_antecedent_id", "id"),
@@ -91,7 +92,7 @@ BUILT_IN = (
 )
 """The types every repository has."""
 
-SHOWN_ONLY = frozenset({"r_index_status", "r_folder_path", "i_ancestor_id"})
+SHOWN_ONLY = frozenset({"r_folder_path", "i_ancestor_id"})
 """Built-in properties that are only shown. The index does not hold them, and lists cannot filter or sort by them."""
 
 STANDARD = 1

@@ -142,7 +142,7 @@ def test_without_facets_a_search_has_an_empty_list_of_them(site: Site) -> None:
 BAD = {
     "no such property": {"id": "x", "attributes": ["spaceship"]},
     "an ACL": {"id": "x", "attributes": ["acl_name"]},
-    "the state of the index": {"id": "x", "attributes": ["r_index_status"]},
+    "a path": {"id": "x", "attributes": ["r_folder_path"]},
     "two attributes": {"id": "x", "attributes": ["title", "subject"]},
     "another group-by": {"id": "x", "attributes": ["title"], "group-by": "decade"},
     "a text by day": {"id": "x", "attributes": ["title"], "group-by": "day"},

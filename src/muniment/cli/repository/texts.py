@@ -1,0 +1,88 @@
+"""Which files were not read, or not wholly, and why? How do the commands say so?"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from muniment.cli import terminal
+from muniment.repository.extraction import queue
+from muniment.repository.extraction.queue import IndexStatus, State
+from muniment.repository.objects import inventory
+from muniment.repository.objects.folders import paths
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+
+MOST_REASONS = 20
+"""How many reasons a command prints at most."""
+
+_AT_A_TIME = 500
+_EVERYTHING = Principals("", administrator=True)
+_WORDS: Mapping[State, str] = {
+    "waiting": "waiting",
+    "done": "partly read",
+    "no-text": "no text",
+    "unsupported": "not read",
+    "failed": "failed",
+}
+
+
+class NotRead(NamedTuple):
+    """A file that was not read, or not wholly: the id of its object, a path that leads there, and the status."""
+
+    object_id: str
+    path: str
+    status: IndexStatus
+
+
+def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[str, IndexStatus]]) -> list[NotRead]:
+    """Return these objects, each given by its id and status, with a path. An object in no folder has only its name."""
+    view, found = RepositoryView.read(cx, repository, _EVERYTHING), list[NotRead]()
+    for begin in range(0, len(statuses), _AT_A_TIME):
+        portion = statuses[begin : begin + _AT_A_TIME]
+        stored = inventory.rows(cx, repository.id, [object_id for object_id, _ in portion])
+        folders = inventory.rows(cx, repository.id, {each.folder_id for each in stored.values() if each.folder_id})
+        places = paths.ancestries(cx, view, list(folders.values()))
+        for object_id, status in portion:
+            if object_id in stored:
+                one = stored[object_id]
+                above = places[one.folder_id].paths[:1] if one.folder_id else []
+                found.append(NotRead(object_id, "".join(above) + paths.write(one.name), status))
+    return found
+
+
+def every(cx: Connection, repository: Repository) -> list[NotRead]:
+    """List all files of a repository that were not read, or not wholly, in the order of their objects."""
+    found, last = list[NotRead](), -1
+    while files := queue.unread(cx, repository.id, last, _AT_A_TIME):
+        found += with_paths(cx, repository, [(file.object_id, file.status) for file in files])
+        last = files[-1].seq
+    return found
+
+
+def print_counts(counts: Mapping[State, int]) -> None:
+    """Print how many files have text, and how many have none."""
+    terminal.line(
+        f"Text: {counts['done']} read, {counts['no-text']} without any, {counts['unsupported']} unsupported, "
+        f"{counts['failed']} failed, {counts['waiting']} waiting"
+    )
+
+
+def print_reasons(reasons: Sequence[tuple[State, str, int]]) -> None:
+    """Print how many files were not read, or not wholly, for the commonest reasons."""
+    for state, reason, count in reasons[:MOST_REASONS]:
+        terminal.line(terminal.harmless(f"  {count} {_explained(state, reason)}"))
+    if len(reasons) > MOST_REASONS:
+        terminal.line(f"  and {len(reasons) - MOST_REASONS} other reasons")
+
+
+def print_files(files: Iterable[NotRead]) -> None:
+    """Print each file with the reason why it was not read, or not wholly."""
+    for file in files:
+        explained = _explained(file.status.state, file.status.reason)
+        terminal.line(terminal.harmless(f"  {file.path} ({file.object_id}) {explained}"))
+
+
+def _explained(state: State, reason: str) -> str:
+    return f"{_WORDS[state]}: {reason}" if reason else _WORDS[state]
