@@ -13,7 +13,7 @@ from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import extractor
 from muniment.repository.importing.report import ImportReport
-from muniment.repository.objects import objects
+from muniment.repository.objects import found_properties, objects
 from muniment.repository.options import RepositoryOptions
 from tests.unit.cli.test_importing import BOSS, Place
 
@@ -38,7 +38,7 @@ def test_what_was_not_read_is_counted_by_reason_and_listed_by_name(
         place.write(name, "").write_bytes(said.encode("latin-1"))
     place.load()
     assert "  2 waiting\n" in place("index", "report")
-    extractor.drain(place.database, FileStore(place.data / "content"), RepositoryOptions())
+    extractor.drain(place.database, FileStore(place.data / "content"), RepositoryOptions(), found_properties.keep)
     tree = place.tree()
     why = "The file is a picture; such files are not read."
     listed = {

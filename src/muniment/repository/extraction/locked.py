@@ -20,8 +20,8 @@ def opened(content: bytes) -> BinaryIO:
     out = io.BytesIO()
     try:
         file = OOXMLFile(io.BytesIO(content))  # type: ignore[no-untyped-call]  # the library has no types
-        file.load_key(password=_STANDING_PASSWORD, verify_password=True)  # type: ignore[no-untyped-call]
-        file.decrypt(out)  # type: ignore[no-untyped-call]
+        file.load_key(password=_STANDING_PASSWORD, verify_password=True)
+        file.decrypt(out)
     except (InvalidKeyError, FileFormatError) as error:
         raise Unreadable("The file is encrypted: it opens only with a password.") from error
     except Exception as error:  # the library raises many for damaged bytes

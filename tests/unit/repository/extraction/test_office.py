@@ -275,13 +275,13 @@ def test_a_workbook_that_excel_locked_for_nobody_is_opened() -> None:
     locked = io.BytesIO()
     # The library writes no files that Excel would keep in short sectors.
     book = made.pack(unpacked(made.xlsx("words")) | {"xl/media/a.bin": bytes(range(256)) * 64}, zipfile.ZIP_STORED)
-    OOXMLFile(io.BytesIO(book)).encrypt("VelvetSweatshop", locked)  # type: ignore[no-untyped-call]
+    OOXMLFile(io.BytesIO(book)).encrypt("VelvetSweatshop", locked)
     assert "words" in readers.read(io.BytesIO(locked.getvalue()), "a.xlsx", "", LIMITS).text
 
 
 def test_a_workbook_with_a_password_of_its_own_stays_locked() -> None:
     locked = io.BytesIO()
-    OOXMLFile(io.BytesIO(made.xlsx("words"))).encrypt("another", locked)  # type: ignore[no-untyped-call]
+    OOXMLFile(io.BytesIO(made.xlsx("words"))).encrypt("another", locked)
     with pytest.raises(Unreadable, match="encrypted"):
         readers.read(io.BytesIO(locked.getvalue()), "a.xlsx", "", LIMITS)
 

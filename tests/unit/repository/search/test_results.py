@@ -61,6 +61,10 @@ class Given:
         """Know counters."""
         return True
 
+    def lacks(self, names: Collection[str]) -> bool:
+        """Hold the values of all properties."""
+        return False
+
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> None:
         """Know no order by values."""
 
