@@ -111,7 +111,7 @@ def attack_ours(folder: Path, own: Sequence[Document]) -> Observed:
             "excerpts": tuple(hit.excerpt.replace(word(number), "w") for hit in answer.hits[:1]),
             "suggestions": (
                 tuple((each.word == word(number), each.hits) for each in completions if each.word == word(number)),
-                snapshot.correction(ATTACKER, f"{word(number)}x") == word(number),
+                word(number) in [each.word for each in snapshot.corrections(ATTACKER, f"{word(number)}x")],
             ),
         }
         for channel, value in seen.items():

@@ -1,4 +1,4 @@
-"""ours 6: a question that is typed; docs/aql.md, "When not all words are found"; docs/decisions/0050."""
+"""ours 6: a question that is typed; docs/aql.md, "When not all words are found"; docs/decisions/0092."""
 
 from contextlib import closing
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Shelf(NamedTuple):
         """Type a question, as a person does."""
         answer = self.site.http.get(
             self.site.search_address,
-            params={"q": q} | {name.replace("_", "-"): value for name, value in parameters.items()},
+            params={"q": q, "words": "auto"} | {name.replace("_", "-"): value for name, value in parameters.items()},
             headers=self.site.bearer(),
         )
         assert answer.status_code == 200, answer.text
@@ -96,14 +96,14 @@ def test_ours_6_a_setting_switches_it_off(shelf: Shelf, loop: Loop) -> None:
     site = shelf.site
     with closing(Site(site.world, site.kind, loop, "repository.relax_searches=false")) as strict:
         there = shelf._replace(site=strict)
-        assert there.ask(shelf.question).ids == [shelf.every]
+        assert there.ask(shelf.question, words="").ids == [shelf.every]
         assert there.ask(shelf.question, words="auto").ids[0] == shelf.every
         assert relaxed(there.ask(shelf.question, words="auto"))
 
 
 @pytest.mark.parametrize(
     "q",
-    ['{a} "{b}" {c}', "{a} AND {b} {c}", "{a} {b} {c}*", "{a} {b} NOT {d}", "{c} {b} {a} AND {a}", "{a}-{b} AND {c}"],
+    ["{a} AND {b} {c}", "{a} {b} NOT {d}", "{c} {b} {a} AND {a}", "{a}-{b} AND {c}", '{a} AND "{b}" {c}'],
 )
 def test_ours_6_whoever_writes_an_operator_means_it(shelf: Shelf, q: str) -> None:
     a, b, c = shelf.words
@@ -112,10 +112,28 @@ def test_ours_6_whoever_writes_an_operator_means_it(shelf: Shelf, q: str) -> Non
     assert set(feed.ids) <= {shelf.every, shelf.two}
 
 
-def test_ours_6_what_follows_a_not_stays_excluded(shelf: Shelf) -> None:
+def test_ours_6_what_is_left_out_stays_excluded(shelf: Shelf) -> None:
     a, _, c = shelf.words
-    feed = shelf.ask(f"{c} {shelf.site.world.word()} not {a}")
-    assert feed.ids == [shelf.one]
+    for unwanted in (f"-{a}", f"!{a}", f'-"{a} leads to"', f"-({a} OR {shelf.site.world.word()})"):
+        assert shelf.ask(f"{c} {shelf.site.world.word()} {unwanted}").ids == [shelf.one], unwanted
+
+
+@pytest.mark.parametrize("held", ['"{a} leads"', "{a:.7}* lea?s", '"{a}" leads*'])
+def test_ours_6_a_phrase_and_a_wildcard_hold_while_the_other_words_are_relaxed(shelf: Shelf, held: str) -> None:
+    a, unknown = shelf.words[0], shelf.site.world.word()
+    feed = shelf.ask(f"{unknown} {held.format(a=a)} {shelf.words[2]} {shelf.site.world.word()}")
+    assert feed.ids == [shelf.every]
+    assert relaxed(feed)
+    assert shelf.ask(f"{held.format(a=a)} {unknown}").ids == [shelf.every], "no other word is needed"
+    assert shelf.ask(f'"{unknown}" {shelf.question}').ids == []
+
+
+def test_ours_6_the_words_beyond_a_limit_are_told(shelf: Shelf) -> None:
+    many = " ".join([shelf.words[0], *(shelf.site.world.word() for _ in range(65))])
+    feed = shelf.ask(many)
+    assert set(feed.ids) == {shelf.every, shelf.two}
+    assert feed.answer.headers["Muniment-Words-Left-Out"] == "2"
+    assert "Muniment-Words-Left-Out" not in shelf.ask(shelf.question).answer.headers
 
 
 def test_ours_6_enough_hits_with_all_words_are_the_answer(shelf: Shelf) -> None:
@@ -203,7 +221,7 @@ def test_ours_6_a_saved_search_is_relaxed_only_if_its_execution_asks_for_it(shel
 def test_ours_6_several_repositories_are_relaxed_together(shelf: Shelf) -> None:
     site = shelf.site
     address = f"/{site.names.prefix}/search"
-    answer = site.http.get(address, params={"q": shelf.question}, headers=site.bearer())
+    answer = site.http.get(address, params={"q": shelf.question, "words": "auto"}, headers=site.bearer())
     feed = Feed(answer, site)
     assert feed.ids[0] == shelf.every
     assert set(feed.ids) == {shelf.every, shelf.two, shelf.one}
@@ -222,7 +240,9 @@ def test_ours_6_what_a_caller_may_not_see_changes_nothing(shelf: Shelf) -> None:
         site.create(f"hidden {number}", shelf.question.encode())
     site.world.catch_up()
     answer = site.http.get(
-        site.search_address, params={"q": shelf.question, "items-per-page": "3"}, headers=site.bearer(stranger)
+        site.search_address,
+        params={"q": shelf.question, "words": "auto", "items-per-page": "3"},
+        headers=site.bearer(stranger),
     )
     feed = Feed(answer, site)
     assert feed.ids[0] == shelf.every

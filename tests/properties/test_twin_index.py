@@ -86,7 +86,7 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
             )
             assert telling == known_words, row.text
     for wrong in ("pumq", "valvf", "rad", "wrod"):
-        assert snapshot.correction(visible, wrong) == alone.correction(Visible(everything=True), wrong)
+        assert snapshot.corrections(visible, wrong) == alone.corrections(Visible(everything=True), wrong)
 
 
 FEW = ("pump", "red")

@@ -163,8 +163,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     relax_searches: Annotated[
         bool,
         Doc(
-            description="Whether a GET with keywords also shows objects that have only some of the words, if fewer "
-            "than a page have all of them."
+            description="Whether a GET reads keywords as people type, and also shows objects that have only some of "
+            "the words, if fewer than a page have all of them. The search page always does."
         ),
     ] = True
     meaning: Annotated[

@@ -22,11 +22,12 @@ from muniment.data_folder import DataFolder
 from muniment.directory import names, resources
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
-from muniment.repository.aql import as_json, as_xml, keywords
+from muniment.repository.aql import as_json, as_xml, keywords, typed
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
 from muniment.repository.endpoints import parameters
 from muniment.repository.endpoints.search import search_requests
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.search import results
 from muniment.repository.search.results import SearchQuestion, WordsNeeded
 
@@ -35,13 +36,17 @@ _LATE: Instant = 5 * SECOND
 
 
 class _Question(NamedTuple):
-    """Keywords or a search document, the repository, and how many hits to show."""
+    """Keywords or a search document, the repository, and how many hits to show.
+
+    With ``typed``, the keywords are read as people type.
+    """
 
     words: str
     document: bytes | None
     repository_name: str
     limit: int
     words_needed: WordsNeeded = "all"
+    typed: bool = False
 
 
 class _Hit(NamedTuple):
@@ -109,8 +114,11 @@ def search_command(
     data: DataFolder = context.obj
     if (words is None) == (not aql):
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
-    words_needed = search_requests.default_words(data.settings.repository) if words and not all_words else "all"
-    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit, words_needed)
+    default_words = search_requests.default_words(data.settings.repository)
+    words_needed = default_words if words and not all_words else "all"
+    document = _document(data, aql) if aql else None
+    is_typed = document is None and default_words == "auto"
+    question = _Question(words or "", document, repository_name, limit, words_needed, is_typed)
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if for_user and not explained:
         raise Failure("--for goes with --explain.", Exit.USAGE)
@@ -153,7 +161,14 @@ def _query(data: DataFolder, question: _Question) -> Query:
     if question.document is not None:
         read = as_json.read if _is_json(question.document) else as_xml.read
         return read(question.document, options.names, limits)
-    return Query(condition=Fulltext(keywords.read(question.words, limits)) if question.words.strip() else None)
+    text = typed.translate(question.words).text if question.typed else question.words.strip()
+    query = Query(condition=Fulltext(keywords.read(text, limits)) if text else None)
+    if not (question.typed and typed.has_fields(question.words)):
+        return query
+    with data.database("repository") as database, database.read() as cx:
+        repository = repositories.find(cx, question.repository_name)
+        view = RepositoryView.read(cx, repository, initialise.administrator(data))
+        return search_requests.with_fields(cx, view, options, query, question.words)
 
 
 def _is_json(document: bytes) -> bool:
@@ -175,7 +190,9 @@ def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
                     snapshot,
                     repository,
                     initialise.administrator(data),
-                    SearchQuestion(query, 1, question.limit, include_total=True, words=question.words_needed),
+                    SearchQuestion(
+                        query, 1, question.limit, include_total=True, words=question.words_needed, typed=question.typed
+                    ),
                     clock.now(),
                     options.max_page_offset,
                     options.max_pending_changes,
@@ -224,7 +241,7 @@ def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str)
     parameters = {"items-per-page": str(question.limit), "include-total": "true"}
     headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"}
     if question.document is None:
-        words = {"q": question.words, "words": question.words_needed}
+        words = {"q": question.words, "words": question.words_needed, "typed": str(question.typed).lower()}
         return http.get(address, params={**words, **parameters}, headers=headers)
     headers["Content-Type"] = "application/json" if _is_json(question.document) else "application/xml"
     return http.post(address, params=parameters, headers=headers, content=question.document)

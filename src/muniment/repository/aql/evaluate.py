@@ -197,6 +197,8 @@ class _Object(_Properties):
     def _choices(self, keywords: Either | AnyWord) -> Sequence[Keywords]:
         if isinstance(keywords, Either):
             return keywords.parts
+        if keywords.needed:
+            return (Both(keywords.needed),)
         return *self._analyser.content_words(keywords.words), keywords.first
 
     def _matches_term(self, term: Term) -> bool:

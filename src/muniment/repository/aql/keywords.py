@@ -2,7 +2,7 @@
 
 AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case.
 AND and OR are operators only between two terms, and NOT only before a term; anywhere else they are words. Stray
-punctuation and unclosed quotation marks are ignored. Source: docs/aql.md, "By keywords".
+punctuation and unclosed quotation marks are ignored: ``'not'`` is a word. Source: docs/aql.md, "By keywords".
 """
 
 import re
@@ -26,7 +26,8 @@ _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
 _PIECE_ENDS = re.compile(r'[\s()"“”„]+')
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
 
-_OPERATORS = ("and", "or", "not")
+OPERATORS = ("and", "or", "not")
+_SINGLE_QUOTES = "'‘’‚"
 _GAPS = "*?"
 _LAST_GAPS = re.compile(r"[*?]+$")
 _FIRST_GAPS = re.compile(r"[*?]+")
@@ -109,7 +110,8 @@ def fuzzy(keywords: Keywords) -> Keywords:
         case Term():
             return Term(keywords.text, fuzzy=True)
         case AnyWord():
-            return AnyWord(fuzzy(keywords.first), tuple(Term(word.text, fuzzy=True) for word in keywords.words))
+            words = tuple(Term(word.text, fuzzy=True) for word in keywords.words)
+            return AnyWord(fuzzy(keywords.first), words, tuple(map(fuzzy, keywords.needed)))
         case Wild() | Phrase():
             return keywords
         case _:
@@ -125,7 +127,7 @@ class _Reader:
         self._depth = 0
         self._max_depth = max_depth
         # Numbers and scripts without case do not say whether an operator in capitals is an ordinary word.
-        words = [piece.text for piece in pieces if piece.text.lower() not in _OPERATORS]
+        words = [piece.text for piece in pieces if piece.text.lower() not in OPERATORS]
         self._capitals = any(map(str.isupper, words)) and all(word.upper() == word for word in words)
 
     def read(self) -> Keywords | None:
@@ -188,7 +190,7 @@ class _Reader:
         gaps_after = _FIRST_GAPS.match(piece.text[end:])
         wild = (gaps_before[0] if gaps_before else "") + word + (gaps_after[0] if gaps_after else "")
         if not patterns.has_gaps(wild):
-            return Term(piece.text[:end])
+            return Term(piece.text[:end].lstrip(_SINGLE_QUOTES))
         if "*" not in wild and (wild == f"{word}?" or not _PLAIN.fullmatch(wild)):
             # A question mark may end a question, or be part of an address.
             return Either((Term(word), Wild(wild)))

@@ -1,14 +1,15 @@
 """Which searches may be relaxed? Those of several words, as people type questions.
 
-If a search for all of its words finds too little, it is repeated for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords with one of these are not relaxed. There are two exceptions. Question
-marks around a word count as punctuation. "and", "or" and "not" count as words of a sentence if they are not in
-capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search matches what follows "not". The
-rest of a query stays as it is.
+If a search for all of its words finds too little, it is repeated for any of them. Phrases, words with wildcards, and
+what must not match stay as they are. Keywords with an operator say exactly what is wanted, so they are not relaxed.
+There are two exceptions. Question marks around a word count as punctuation. "and", "or" and "not" count as words of a
+sentence if they are not in capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search
+matches what follows "not". The rest of a query stays as it is.
 
 Source: docs/aql.md, "When not all words are found".
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -22,6 +23,7 @@ from muniment.repository.aql.tree import (
     ExpressionSet,
     Fulltext,
     Keywords,
+    Phrase,
     Property,
     PropertyList,
     PropertyRange,
@@ -33,15 +35,26 @@ from muniment.repository.aql.tree import (
 )
 
 MOST_WORDS = 64
-"""Keywords of more words than this are not relaxed."""
+"""Of keywords with more words than this, the first ones alone are relaxed; the others find nothing."""
 
 
 def relax(query: Query) -> Query | None:
-    """Return the query, changed so that any one word of plain keywords is enough; None if it cannot be relaxed."""
+    """Return the query, changed so that any one word of its keywords is enough; None if it cannot be relaxed."""
     if query.condition is None:
         return None
     condition = _relax(query.condition)
     return None if condition == query.condition else msgspec.structs.replace(query, condition=condition)
+
+
+def left_out(query: Query) -> int:
+    """Return how many words find nothing in the relaxed query because there are more than ``MOST_WORDS``."""
+    counts = [len(plain.words) for each in _fulltexts(query.condition) if (plain := _plain_of(each)) is not None]
+    return sum(max(0, count - MOST_WORDS) for count in counts)
+
+
+def with_sequence(query: Query) -> Query:
+    """Return the query, changed so that objects which hold its words as they follow each other come first."""
+    return query if query.condition is None else msgspec.structs.replace(query, condition=_sequenced(query.condition))
 
 
 def _relax(expression: Expression) -> Expression:
@@ -49,21 +62,66 @@ def _relax(expression: Expression) -> Expression:
         case ExpressionSet():
             return ExpressionSet(expression.operator, tuple(map(_relax, expression.expressions)))
         case Fulltext(keywords):
-            plain = None if keywords is None else _plain(keywords)
-            if keywords is None or plain is None or not 1 < len(plain.words) <= MOST_WORDS:
+            plain = _plain_of(expression)
+            if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
                 return expression
-            any_word = AnyWord(keywords, tuple(plain.words))
-            return Fulltext(Both((any_word, *plain.unwanted)) if plain.unwanted else any_word)
+            words = tuple(plain.words)
+            # What is needed holds for every hit, so the engine need not look for it once more.
+            first = keywords if not plain.needed else Both(words, loose=True) if len(words) > 1 else words[0]
+            any_word = AnyWord(first, words[:MOST_WORDS], plain.needed)
+            relaxed = Both((any_word, *plain.unwanted)) if plain.unwanted else any_word
+            return msgspec.structs.replace(expression, keywords=relaxed)
         case Property() | PropertyList() | PropertyRange() | RelativeDate():
             return expression
         case _:
             assert_never(expression)
 
 
+def _sequenced(expression: Expression) -> Expression:
+    match expression:
+        case ExpressionSet("AND", parts):
+            return ExpressionSet("AND", tuple(map(_sequenced, parts)))
+        case Fulltext(keywords):
+            plain = _plain_of(expression)
+            runs = [] if keywords is None or plain is None else [run for run in _runs(keywords) if len(run) > 1]
+            if len(runs) != 1 or len(runs[0]) > MOST_WORDS:
+                return expression
+            return msgspec.structs.replace(expression, sequence=Phrase(" ".join(word.text for word in runs[0])))
+        case _:
+            return expression
+
+
+def _runs(keywords: Keywords) -> list[list[Term]]:
+    """Split plain keywords into runs of words that stand side by side in the question."""
+    runs: list[list[Term]] = [[]]
+    for part in keywords.parts if isinstance(keywords, Both | Either) else (keywords,):
+        word = _word(part)
+        if word is not None:
+            runs[-1].append(word)
+        elif isinstance(part, Both | Either) and part.loose:
+            first, *others = _runs(part)
+            runs[-1] += first
+            runs += others
+        else:
+            runs.append([])
+    return runs
+
+
+def _fulltexts(expression: Expression | None) -> Iterator[Fulltext]:
+    match expression:
+        case ExpressionSet():
+            for part in expression.expressions:
+                yield from _fulltexts(part)
+        case Fulltext():
+            yield expression
+        case _:
+            return
+
+
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
-    """Return the words of plain keywords, each once; none for other keywords, or if a word must not match."""
+    """Return the words of keywords that hold nothing but words, each once; none for other keywords."""
     plain = _plain(keywords)
-    return () if plain is None or plain.unwanted else tuple(plain.words)
+    return () if plain is None or plain.unwanted or plain.needed else tuple(plain.words)
 
 
 class WordQuestion(NamedTuple):
@@ -101,7 +159,7 @@ def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression
     match expression:
         case Fulltext(keywords) if keywords is not None:
             plain = _plain(keywords)
-            if plain is None or not plain.words or len(plain.words) > MOST_WORDS:
+            if plain is None or plain.needed or not plain.words or len(plain.words) > MOST_WORDS:
                 return _joined(keywords), None
             unwanted = Fulltext(Both(plain.unwanted)) if plain.unwanted else None
             return tuple(plain.words), unwanted
@@ -130,31 +188,40 @@ def _joined(keywords: Keywords) -> tuple[Term, ...]:
 class _Plain(NamedTuple):
     """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words. Each word is kept once.
 
-    ``unwanted`` is what must not match.
+    ``needed`` are phrases and words with wildcards. ``unwanted`` is what must not match.
     """
 
     words: dict[Term, None]
+    needed: tuple[Keywords, ...] = ()
     unwanted: tuple[Without, ...] = ()
 
 
+def _plain_of(expression: Fulltext) -> _Plain | None:
+    return None if expression.keywords is None else _plain(expression.keywords)
+
+
 def _plain(keywords: Keywords) -> _Plain | None:
-    """Return the words of plain keywords, and what must not match; None for other keywords."""
+    """Return the parts of plain keywords; None for other keywords."""
     word = _word(keywords)
     if word is not None:
         return _Plain({word: None})
     match keywords:
-        case Without(part, loose=True) if (unwanted_word := _word(part)) is not None:
-            return _Plain({}, (Without(unwanted_word, loose=True),))
+        case Without(part, loose=True):
+            return _Plain({}, unwanted=(Without(_word(part) or part, loose=True),))
+        case Phrase() | Wild() | Either(parts=(Term(), Wild())):
+            return _Plain({}, (keywords,))
         case Both(loose=True) | Either(loose=True):
             words: dict[Term, None] = {}
+            needed: tuple[Keywords, ...] = ()
             unwanted: tuple[Without, ...] = ()
             for part in keywords.parts:
                 plain = _plain(part)
-                if plain is None or (plain.unwanted and isinstance(keywords, Either)):
+                if plain is None or ((plain.needed or plain.unwanted) and isinstance(keywords, Either)):
                     return None
                 words |= plain.words
+                needed += plain.needed
                 unwanted += plain.unwanted
-            return _Plain(words, unwanted)
+            return _Plain(words, needed, unwanted)
         case _:
             return None
 

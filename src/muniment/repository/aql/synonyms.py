@@ -81,7 +81,9 @@ class _Widening:
             case ExpressionSet():
                 return ExpressionSet(expression.operator, tuple(map(self.expression, expression.expressions)))
             case Fulltext(keywords):
-                return expression if keywords is None else Fulltext(self._keywords(keywords))
+                if keywords is None:
+                    return expression
+                return msgspec.structs.replace(expression, keywords=self._keywords(keywords))
             case Property() | PropertyList() | PropertyRange() | RelativeDate():
                 return expression
             case _:
@@ -99,7 +101,7 @@ class _Widening:
             case AnyWord():
                 others = [other for word in keywords.words for other in self._take(word)]
                 words = dict.fromkeys([*keywords.words, *(other for other in others if isinstance(other, Term))])
-                return AnyWord(self._keywords(keywords.first), tuple(words))
+                return AnyWord(self._keywords(keywords.first), tuple(words), keywords.needed)
             case Wild() | Phrase():
                 return keywords
             case _:

@@ -104,20 +104,26 @@ class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
     """Of the ``words`` that are no stop words, at least one must match. If all are stop words, any of them is enough.
 
-    Objects that meet ``first`` match, too, and score higher than all others.
+    If there are ``needed`` parts, all of these must match, and then none of the words has to. Objects that also meet
+    ``first`` score higher than all others; without ``needed`` parts, they match in any case.
     """
 
     first: "Keywords"
     words: tuple[Term, ...]
+    needed: tuple["Keywords", ...] = ()
 
 
 Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
-class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. Without a word, they are None and match nothing."""
+class Fulltext(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Keywords that match an object's metadata or content. Without a word, they are None and match nothing.
+
+    Objects that meet the keywords and hold the ``sequence`` score higher than all others.
+    """
 
     keywords: Keywords | None
+    sequence: Phrase | None = None
 
 
 class Property(msgspec.Struct, frozen=True, tag=True):

@@ -95,6 +95,12 @@ WORDS = Parameter(
     "search is `all`.",
     {"type": "string", "enum": ["all", "any", "auto"]},
 )
+TYPED = Parameter(
+    "typed",
+    "Whether somebody typed the question: then hits that hold its words as they follow each other come first, and `q` "
+    "is read as people type. It is true unless all words are needed.",
+    {"type": "boolean"},
+)
 MEANING = Parameter(
     "meaning",
     "Whether a search by words also finds what is near in meaning: `true`; `false`; or `auto`, which is `true` only "
@@ -115,7 +121,7 @@ COLLAPSE = Parameter(
 )
 SEARCH = (
     *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, COLLAPSE, WAIT_FOR, FACET_IDS),
-    *(QUERY_LOCALE, WORDS, MEANING),
+    *(QUERY_LOCALE, WORDS, TYPED, MEANING),
 )
 KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -134,7 +140,7 @@ _SIMILAR_ITEMS = Parameter(
 SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 EXPLAINED = Parameter("object", "Id of the object of which the answer explains why it is a hit, or why it is none.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
-EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, MEANING)
+EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, TYPED, MEANING)
 KEYWORD_EXPLANATION = (
     *EXPLANATION,
     *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -155,7 +161,8 @@ REPOSITORIES = Parameter(
     "open.",
 )
 SEARCH_OF_SEVERAL = (
-    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS, QUERY_LOCALE, WORDS, MEANING),
+    *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS),
+    *(QUERY_LOCALE, WORDS, TYPED, MEANING),
 )
 KEYWORD_SEARCH_OF_SEVERAL = (
     *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -355,9 +362,17 @@ PARTIAL = Parameter(
 WORDS_NEEDED = Parameter(
     "Muniment-Words", "`any` if the search was relaxed: any of its words was enough.", place="header"
 )
+WORDS_LEFT_OUT = Parameter(
+    "Muniment-Words-Left-Out",
+    "How many words of a relaxed search were not looked for, because they were too many.",
+    {"type": "integer"},
+    place="header",
+)
+RELAXED = (WORDS_NEEDED, WORDS_LEFT_OUT)
+"""The headers of a search that was relaxed."""
 IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
 _EXPOSED = (
-    *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, WORDS_NEEDED, IGNORED)),
+    *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, *RELAXED, IGNORED)),
     *("Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "Retry-After", "WWW-Authenticate"),
     "X-Request-Id",
 )

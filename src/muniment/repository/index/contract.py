@@ -108,8 +108,9 @@ class FacetCounts(msgspec.Struct, frozen=True):
 LEAD = 4096.0
 """How much more an object scores if it meets the keywords of a relaxed search as they were written.
 
-It is more than all words of such a search score together. Among a million objects a word scores at most 33, including
-what is added for its exact form and for words near it. A relaxed search has at most ``relaxation.MOST_WORDS`` words.
+An object that holds the words of a question as a sequence (``Fulltext.sequence``) scores once more so much. It is more
+than all words of a relaxed search score together. Among a million objects a word scores at most 33, including what is
+added for its exact form and for words near it. A relaxed search has at most ``relaxation.MOST_WORDS`` words.
 """
 
 
@@ -195,6 +196,14 @@ class WordCount(msgspec.Struct, frozen=True):
     """A folded word, and the number of objects in which the caller finds it."""
 
     word: str
+    hits: int
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """A word that the caller may have meant: how many letters differ, and how many objects hold it for the caller."""
+
+    word: str
+    distance: int
     hits: int
 
 
@@ -309,11 +318,11 @@ class Snapshot(Protocol):
         raises.
         """
 
-    def correction(self, visible: Visible, word: str) -> str | None:
-        """Return the likeliest correction of a word by which the caller finds nothing; None if there is none.
+    def corrections(self, visible: Visible, word: str) -> list[Correction]:
+        """List likely corrections of a word by which the caller finds nothing, the likeliest first.
 
-        The correction resembles the word: usually one or two letters differ. It is a word in a part of an object that
-        the caller may see. Raises IndexUnavailable.
+        Fewer letters that differ come first, and then the words of more objects. Each correction is a word in a part of
+        an object that the caller may see. Raises IndexUnavailable.
         """
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:

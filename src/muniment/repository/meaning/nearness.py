@@ -135,4 +135,4 @@ def _towards(question: Vector, vectors: Vectors, rows: "np.ndarray[tuple[int], n
 
 
 def _without_lead(score: float) -> float:
-    return score - LEAD if score >= LEAD else score
+    return score % LEAD

@@ -181,7 +181,11 @@ class Examiner:
             case AnyWord():
                 # Stop words do not count, so the index has not looked for them.
                 words = [word for word in keywords.words if self._leaves is None or word in self._leaves]
-                return _join("any", "OR", [self._leaf(word, offered=offered) for word in words])
+                any_word = _join("any", "OR", [self._leaf(word, offered=offered) for word in words])
+                if not keywords.needed:
+                    return any_word
+                needed = [self._keywords(part, offered=offered) for part in keywords.needed]
+                return _join("all", "AND", [*needed, any_word] if any_word[0].outcome == "met" else needed)
             case Without():
                 inner, _ = self._keywords(keywords.part, offered=False)
                 return ConditionPart("not", _OPPOSITES[inner.outcome], parts=(inner,)), []

@@ -47,7 +47,8 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     nor terms. With ``marks``, hits say where their excerpts match. The first page begins after the first ``start``
     hits. With ``collapse``, ``paging`` leaves out copies of hits (``copies``); ``search`` does not. ``meaning`` says
     whether objects near in meaning are found, too. With None, such objects are found only if ``words`` is ``any``. A
-    search with sorts never finds them. ``locale`` names the language of the keywords, if it is known.
+    search with sorts never finds them. ``locale`` names the language of the keywords, if it is known. With ``typed``,
+    hits that hold the words as they follow each other in the question come first.
     """
 
     query: Query
@@ -63,6 +64,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     collapse: bool = False
     meaning: bool | None = None
     locale: str = ""
+    typed: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -89,7 +91,8 @@ class HitPage(msgspec.Struct, frozen=True):
 
     ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
     count all. ``counters`` are the hits' counters; it is empty on a page of a walk, and if the index does not hold
-    counters. ``relaxed`` says that hits need not have all of the words.
+    counters. ``relaxed`` says that hits need not have all of the words. ``left_out`` is how many words of the question
+    a relaxed search did not look for, because they were too many.
     """
 
     hits: tuple[Hit, ...]
@@ -102,6 +105,7 @@ class HitPage(msgspec.Struct, frozen=True):
     facet_hits: int | None = None
     counters: tuple[int, ...] = ()
     relaxed: bool = False
+    left_out: int = 0
 
 
 def search(
@@ -173,6 +177,7 @@ def search(
         facet_hits=answer.facet_hits,
         counters=tuple([summaries[hit.object_id].seq for hit in hits]) if snapshot.numbered else (),
         relaxed=_is_relaxed(question, index_search),
+        left_out=relaxation.left_out(question.query) if question.words == "any" else 0,
     )
 
 
@@ -350,6 +355,7 @@ def show(
         facets=answer.facets,
         facet_hits=answer.facet_hits,
         relaxed=_is_relaxed(question, index_search),
+        left_out=relaxation.left_out(question.query) if question.words == "any" else 0,
     )
 
 
@@ -368,6 +374,8 @@ def prepare(
     The search's limit is 0: replace it before you run the search. Raises BadQuery, UnknownType, UnknownProperty,
     WrongValue, IndexBehind, IndexUnavailable.
     """
+    if question.typed and not question.query.sorts:
+        question = msgspec.structs.replace(question, query=relaxation.with_sequence(question.query))
     query_to_bind = _relaxed_query(question) or question.query
     bound_query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     query = msgspec.structs.replace(bound_query, locale=question.locale)

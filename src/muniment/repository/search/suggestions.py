@@ -10,9 +10,9 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.aql import keywords, relaxation
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
-from muniment.repository.index.contract import Search, Snapshot
+from muniment.repository.aql import keywords, relaxation, typed
+from muniment.repository.aql.tree import Fulltext, Keywords, Query, QueryLimits
+from muniment.repository.index.contract import Correction, Search, Snapshot
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
@@ -44,7 +44,8 @@ class Suggestions(msgspec.Struct, frozen=True):
 class Typist(msgspec.Struct, frozen=True):
     """Who types, and in which repository: what every search of one request needs.
 
-    The transaction of ``cx`` must have begun after ``snapshot`` was taken.
+    The transaction of ``cx`` must have begun after ``snapshot`` was taken. ``typed`` says whether the search that
+    follows reads the question as people type.
     """
 
     cx: Connection
@@ -55,10 +56,15 @@ class Typist(msgspec.Struct, frozen=True):
     limits: QueryLimits
     max_pending: int = MAX_PENDING
     memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
+    typed: bool = True
+
+    def keywords(self, text: str) -> Keywords | None:
+        """Read keywords. Raises BadQuery."""
+        return keywords.read(typed.translate(text).text if self.typed else text, self.limits)
 
     def search_for(self, text: str) -> Search:
         """Prepare the search for a text; no text means every object. Raises BadQuery, IndexBehind, IndexUnavailable."""
-        query = Query(condition=Fulltext(keywords.read(text, self.limits)) if text else None)
+        query = Query(condition=Fulltext(self.keywords(text)) if text else None)
         question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
         who = (self.repository, self.principals, question, self.now, self.max_pending, self.memory)
         return results.prepare(self.cx, self.snapshot, *who)
@@ -92,14 +98,36 @@ def correct(typist: Typist, text: str) -> Suggestion | None:
 
 def _plain_words(typist: Typist, text: str) -> list[str]:
     words = text.split()
-    question = keywords.read(text, typist.limits) if 0 < len(words) <= MOST_WORDS else None
+    question = typist.keywords(text) if 0 < len(words) <= MOST_WORDS else None
     return words if question is not None and relaxation.plain_words(question) else []
 
 
 def _correct(typist: Typist, words: Sequence[str]) -> Suggestion | None:
     visible = typist.search_for("").visible
-    new_text = " ".join(typist.snapshot.correction(visible, word) or word for word in words)
-    if new_text == " ".join(words):
+    corrections = [typist.snapshot.corrections(visible, word) for word in words]
+    text = [word for word, others in zip(words, corrections, strict=True) if not others]
+    chosen = list(words)
+    for at, candidates in enumerate(corrections):
+        if candidates:
+            chosen[at] = _likeliest(typist, text, candidates)
+            text.append(chosen[at])
+    if chosen == list(words):
         return None
-    hits = typist.snapshot.search(typist.search_for(new_text)).total
-    return Suggestion(new_text, hits) if hits else None
+    hits = _count(typist, chosen)
+    return Suggestion(" ".join(chosen), hits) if hits else None
+
+
+def _likeliest(typist: Typist, others: Sequence[str], candidates: Sequence[Correction]) -> str:
+    """Choose a correction of a word: one found with the other words, then the nearest, then the commonest."""
+    together = {each.word: _count(typist, [*others, each.word]) for each in candidates} if len(candidates) > 1 else {}
+
+    def rank(each: Correction) -> tuple[bool, int, int, int]:
+        hits = together.get(each.word, 0)
+        return not hits, each.distance, -hits, -each.hits
+
+    return min(candidates, key=rank).word
+
+
+def _count(typist: Typist, words: Sequence[str]) -> int:
+    """Return how many objects the caller finds by all of these words."""
+    return typist.snapshot.search(typist.search_for(" ".join(words))).total or 0

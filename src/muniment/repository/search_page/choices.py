@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from muniment.repository.aql.tree import FacetDefinition
 from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints.search import elements
 from muniment.repository.index.contract import FacetValue
 from muniment.repository.options import RepositoryNames
 from muniment.web.refusals import Malformed
@@ -142,39 +143,18 @@ def _size(text: str) -> str:
 
 
 def _listed(property_name: str) -> Callable[[RepositoryNames, Sequence[str]], Element]:
-    def expression(names: RepositoryNames, values: Sequence[str]) -> Element:
-        space = names.vocab_namespace
-        each = [Element(space, "value", {}, [], value) for value in values]
-        attributes = {"name": spelling.write_property(property_name, names), "operator": "IN"}
-        return Element(space, "property-list", attributes, [Element(space, "values", {}, each, "")], "")
-
-    return expression
-
-
-def _any_of(names: RepositoryNames, expressions: list[Element]) -> Element:
-    if len(expressions) == 1:
-        return expressions[0]
-    space = names.vocab_namespace
-    return Element(
-        space, "expression-set", {"operator": "OR"}, [Element(space, "expressions", {}, expressions, "")], ""
-    )
-
-
-def _ranged(names: RepositoryNames, property_name: str, low: str, high: str) -> Element:
-    space, name = names.vocab_namespace, spelling.write_property(property_name, names)
-    if not high:
-        return Element(space, "property", {"name": name, "operator": "GREATER_EQUAL"}, [], low)
-    ends = [Element(space, "from", {}, [], low), Element(space, "to", {}, [], high)]
-    return Element(space, "property-range", {"name": name, "operator": "BETWEEN"}, ends, "")
+    return lambda names, values: elements.listed(names, property_name, values)
 
 
 def _years(names: RepositoryNames, values: Sequence[str]) -> Element:
-    return _any_of(names, [_ranged(names, "a_content_date", f"{year}-01-01", f"{year}-12-31") for year in values])
+    years = [elements.ranged(names, "a_content_date", f"{year}-01-01", f"{year}-12-31") for year in values]
+    return elements.together(names, "OR", years)
 
 
 def _sizes(names: RepositoryNames, values: Sequence[str]) -> Element:
     ends = [value.partition("-") for value in values]
-    return _any_of(names, [_ranged(names, "r_full_content_size", low, high) for low, _, high in ends])
+    sizes = [elements.ranged(names, "r_full_content_size", low, high) for low, _, high in ends]
+    return elements.together(names, "OR", sizes)
 
 
 _RANGES = ",".join(

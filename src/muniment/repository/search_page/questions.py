@@ -11,7 +11,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints.search import elements
+from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import WrongValue
 from muniment.repository.search.results import WordsNeeded
 from muniment.repository.search_page import choices
 from muniment.repository.search_page.choices import CHOICES
@@ -83,29 +86,30 @@ class PageQuestion(msgspec.Struct, frozen=True):
         chosen = {name: values for name, values in self.chosen.items() if name != choice_id}
         return msgspec.structs.replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
 
-    def document(self, names: RepositoryNames, more: Element | None = None) -> Element:
-        """Write the question as the elements of a query document; ``more`` is one more expression."""
-        space = names.vocab_namespace
+    def document(self, names: RepositoryNames, understood: Understood, more: Element | None = None) -> Element:
+        """Write the question as the elements of a query document.
+
+        ``understood`` is what its words mean, and ``more`` is one more expression. Raises WrongValue if the words name
+        a folder, and the question is narrowed to another one.
+        """
+        space, text = names.vocab_namespace, understood.translation.text
         expressions = [] if more is None else [more]
-        if self.words is not None and self.words.strip():
-            expressions.append(Element(space, "fulltext", {}, [], self.words.strip(), path="the words"))
+        expressions += [elements.fulltext(names, text)] if text else []
+        expressions += understood.expressions
         expressions += [
             choice.expression(names, self.chosen[choice.id]) for choice in CHOICES if choice.id in self.chosen
         ]
-        parts: list[Element] = []
-        if expressions:
-            inner = Element(space, "expressions", {}, expressions, "")
-            parts.append(Element(space, "expression-set", {"operator": "AND"}, [inner], ""))
-        if self.folder:
-            folder_id = Element(space, "id", {}, [], self.folder)
-            located = Element(space, "id-location", {"descendent": "true"}, [folder_id], "", path="the folder")
-            parts.append(Element(space, "locations", {}, [located], ""))
+        if self.folder and understood.locations:
+            raise WrongValue("The words name a folder with in: and cannot be narrowed to another one.")
+        folder = [elements.in_folder(names, folder_id=self.folder, place="the folder")] if self.folder else []
+        document = elements.search(names, expressions, [*folder, *understood.locations])
+        parts = list(document.children)
         if self.sort:
             order = ORDERS[self.sort]
             direction = {"ascending": "true" if order.ascending else "false"}
             name = spelling.write_property(order.property, names)
             parts.append(Element(space, "sorts", {}, [Element(space, "sort", direction, [], name)], ""))
-        return Element(space, "search", {}, parts, "")
+        return msgspec.structs.replace(document, children=parts)
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:

@@ -141,7 +141,7 @@ async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestio
     """
 
     def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> Marker | None:
-        query, _ = searching.question_query(cx, context.options, caller.repository, principals, asked)
+        query = searching.question_query(cx, context.options, caller.repository, principals, asked).query
         this = Property("r_object_id", "EQUAL", object_id)
         condition = this if query.condition is None else ExpressionSet("AND", (query.condition, this))
         alone = msgspec.structs.replace(query, condition=condition, sorts=())

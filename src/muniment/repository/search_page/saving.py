@@ -99,8 +99,8 @@ def _save(
 ) -> str:
     options, now = context.options, context.clock()
     limits = QueryLimits.of(options)
-    _, base = searching.question_query(cx, options, repository, principals, asked)
-    element = searching.document(options, asked, base)
+    page_query = searching.question_query(cx, options, repository, principals, asked)
+    element = searching.document(options, asked, page_query)
     if element is None:
         raise BadQuery(
             "The saved search to which this question adds was stored under other names: save it again first."

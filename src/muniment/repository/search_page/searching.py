@@ -21,9 +21,10 @@ from muniment.repository.aql.tree import ExpressionSet, Query, QueryLimits
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search import search, search_requests, suggestions
+from muniment.repository.endpoints.search import search, suggestions, typed_questions
 from muniment.repository.endpoints.search.facets import AskedFacets
 from muniment.repository.endpoints.search.search_requests import AskedSearch
+from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
 from muniment.repository.objects import inventory
 from muniment.repository.objects.view import RepositoryView
@@ -37,8 +38,9 @@ from muniment.repository.saved.saved_searches import SavedSearch, SearchSummary
 from muniment.repository.search import paging, results, saved_documents
 from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
 from muniment.repository.search.suggestions import Suggestion, correct
-from muniment.repository.search_page import choices, frame, marking, questions, sessions
+from muniment.repository.search_page import choices, frame, hints, marking, questions, sessions
 from muniment.repository.search_page.choices import CHOICES, Choice
+from muniment.repository.search_page.hints import Hint
 from muniment.repository.search_page.marking import Piece
 from muniment.repository.search_page.questions import ORDERS, PageQuestion
 from muniment.repository.search_page.sessions import PageSession
@@ -96,6 +98,7 @@ class Results(msgspec.Struct, frozen=True):
 
     ``may_relax`` says whether the caller may ask for hits that have any one of the words.
     ``correction`` is what the caller may have meant, if there is no hit, or if hits need not have all of the words.
+    ``hints`` say how the question was read.
     """
 
     user_id: str
@@ -107,7 +110,16 @@ class Results(msgspec.Struct, frozen=True):
     has_own_folders: bool
     may_relax: bool
     correction: Suggestion | None
+    hints: list[Hint]
     query: Element | None
+
+
+class PageQuery(msgspec.Struct, frozen=True):
+    """The query of a page's question, what its words mean, and the saved search to which it adds; None without one."""
+
+    query: Query
+    understood: Understood
+    saved: SavedSearch | None
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -145,7 +157,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         "user_id": found.user_id,
         "tried": _tried(asked, found),
         "in_folders": {folder_id: asked.address(folder=folder_id) for folder_id in _folder_ids(found.hits)},
-        "aql": None if found.query is None else _as_aql(here, asked, found, found.query, context.options),
+        "aql": None if found.query is None else _as_aql(here, asked, found, found.query),
         "pages": _pages(found.page, asked, context.options),
     }
     return frame.draw(request, "search.html", values)
@@ -168,32 +180,31 @@ async def around(
 
 def question_query(
     cx: Connection, options: RepositoryOptions, repository: Repository, principals: Principals, asked: PageQuestion
-) -> tuple[Query, SavedSearch | None]:
-    """Return the query of a page's question, and the saved search to which the question adds, or None without one.
+) -> PageQuery:
+    """Return the query of a page's question.
 
     Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
     """
-    limits = QueryLimits.of(options)
-    own = documents.read(asked.document(options.names), options.names, limits)
+    limits, view = QueryLimits.of(options), RepositoryView.read(cx, repository, principals)
+    understood = typed_questions.understand(cx, view, options.names, asked.words or "")
+    own = documents.read(asked.document(options.names, understood), options.names, limits)
     if not asked.saved:
-        return own, None
+        return PageQuery(own, understood, None)
     saved = saved_searches.find(cx, repository.id, "search", asked.saved, principals)
     base = saved_documents.query(saved.document, limits)
     if own.locations and base.locations:
         raise WrongValue("The saved search names its own folders: it cannot be narrowed to another one.")
     conditions = tuple(each for each in (base.condition, own.condition) if each is not None)
-    return (
-        msgspec.structs.replace(
-            base,
-            condition=ExpressionSet("AND", conditions) if conditions else None,
-            sorts=own.sorts or base.sorts,
-            locations=own.locations or base.locations,
-            columns=(),
-            facets=(),
-            facet_hits=None,
-        ),
-        saved,
+    query = msgspec.structs.replace(
+        base,
+        condition=ExpressionSet("AND", conditions) if conditions else None,
+        sorts=own.sorts or base.sorts,
+        locations=own.locations or base.locations,
+        columns=(),
+        facets=(),
+        facet_hits=None,
     )
+    return PageQuery(query, understood, saved)
 
 
 def answer(
@@ -209,18 +220,19 @@ def answer(
     Raises what ``question_query`` and ``results.search`` raise.
     """
     options = context.options
-    query, saved = question_query(cx, options, repository, principals, asked)
+    page_query = question_query(cx, options, repository, principals, asked)
+    query, saved = page_query.query, page_query.saved
     offered = [choice for choice in _offered(options) if not snapshot.lacks({choice.property})]
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
     together = msgspec.structs.replace(query, facets=counted)
     page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)
-    if _is_to_be_relaxed(query, page, asked, options):
+    if _is_to_be_relaxed(query, page, asked):
         page = hits(cx, context, snapshot, repository, principals, together, "any", asked.page)
     counts = {counts.id: counts for counts in page.facets}
     for choice in offered:
         if choice.id in asked.chosen:
             # The values of this choice are counted as if none of them were chosen.
-            others, _ = question_query(cx, options, repository, principals, asked.without(choice.id))
+            others = question_query(cx, options, repository, principals, asked.without(choice.id)).query
             others = msgspec.structs.replace(others, facets=(choice.definition,), sorts=())
             needed: WordsNeeded = "any" if page.relaxed else "all"
             apart = hits(cx, context, snapshot, repository, principals, others, needed, bare=True)
@@ -234,10 +246,11 @@ def answer(
         choices=[_choice(choice, counts.get(choice.id), asked, options.names) for choice in offered],
         saved=saved,
         folder=shown_folders.get(asked.folder, ""),
-        has_own_folders=bool(saved and query.locations and not asked.folder),
+        has_own_folders=bool(query.locations and not asked.folder),
         may_relax=not page.relaxed and asked.needed != "any" and relaxation.relax(query) is not None,
         correction=_correction(cx, context, snapshot, repository, principals, asked, page),
-        query=document(options, asked, saved),
+        hints=hints.of(page_query.understood, asked.words or "", page),
+        query=document(options, asked, page_query),
     )
 
 
@@ -252,18 +265,18 @@ def _correction(
 ) -> Suggestion | None:
     if not asked.words or (page.total and not page.relaxed):
         return None
-    typist = suggestions.typist_of(cx, context, snapshot, repository, principals)
+    typist = suggestions.typist_of(cx, context, snapshot, repository, principals, typed=True)
     return correct(typist, asked.words)
 
 
-def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
+def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
     """Return whether the page must relax a search: it has sorts, may be relaxed, and too few hits have all words.
 
     With ``auto``, ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a
     person who chooses an order would lose hits.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
-    return few and search_requests.default_words(options) == "auto" and relaxation.relax(query) is not None
+    return few and relaxation.relax(query) is not None
 
 
 def hits(
@@ -330,21 +343,22 @@ def _question(
         view=View(),
         repeated={},
         facets=AskedFacets(),
-        words=needed or search_requests.default_words(context.options),
+        words=needed or "auto",
+        typed=True,
         marks=not bare,
     )
     question = search.question_of(cx, context, repository, principals, wanted, query)
     return msgspec.structs.replace(question, bare=bare)
 
 
-def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch | None) -> Element | None:
+def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQuery) -> Element | None:
     """Write a page's question as one query document.
 
     Return None if its saved search was stored under names on the wire other than today's, or can no longer be read.
     """
-    names = options.names
+    names, understood, saved = options.names, page_query.understood, page_query.saved
     if saved is None:
-        return asked.document(names)
+        return asked.document(names, understood)
     written = saved_documents.names_of(saved.document)
     if (written.vocab_namespace, written.type_prefix, written.system_property_prefix) != (
         names.vocab_namespace,
@@ -357,7 +371,8 @@ def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch
     except Refusal:
         return None
     parts = {child.name: child for child in base.children}
-    own = {child.name: child for child in asked.document(names, parts.pop("expression-set", None)).children}
+    document = asked.document(names, understood, parts.pop("expression-set", None))
+    own = {child.name: child for child in document.children}
     return msgspec.structs.replace(base, children=[*({**parts, **own}).values()])
 
 
@@ -460,14 +475,12 @@ def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Ma
     }
 
 
-def _as_aql(
-    here: str, asked: PageQuestion, found: Results, query: Element, options: RepositoryOptions
-) -> Mapping[str, str]:
+def _as_aql(here: str, asked: PageQuestion, found: Results, query: Element) -> Mapping[str, str]:
     """Write the question in both spellings, and the command that finds the same."""
     parameters = {"include-total": "true", "items-per-page": str(HITS)}
     # A search with sorts is not relaxed by ``auto``.
-    needed = "any" if found.page.relaxed else asked.needed or search_requests.default_words(options)
-    parameters |= {"words": needed} if needed != "all" else {}
+    needed = "any" if found.page.relaxed else asked.needed or "auto"
+    parameters |= {"typed": "true"} if needed == "all" else {"words": needed}
     parameters |= {"page": str(asked.page)} if asked.page > 1 else {}
     json = msgspec.json.format(as_json.write(query).encode(), indent=2).decode()
     # The words are a stranger's, and a shell is to read the command.

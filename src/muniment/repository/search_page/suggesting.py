@@ -24,7 +24,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     caller = await sessions.enter(request, context, session, asked.repository)
 
     def answer(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
-        typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals)
+        typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals, typed=True)
         return suggestions.document_of(suggest(typist, asked.words or "", _MOST))
 
     document = await caller.search(context.indexes(caller.repository), answer)

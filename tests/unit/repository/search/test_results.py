@@ -15,6 +15,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.index.contract import (
     Answer,
+    Correction,
     DocumentDigest,
     Examination,
     IndexHit,
@@ -84,7 +85,7 @@ class Given:
         """Complete nothing."""
         raise NotImplementedError((search, beginning, limit))
 
-    def correction(self, visible: Visible, word: str) -> str | None:
+    def corrections(self, visible: Visible, word: str) -> list[Correction]:
         """Correct nothing."""
         raise NotImplementedError((visible, word))
 

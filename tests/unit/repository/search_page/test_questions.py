@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from muniment.repository.aql import as_xml, documents
+from muniment.repository.aql import as_xml, documents, typed
 from muniment.repository.aql.tree import QueryLimits
+from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search_page import choices, questions
 from muniment.repository.search_page.questions import PageQuestion
@@ -31,6 +32,11 @@ WHOLE = PageQuestion(
     page=3,
     needed="any",
 )
+
+
+def understood(words: str | None) -> Understood:
+    """Return what words without fields mean."""
+    return Understood(typed.translate(words or ""), [], [], {})
 
 
 def read(address: str) -> PageQuestion:
@@ -64,7 +70,7 @@ def test_the_document_of_a_question_is_read_back_in_either_spelling(names: Repos
     limits = QueryLimits()
     typed = ("dm_document", "dm_folder") if names is FIELD else ("document", "folder")
     asked = PageQuestion(words=WHOLE.words, chosen={**WHOLE.chosen, "type": typed}, folder=WHOLE.folder, sort="name")
-    element = asked.document(names)
+    element = asked.document(names, understood(WHOLE.words))
     query = documents.read(element, names, limits)
     assert as_xml.read(as_xml.write(element).encode(), names, limits) is not None
     assert as_xml.elements(as_xml.write(element, indented=True).encode(), limits).name == "search"
@@ -74,7 +80,7 @@ def test_the_document_of_a_question_is_read_back_in_either_spelling(names: Repos
 
 
 def test_an_indented_document_says_the_same() -> None:
-    element = WHOLE.document(NAMES)
+    element = WHOLE.document(NAMES, understood(WHOLE.words))
     plain, indented = as_xml.write(element), as_xml.write(element, indented=True)
     assert "".join(line.strip() for line in indented.split("\n")) == plain
     assert indented.count("\n") > 20

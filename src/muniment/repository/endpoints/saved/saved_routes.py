@@ -44,7 +44,7 @@ def _saved_searches(wire: Documents, prefix: str) -> Addresses:
         refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
         answers=(
             AnswerDescription(
-                200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG, parameters.WORDS_NEEDED)
+                200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG, *parameters.RELAXED)
             ),
             UNCHANGED,
         ),
@@ -102,7 +102,7 @@ def _search_templates(wire: Documents, prefix: str) -> Addresses:
         parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
         refused=parameters.DOCUMENT_SEARCH_REFUSED,
         body=wire.thing(VariablesBody, "search-template"),
-        answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED)),),
+        answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, *parameters.RELAXED)),),
     )
     return (
         Address(f"{prefix}/search-templates", every, search_templates.TABLE),

@@ -58,7 +58,7 @@ _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
 class _PageRequest(msgspec.Struct, frozen=True):
     """What a request asks: which hits of each repository, and how the feed shows them. ``repeated`` are the parameters
-    that the feed's links repeat."""
+    that the feed's links repeat. ``typed`` and ``fields`` are as in ``AskedSearch``."""
 
     start: int
     limit: int
@@ -71,6 +71,8 @@ class _PageRequest(msgspec.Struct, frozen=True):
     marks: bool
     facets: AskedFacets
     now: Instant
+    typed: bool
+    fields: str = ""
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
@@ -100,9 +102,12 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     callers = await open_repositories.callers(names)
     link = page_request.repeated.get("link")
     if link is None:
-        query = await search_requests.query_of_words(context, page_request.repeated)
-        words = search_requests.words_needed(page_request.repeated, search_requests.default_words(context.options))
-        page_request = msgspec.structs.replace(page_request, words=words)
+        values = page_request.repeated
+        words = search_requests.words_needed(values, search_requests.default_words(context.options))
+        typed = search_requests.typed_wanted(values, words)
+        query = await search_requests.query_of_words(context, values, typed=typed)
+        fields = search_requests.fields_of(values, typed=typed)
+        page_request = msgspec.structs.replace(page_request, words=words, typed=typed, fields=fields)
     else:
         query = await _follow_link(context, callers, link)
         if query.repositories and not names:
@@ -170,6 +175,7 @@ async def _answer(
     reach = context.options.max_page_offset - page_request.limit
     further = page_request.start + page_request.limit <= reach and any(each.page.has_more for each in caller_pages)
     relaxed = _is_relaxed(caller_pages)
+    left_out = max((each.page.left_out for each in caller_pages), default=0)
     repeated = page_request.repeated | ({"words": "any"} if relaxed else {})
     if posted and caller_pages and (further or page_request.start or any(facet.values for facet in counts)):
         repeated = {"link": await _keep(context, caller_pages[0].caller, query), **repeated}
@@ -187,7 +193,7 @@ async def _answer(
         feed = msgspec.structs.replace(feed, facets=written_facets)
         return spelling.feed(page_request.form.media_type, feed, context.options.names)
 
-    headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed)}
+    headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
     return Response(await context.transactions.off_loop(write_feed), headers=headers)
@@ -215,6 +221,10 @@ async def _ask_all(
             closed_refusals[repository.name] = refusal
         except _NO_ANSWER as refusal:
             silent[repository.name] = refusal
+    if page_request.fields and not caller_pages and any(isinstance(why, WrongValue) for why in silent.values()):
+        # What looks like a field can be read in no repository: it is words.
+        as_words = msgspec.structs.replace(page_request, fields="")
+        return await _ask_all(request, context, callers, as_words, query)
     return caller_pages, silent, closed_refusals
 
 
@@ -228,6 +238,10 @@ def _question(
         catalogue = context.memory.catalogue(cx, repository.id)
         definitions = page_request.facets.definitions(catalogue, names) or query.facets
         shown = msgspec.structs.replace(query, facets=definitions)
+        if page_request.fields:
+            view = RepositoryView.read(cx, repository, principals)
+            # A type or folder that this repository does not have leaves it out, as in a query document.
+            shown = search_requests.with_fields(cx, view, options, shown, page_request.fields, sure=True)
         limits = FacetLimits.of(options)
         shown_facets = FacetBinder(catalogue, page_request.now, limits).bind(definitions)
         told = facet_sums.questions(definitions, shown_facets, room)
@@ -243,6 +257,7 @@ def _question(
             meaning=page_request.meaning,
             marks=page_request.marks,
             locale=search_requests.locale(page_request.repeated),
+            typed=page_request.typed,
         )
         page = results.search(
             *(cx, snapshot, repository, principals, question, page_request.now),
@@ -379,6 +394,7 @@ def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
     if "link" in values and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
     start, limit = collections.read_stretch(values, options)
+    words = search_requests.words_needed(values, "all")
     return _PageRequest(
         start=start,
         limit=limit,
@@ -391,7 +407,8 @@ def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
             collections.PageRoom(options),
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
-        words=search_requests.words_needed(values, "all"),
+        words=words,
+        typed=search_requests.typed_wanted(values, words),
         meaning=search_requests.meaning_wanted(values, context.options),
         marks=parameters.truth(values, "marks", default=False),
         facets=facets.read_request(values, options),

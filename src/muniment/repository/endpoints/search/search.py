@@ -88,6 +88,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     walk_expires: Instant
     etag: str = ""
     relaxed: bool = False
+    left_out: int = 0
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
@@ -157,7 +158,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
     for _ in range(_TRIES):
         feed, position = await caller.search(index, write_page)
-        headers = {positions.HEADER: position, **words_header(relaxed=feed.relaxed)}
+        headers = {positions.HEADER: position, **words_header(relaxed=feed.relaxed, left_out=feed.left_out)}
         if feed.etag:
             headers |= {"ETag": feed.etag, **spelling.PRIVATE}
             if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
@@ -246,7 +247,8 @@ def _page(
         feed = msgspec.structs.replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
         etag = "" if asked.posted else _etag(feed, asked.media_type)
     body = spelling.feed(asked.media_type, feed, options.names)
-    return _WrittenPage(body, page.position, unkept, turned_page.unkept, turned_page.expires, etag, page.relaxed)
+    walk, expires = turned_page.unkept, turned_page.expires
+    return _WrittenPage(body, page.position, unkept, walk, expires, etag, page.relaxed, page.left_out)
 
 
 def question_of(
@@ -264,6 +266,9 @@ def question_of(
     """
     options = context.options
     query = source_query or asked.query or _follow_link(cx, context, repository, principals, asked.repeated["link"])
+    if asked.fields:
+        view = RepositoryView.read(cx, repository, principals)
+        query = search_requests.with_fields(cx, view, options, query, asked.fields)
     if definitions := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
         query = msgspec.structs.replace(query, facets=definitions)
     results.check_offered(query, repository)
@@ -276,6 +281,7 @@ def question_of(
         collapse=asked.collapse,
         meaning=asked.meaning,
         locale=search_requests.locale(asked.repeated),
+        typed=asked.typed,
     )
 
 
@@ -413,13 +419,16 @@ def all_words_link(
 ) -> atom.Link:
     """Return the link from a relaxed search to the same search in which a hit needs all words. ``place`` has the
     parameters of that search's first page."""
-    parameters = urlencode({**repeated, "words": "all", **place})
+    typed = {"typed": "true"} if "q" in repeated else {}
+    parameters = urlencode({**repeated, "words": "all", **typed, **place})
     return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 
 
-def words_header(*, relaxed: bool) -> dict[str, str]:
-    """Return the header that says that a search was relaxed; no header if it was not."""
-    return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
+def words_header(*, relaxed: bool, left_out: int) -> dict[str, str]:
+    """Return the headers that say that a search was relaxed, and how many words it left out; none if it was not."""
+    if not relaxed:
+        return {}
+    return {parameters.WORDS_NEEDED.name: "any"} | ({parameters.WORDS_LEFT_OUT.name: str(left_out)} if left_out else {})
 
 
 async def wait_for_position(context: RepositoryContext, index: Index, target: Position) -> None:

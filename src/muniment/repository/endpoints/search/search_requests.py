@@ -12,15 +12,18 @@ from starlette.requests import Request
 
 from muniment.clock import Instant
 from muniment.repository.aql import as_json, as_xml, keywords
+from muniment.repository.aql import typed as typed_language
 from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
 from muniment.repository.endpoints import collections, parameters, representations, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search import facets
+from muniment.repository.endpoints.search import facets, typed_questions
 from muniment.repository.endpoints.search.facets import AskedFacets
 from muniment.repository.filters import reader
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import WrongValue
 from muniment.repository.search.results import WordsNeeded
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -29,6 +32,7 @@ _SHORT = 4096
 """A query of at most so many bytes or characters is read in the event loop. That takes about a millisecond."""
 
 _LONGEST_LOCALE = 40
+_EVERYTHING = re.compile(r"\*+")
 _LISTED_PATH = re.compile(r"(?:\\[\\/,]|[^,])+")
 
 
@@ -43,7 +47,9 @@ class AskedSearch(msgspec.Struct, frozen=True):
     """What a search request asks: the query, the page, and what the feed's links must repeat.
 
     ``query`` is None if a link or ``kept`` tells where to find the query. ``posted`` is true if the query must be kept
-    for `next`, for example because it came as a document.
+    for `next`, for example because it came as a document. With ``typed``, the words are read as people type them, and
+    hits that hold them as they follow each other come first. ``fields`` is such a text of a GET with fields in it: it
+    is read with the repository's types and folders, and then replaces the words of ``query``.
     """
 
     page: int
@@ -64,6 +70,8 @@ class AskedSearch(msgspec.Struct, frozen=True):
     marks: bool = False
     collapse: bool = False
     meaning: bool | None = None
+    typed: bool = False
+    fields: str = ""
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -92,9 +100,13 @@ async def read_keywords(request: Request, context: RepositoryContext) -> AskedSe
     search_request = read_parameters(request, context.options, own)
     if "link" in search_request.repeated:
         return search_request
-    query = await query_of_words(context, search_request.repeated)
-    words = words_needed(search_request.repeated, default_words(context.options))
-    return msgspec.structs.replace(search_request, query=query, words=words)
+    values = search_request.repeated
+    words = words_needed(values, default_words(context.options))
+    is_typed = typed_wanted(values, words)
+    query = await query_of_words(context, values, typed=is_typed)
+    return msgspec.structs.replace(
+        search_request, query=query, words=words, typed=is_typed, fields=fields_of(values, typed=is_typed)
+    )
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
@@ -103,10 +115,37 @@ async def read_document(request: Request, context: RepositoryContext) -> AskedSe
     return msgspec.structs.replace(search_request, query=await query_of_body(request, context), posted=True)
 
 
-async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
-    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType."""
+async def query_of_words(context: RepositoryContext, values: Mapping[str, str], *, typed: bool) -> Query:
+    """Read the query of a GET from its parameters. Fields of a typed text are words here.
+
+    Raises BadQuery, BadSort, UnknownType.
+    """
     text = values.get("q", "")
-    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
+    return await _read(context, len(text), lambda: _by_words(context.options, text, values, typed=typed))
+
+
+def fields_of(values: Mapping[str, str], *, typed: bool) -> str:
+    """Return the text of a GET that is typed and holds fields; otherwise an empty text."""
+    text = values.get("q", "")
+    return text if typed and typed_language.has_fields(text) else ""
+
+
+def with_fields(
+    cx: Connection, view: RepositoryView, options: RepositoryOptions, query: Query, text: str, *, sure: bool = False
+) -> Query:
+    """Return the query of a GET whose typed text has fields: it replaces the words of ``query``.
+
+    With ``sure``, a field whose value cannot be read is refused instead of searched as words. Raises BadQuery,
+    WrongValue.
+    """
+    understood = typed_questions.understand(cx, view, options.names, text)
+    if sure and understood.reasons:
+        raise WrongValue(next(iter(understood.reasons.values())))
+    if query.locations and understood.locations:
+        raise WrongValue("Folders are named with in: or in the parameter 'locations', not in both.")
+    typed_query = typed_questions.query(understood, options.names, QueryLimits.of(options))
+    locations = query.locations or typed_query.locations
+    return msgspec.structs.replace(query, condition=typed_query.condition, locations=locations)
 
 
 async def query_of_body(request: Request, context: RepositoryContext) -> Query:
@@ -131,8 +170,12 @@ def locale(repeated: Mapping[str, str]) -> str:
     return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
 
 
-def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str], *, typed: bool) -> Query:
     type_name, names = repeated.get("object-type"), options.names
+    if typed:
+        text = typed_language.translate(text).text
+    elif _EVERYTHING.fullmatch(text.strip()):
+        text = ""
     sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
         types=(spelling.read_type(type_name, names),) if type_name else (),
@@ -157,7 +200,8 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
-    link_parameters = (*own, "facet-id-constraints", "query-locale", "words", "meaning", "collapse", *SHOWING)
+    link_parameters = (*own, "facet-id-constraints", "query-locale", "words", "typed", "meaning", "collapse", *SHOWING)
+    words = words_needed(query, "all")
     repeated = {name: query[name] for name in link_parameters if name in query}
     return AskedSearch(
         page=collections.read_number(query),
@@ -171,7 +215,8 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         repeated=repeated,
         facets=facets.read_request(query, options),
         cursor=query.get("cursor") or None,
-        words=words_needed(query, "all"),
+        words=words,
+        typed=typed_wanted(query, words),
         marks=parameters.truth(query, "marks", default=False),
         collapse=parameters.choice(query, "collapse", ("none", "content"), default="none") == "content",
         meaning=meaning_wanted(query, options),
@@ -189,6 +234,11 @@ def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool
 def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
     """Read how many of the question's words a hit needs. Raises Malformed."""
     return parameters.choice(query, "words", ("all", "any", "auto"), default=default)
+
+
+def typed_wanted(query: Mapping[str, str], words: WordsNeeded) -> bool:
+    """Read whether a question was typed; where not all words are needed, it was. Raises Malformed."""
+    return parameters.truth(query, "typed", default=words != "all")
 
 
 def default_words(options: RepositoryOptions) -> WordsNeeded:

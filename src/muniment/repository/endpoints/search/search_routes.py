@@ -17,7 +17,7 @@ DQL: Table = {**search.TABLE, **collections.SELECTING}
 def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ...]:
     """List the addresses of searches in one repository; ``prefix`` is the beginning of the path of every
     address of a repository."""
-    hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED))
+    hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, *parameters.RELAXED))
     searching = Address(
         f"{prefix}/search",
         {
@@ -48,7 +48,7 @@ def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ..
 
 def of_several(wire: Documents) -> Address[RepositoryContext]:
     """Describe the address of the search of several repositories."""
-    headers = (parameters.PARTIAL, parameters.WORDS_NEEDED)
+    headers = (parameters.PARTIAL, *parameters.RELAXED)
     hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, headers)
     return Address(
         "/search",

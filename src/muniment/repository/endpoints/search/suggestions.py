@@ -8,6 +8,7 @@ from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import collections, parameters, positions, spelling
 from muniment.repository.endpoints.context import RepositoryContext, enter
 from muniment.repository.endpoints.documents import Documents, SuggestionsDocument
+from muniment.repository.endpoints.search import search_requests
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals
@@ -28,7 +29,8 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 
     def write_suggestions(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
-        typist = typist_of(cx, context, snapshot, caller.repository, principals)
+        typed = search_requests.default_words(options) != "all"
+        typist = typist_of(cx, context, snapshot, caller.repository, principals, typed=typed)
         document = document_of(suggestions.suggest(typist, query.get("q", ""), limit))
         return spelling.answer(media_type, "suggestions", document, options.names), caller.spell(
             principals, snapshot.position
@@ -51,12 +53,18 @@ def address_below(wire: Documents, prefix: str, searching: Table) -> Address[Rep
 
 
 def typist_of(
-    cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    *,
+    typed: bool,
 ) -> Typist:
     """Return the ``Typist`` for whom ``search.suggestions`` finds suggestions."""
     limits, options = QueryLimits.of(context.options), context.options
     who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
-    return Typist(*who, context.memory)
+    return Typist(*who, context.memory, typed)
 
 
 def document_of(answer: Suggestions) -> dict[str, Written]:

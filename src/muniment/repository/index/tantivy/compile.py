@@ -325,7 +325,11 @@ class Compiler:
             case Unless():
                 return all_of([], [self._condition(condition.condition, readable)])
             case Fulltext(keywords):
-                return Query.empty_query() if keywords is None else self._keywords(keywords, readable)
+                found = Query.empty_query() if keywords is None else self._keywords(keywords, readable)
+                if condition.sequence is None:
+                    return found
+                sequence = Query.const_score_query(self.leaf(condition.sequence, readable), LEAD)
+                return Query.boolean_query([(Occur.Must, found), (Occur.Should, sequence)])
             case Carries():
                 return silent(self._acls(frozenset(condition.acls)))
             case OneOf() | Between() | Like() | HasValue():
@@ -355,13 +359,17 @@ class Compiler:
                 assert_never(keywords)
 
     def _any_word(self, sought: AnyWord, readable: bool) -> Query:
-        """Make the query for any of ``sought.words``, or for ``sought.first``.
+        """Make the query for any of ``sought.words``, or for ``sought.first``; or else for all of ``sought.needed``.
 
         A match of ``sought.first`` adds ``LEAD`` to an object's score.
         """
         words = self._analyser.content_words(sought.words)
         first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
-        return any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
+        scored = [*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)]
+        if not sought.needed:
+            return any_of(scored)
+        needed = [(Occur.Must, self._keywords(part, readable)) for part in sought.needed]
+        return Query.boolean_query([*needed, *((Occur.Should, query) for query in scored)])
 
     def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
         """Make queries that raise the score of objects that hold words exactly as the query does, or near each other.

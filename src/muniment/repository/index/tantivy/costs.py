@@ -62,7 +62,7 @@ def _leaves(condition: Condition | Keywords) -> Iterator[_Leaf]:
             for keywords in condition.parts:
                 yield from _leaves(keywords)
         case AnyWord():
-            yield from _leaves(condition.first)
+            yield from _leaves(Both((condition.first, *condition.needed)))
         case Fulltext():
             yield from () if condition.keywords is None else _leaves(condition.keywords)
         case Unless():

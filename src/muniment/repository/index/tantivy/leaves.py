@@ -48,6 +48,7 @@ def leaves(
                 yield from leaves(keywords, denied=denied, choose=choose)
         case AnyWord():
             yield from choose(condition.words)
+            yield from leaves(Both(condition.needed), denied=denied, choose=choose)
         case Term() | Wild() | Phrase():
             yield condition
         case Without(part=unwanted) | Unless(condition=unwanted):

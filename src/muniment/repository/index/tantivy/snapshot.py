@@ -15,6 +15,7 @@ from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import (
     Answer,
+    Correction,
     DocumentDigest,
     Examination,
     FacetCounts,
@@ -221,12 +222,12 @@ class TantivySnapshot:
                 limit,
             )
 
-    def correction(self, visible: Visible, word: str) -> str | None:
-        """Return the likeliest correction of a word by which the caller finds nothing. Raises IndexUnavailable."""
+    def corrections(self, visible: Visible, word: str) -> list[Correction]:
+        """List likely corrections of a word by which the caller finds nothing. Raises IndexUnavailable."""
         if self._format < fields.WEIGHTED:
-            return None
+            return []
         with failures.as_refusals("a search failed"):
-            return self._vocabulary(self._compiler(), visible).correction(word)
+            return self._vocabulary(self._compiler(), visible).corrections(word)
 
     def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
         """Return the words that say most about a text, in the order in which they appear. Raises IndexUnavailable."""

@@ -5,7 +5,6 @@ the texts and metadata of objects that the caller finds by a similar word. So co
 word that is only in hidden objects.
 """
 
-import difflib
 import heapq
 import itertools
 import math
@@ -17,7 +16,7 @@ from tantivy import Query
 
 from muniment.repository.aql.tree import Term
 from muniment.repository.aql.values import keyword_values
-from muniment.repository.index.contract import Visible, WordCount
+from muniment.repository.index.contract import Correction, Visible, WordCount
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import all_of
@@ -38,7 +37,7 @@ _WEIGHED = 100
 """How many words of a text are weighed at most, the most common ones first. Each needs a question to the engine."""
 
 _TEXT = 20_000
-_LIKE = 0.7
+_MOST_CORRECTIONS = 4
 _TWO_LETTERS_FROM = 6
 
 
@@ -84,23 +83,27 @@ class Vocabulary:
             )
         return counts
 
-    def correction(self, word: str) -> str | None:
-        """Return the likeliest correction of a word by which the caller finds nothing; None if there is none."""
-        words = self._analyser.exact(word)
-        if len(words) != 1 or not SHORTEST < len(words[0][1]) <= LONGEST:
-            return None
-        sought = words[0][1]
+    def corrections(self, word: str) -> list[Correction]:
+        """List likely corrections of a word by which the caller finds nothing, the likeliest first."""
+        exact = self._analyser.exact(word)
+        if len(exact) != 1 or not SHORTEST < len(exact[0][1]) <= LONGEST:
+            return []
+        sought = exact[0][1]
         if count_of(self._searcher.search(self._compiler.matching_term(self._visible, Term(word)), 1)):
-            return None
-        like = Counter(each for each in self._words_like(sought) if each != sought)
-        nearest = difflib.get_close_matches(sought, like, n=_LOOKED_THROUGH, cutoff=_LIKE)
-        ratio = difflib.SequenceMatcher(b=sought)
+            return []
+        found: dict[str, int] = {}
+        for letters in (1, 2) if len(sought) >= _TWO_LETTERS_FROM else (1,):
+            words = (each for each in self._words_like(sought, letters) if abs(len(each) - len(sought)) <= letters)
+            like = Counter(words)
+            near = {each: distance for each in like if 0 < (distance := differing(each, sought)) <= letters}
+            likely = sorted(near, key=lambda each: (near[each], -like[each], each))
+            found |= {each: near[each] for each in likely[:_MOST_CORRECTIONS] if each not in found}
+        corrections = [Correction(each, distance, self._count(each)) for each, distance in found.items()]
+        return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
 
-        def rank(candidate: str) -> tuple[float, int, str]:
-            ratio.set_seq1(candidate)
-            return round(ratio.ratio(), 2), like[candidate], candidate
-
-        return max(nearest, key=rank, default=None)
+    def _count(self, word: str) -> int:
+        """Return how many objects hold a word for the caller, in exactly this form."""
+        return count_of(self._searcher.search(self._compiler.holding(self._visible, word, exact=True), 1)) or 0
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
         """Return the words that say most about a text, in the order in which they appear in the text.
@@ -133,13 +136,11 @@ class Vocabulary:
             if len(word) <= LONGEST and not one_letter and not self._analyser.is_stop_word(word):
                 yield stem, count
 
-    def _words_like(self, sought: str) -> Iterator[str]:
-        """List the words of the newest objects in which the caller finds a word like ``sought``.
+    def _words_like(self, sought: str, letters: int) -> Iterator[str]:
+        """List the words of the newest objects in which the caller finds a word that differs in so many letters.
 
-        Such a word differs from ``sought`` in one letter, or in up to two if ``sought`` is long. Of a long text, only
-        the words at the beginning are listed.
+        Of a long text, only the words at the beginning are listed.
         """
-        letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
         for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
             # These are the newest objects, because the engine's own order depends on everybody's documents.
@@ -165,3 +166,18 @@ class Vocabulary:
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
         return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]
+
+
+def differing(word: str, other: str) -> int:
+    """Count the letters in which two words differ: one more, one less, another one, or two neighbours exchanged."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for at, letter in enumerate(word):
+        row = [at + 1]
+        for place, sign in enumerate(other):
+            steps = min(last[place + 1] + 1, row[place] + 1, last[place] + (letter != sign))
+            if at and place and letter == other[place - 1] and word[at - 1] == sign:
+                steps = min(steps, before[place - 1] + 1)
+            row.append(steps)
+        before, last = last, row
+    return last[-1]

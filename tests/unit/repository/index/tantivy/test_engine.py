@@ -16,7 +16,16 @@ from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywor
 from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, Snapshot, SortedBy, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    Correction,
+    FacetCounts,
+    OtherFormat,
+    Search,
+    Snapshot,
+    SortedBy,
+    Visible,
+)
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import compounds, failures, fields, languages
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -707,7 +716,7 @@ def test_an_index_without_variants_answers_until_it_is_made_anew(tmp_path: Path)
     assert find("snapshot") == {(key(2), "snapshot 報")}
     assert find("IndexSnapshot") == find("告書") == {(key(1), "IndexSnapshot 報告書")}
     assert len(find("報")) == 2
-    assert snapshot.correction(EVERYTHING, "snapshod") == "snapshot"
+    assert snapshot.corrections(EVERYTHING, "snapshod") == [Correction("snapshot", 1, 1)]
     with pytest.raises(OtherFormat):
         TantivyWriter(tmp_path)
 
