@@ -250,7 +250,7 @@ def test_several_values_of_a_choice_are_alternatives_and_choices_go_together(sit
     assert objects_of(writer) == [large]
     assert writer.values("size") == {"1-9999": (1, False), "10000-99999": (1, True)}
     writer.follow("Remove Size: 10 to 100 kB×")
-    assert len(writer.titles) == 3
+    assert set(objects_of(writer)) == {small, large}, "a cabinet has no content, and no year"
     assert writer.search(word, changed="1999").text.count("Search without changed 1999") == 1
 
 
