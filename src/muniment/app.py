@@ -70,7 +70,8 @@ def build(
     databases and password gate. At the end, it closes them and the index readers. The lifespan raises SchemaMismatch
     when a database is not at this release's schema.
     """
-    halves = Halves(Installation(data, settings), clock, stores.reader)
+    installation = Installation(data, settings)
+    halves = Halves(installation, clock, stores.reader, tika=stores.tika(installation))
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
     access_log = access_log or AccessLog()

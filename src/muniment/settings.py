@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from muniment.db import Half
 from muniment.directory.options import DirectoryOptions
 from muniment.repository.content_options import LARGEST_OBJECT
+from muniment.repository.extraction_options import ExtractionOptions
 from muniment.repository.options import TOKENINFO_ADDRESS, RepositoryOptions
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Refusal
@@ -286,6 +287,7 @@ def _check(settings: Settings) -> None:
     _check_prefixes(settings)
     _check_cors(settings.repository)
     _check_s3(settings.repository)
+    _check_tika(settings.repository.extraction)
     for key in ("directory_database", "repository_database"):
         _check_database(key, getattr(settings, key))
 
@@ -359,6 +361,26 @@ def _check_s3(repository: RepositoryOptions) -> None:
         )
     if repository.content_store == "s3" and repository.max_content_bytes > LARGEST_OBJECT:
         raise BadSettings(f"repository.max_content_bytes: with content_store = 's3', this is at most {LARGEST_OBJECT}.")
+
+
+def _has_port(address: str) -> bool:
+    """Return whether the port of the address, if it has one, can be a port."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
+
+
+def _check_tika(extraction: ExtractionOptions) -> None:
+    if extraction.tika and not (_ENDPOINT.fullmatch(extraction.tika) and _has_port(extraction.tika)):
+        raise BadSettings(
+            f"repository.extraction.tika: {extraction.tika!r} is not an address such as 'http://127.0.0.1:9998', "
+            "without a path."
+        )
+    if extraction.tika_secret and extraction.tika_secret_file:
+        raise BadSettings("Set repository.extraction.tika_secret or repository.extraction.tika_secret_file, not both.")
+    if not extraction.tika_secret.isprintable() or not extraction.tika_secret.isascii():
+        raise BadSettings("repository.extraction.tika_secret: a header holds printable ASCII characters only.")
 
 
 def _check_database(key: str, url: str) -> None:

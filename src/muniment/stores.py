@@ -1,4 +1,4 @@
-"""Open what an installation keeps beside its databases: the indexes, the content store and the model of meaning."""
+"""Open what an installation has beside its databases: indexes, a content store, a model of meaning, a Tika server."""
 
 import hashlib
 import threading
@@ -14,6 +14,7 @@ from muniment.repository.content.files import NO_RESERVE, FileStore, Packing
 from muniment.repository.content.removals import RemovalLock
 from muniment.repository.content.s3.bucket import ContentBucket
 from muniment.repository.content.s3.store import S3Store
+from muniment.repository.extraction.tika import TikaServer
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
@@ -93,6 +94,12 @@ def content(installation: Installation, kind: ContentKind | None = None, *, make
     lock = RemovalLock(database.open, installation.removals)
     bucket = ContentBucket(options.s3, now)
     return S3Store(bucket, lock, database.owner, installation.data, options.s3.largest_copy)
+
+
+def tika(installation: Installation) -> TikaServer | None:
+    """Return the Tika server that the settings name, or None. It is not asked yet."""
+    options = installation.settings.repository
+    return TikaServer(options.extraction, options.extraction_characters) if options.extraction.tika else None
 
 
 class _Lazy:

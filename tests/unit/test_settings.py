@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -250,3 +251,20 @@ def test_the_secret_of_the_store_is_not_shown() -> None:
     found = settings.read(None, {"MUNIMENT_REPOSITORY_S3_ACCESS_SECRET": "hidden"}, [])
     assert found.repository.s3.access_secret == "hidden"
     assert "hidden" not in str(list(settings.values_in_force(found)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tika": "tika.example.org:9998"}, "not an address"),
+        ({"tika": "http://tika.example.org/path"}, "without a path"),
+        ({"tika": "http://name:secret@tika.example.org"}, "not an address"),
+        ({"tika": "http://tika.example.org:99999"}, "not an address"),
+        ({"tika_header": "X-A: b"}, "repository.extraction.tika_header"),
+        ({"tika_secret": "a\r\nX-B: c"}, "printable ASCII"),
+        ({"tika_secret": "a", "tika_secret_file": "/b"}, "not both"),
+    ],
+)
+def test_the_settings_of_a_tika_server_are_checked(changes: dict[str, str], said: str) -> None:
+    with pytest.raises(BadSettings, match=re.escape(said)):
+        settings.read(None, {}, [f"repository.extraction.{key}={value}" for key, value in changes.items()])

@@ -7,6 +7,7 @@ from muniment.clock import Instant
 from muniment.directory.context import Directory
 from muniment.installation import Installation
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.extraction.tika import TikaServer
 from muniment.repository.index.contract import Index
 from muniment.repository.repositories import Repository
 
@@ -15,7 +16,8 @@ from muniment.repository.repositories import Repository
 class Halves:
     """The halves of this process; None for a half that does not run here. ``open_index`` opens an index for reading.
 
-    ``descriptions`` keeps, by base address, the OpenAPI documents that callers have asked for.
+    ``tika`` is the Tika server that the settings name, or None. ``descriptions`` keeps, by base address, the OpenAPI
+    documents that callers have asked for.
     """
 
     installation: Installation
@@ -23,6 +25,7 @@ class Halves:
     open_index: Callable[[Installation, Repository], Index]
     directory: Directory | None = None
     repository: RepositoryContext | None = None
+    tika: TikaServer | None = None
     indexes: dict[int, Index] = field(default_factory=dict)
     descriptions: dict[str, bytes] = field(default_factory=dict)
 

@@ -1,5 +1,7 @@
 """Is this process alive, and can it do its work?"""
 
+import asyncio
+
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
@@ -11,12 +13,14 @@ from muniment.db import Busy
 from muniment.front.halves import Halves
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
+from muniment.repository.extraction.tika import TikaServer
 from muniment.repository.index_agent import reports
 from muniment.repository.refusals import IndexUnavailable
 from muniment.web.responses import json_response
 from muniment.web.transactions import Transactions
 
 _LATE: Instant = 60 * SECOND
+_TIKA_SECONDS = 1.0
 
 
 async def live(_request: Request, _halves: Halves) -> Response:
@@ -42,6 +46,9 @@ async def ready(_request: Request, halves: Halves) -> Response:
         # One repository without an index, such as a new one, does not keep the others from their callers.
         if states and all("fault" in state for state in states.values()):
             faults.append("no index can be read")
+    if halves.repository is not None and halves.tika is not None:
+        # Files wait for it, and nothing else does: a server without it is ready.
+        parts["tika"] = await _tika_state(halves.tika)
     days = certificates.days_left(halves.installation.certificate, halves.clock())
     if days is not None:
         parts["certificate"] = {"days_left": days, "late": days < certificates.RENEW_DAYS}
@@ -52,6 +59,14 @@ async def ready(_request: Request, halves: Halves) -> Response:
     if faults:
         return json_response(body, 503, {"Cache-Control": "no-store", "Retry-After": "1"})
     return json_response(body, headers={"Cache-Control": "no-store"})
+
+
+async def _tika_state(tika: TikaServer) -> str:
+    try:
+        async with asyncio.timeout(_TIKA_SECONDS):
+            return await asyncio.to_thread(tika.fault) or "ready"
+    except TimeoutError:
+        return "It does not answer in time."
 
 
 async def _fault_of(transactions: Transactions) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from muniment.repository.content_options import S3Options
+from muniment.repository.extraction_options import ExtractionOptions
 
 Doc = msgspec.Meta
 
@@ -488,6 +489,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
     names: RepositoryNames = RepositoryNames()
     s3: S3Options = S3Options()
+    extraction: ExtractionOptions = ExtractionOptions()
 
     @property
     def offers_search_page(self) -> bool:

@@ -688,3 +688,14 @@ def test_a_folder_may_lie_as_deep_as_the_file_system_lets_it(tmp_path: Path, dee
     assert [file.path for file in tree.files()] == ["below/near.txt", f"{deep}deepest.txt"]
     assert len(tree.contents().folders) == len(entered) == LEVELS + 2
     assert not failures
+
+
+def test_files_without_text_are_read_again_on_command(place: Place) -> None:
+    place.write("a.txt", "words")
+    place.write("old.bin", "\0\1\2")
+    place.load()
+    with place.database.begin() as cx:
+        cx.execute(queue.texts.update().where(queue.texts.c.state == "waiting").values(state="unsupported", reason="x"))
+    assert "main: 1 files wait to be read" in place("index", "read-again")
+    with place.database.read() as cx:
+        assert queue.counts(cx, repositories.find(cx, "main").id)["waiting"] == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment.repository.importing import watching
+from muniment.repository.importing import settling, watching
 from tests.unit.cli.test_commands import QUICK
 from tests.unit.cli.test_importing import Place
 from tests.waiting import until
@@ -141,3 +141,66 @@ def test_a_folder_that_cannot_be_looked_at_ends_the_watch_with_its_reason(
     with pytest.raises(watching.FolderGone, match="cannot be looked at: Transport endpoint"):
         next(passes)
     monkeypatch.undo()
+
+
+def test_a_file_is_taken_when_its_writer_has_closed_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a writer pauses: a torso is never imported. A file that stays open for ten minutes is."""
+    now = 5000 * 1_000_000
+    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    trees: list[set[str]] = []
+    file, log = place.write("scan.pdf", "torso"), place.write("open.log", "line")
+    for each in (file, log):
+        os.utime(each, (5000, 5000))
+    scan, open_log = os.open(file, os.O_WRONLY | os.O_APPEND), os.open(log, os.O_WRONLY)
+
+    def passes(folder: Path, is_due: object, polls: object) -> Iterator[None]:
+        nonlocal now
+        now += 30 * 1_000_000
+        yield
+        trees.append(set(place.tree()))
+        os.write(scan, b" and the rest")
+        os.close(scan)
+        os.utime(file, (5030, 5030))
+        now += 30 * 1_000_000
+        yield
+        trees.append(set(place.tree()))
+        now += 600 * 1_000_000
+        yield
+        trees.append(set(place.tree()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "passes", passes)
+    place.load("--watch")
+    os.close(open_log)
+    assert trees == [
+        {"Papers"},
+        {"Papers", "Papers/scan.pdf"},
+        {"Papers", "Papers/scan.pdf", "Papers/open.log"},
+    ]
+    assert place.content("Papers/scan.pdf") == "torso and the rest"
+
+
+def test_a_quiet_time_can_be_set_and_unfinished_downloads_are_left_out(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 5000 * 1_000_000
+    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    # A network disk: nobody says whether a file is closed.
+    monkeypatch.setattr(settling, "is_being_written", lambda _descriptor: False)
+    unfinished = ("a.pdf.part", "b.CRDOWNLOAD", "c.partial", "~$d.docx", "e.tmp", "f.download/inner.txt")
+    for name in ("g.txt", "partial.txt", *unfinished):
+        os.utime(place.write(name, "words"), (4990, 4990))
+    trees: list[set[str]] = []
+
+    def passes(folder: Path, is_due: object, polls: object) -> Iterator[None]:
+        nonlocal now
+        for _ in range(2):
+            yield
+            trees.append(set(place.tree()))
+            now += 25 * 1_000_000
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "passes", passes)
+    place.load("--watch", "--quiet", "30")
+    assert trees == [{"Papers"}, {"Papers", "Papers/g.txt", "Papers/partial.txt"}]
+    place.load("--quiet", "30", code=2)

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.repository import repositories
+from muniment.repository.extraction.tika import TikaServer
 from muniment.repository.index_agent import reports
 from muniment.repository.index_agent.checking import Report
 from muniment.repository.index_agent.reports import KeptReport
@@ -78,3 +79,19 @@ def test_a_disk_without_room_for_content_is_named_and_rights_end_all_the_same(wo
         own = f"{address}/{bare.json()['properties']['r_object_id']}"
         assert site.http.put(f"{own}/permission-set", json={"acl-name": "private"}, headers=site.bearer()).is_success
         assert site.http.delete(own, headers=site.bearer()).status_code == 204
+
+
+def test_a_tika_server_that_is_away_is_named_and_stops_nobody(
+    world: World, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.catch_up()
+    fault = "It cannot be reached: Connection refused."
+    monkeypatch.setattr(TikaServer, "fault", lambda _: fault)
+    site = Site(world, "neutral", loop, "repository.extraction.tika=http://127.0.0.1:9")
+    try:
+        answer = site.http.get("/health/ready")
+        assert (answer.status_code, answer.json()["tika"]) == (200, fault)
+        fault = ""
+        assert site.http.get("/health/ready").json()["tika"] == "ready"
+    finally:
+        site.close()

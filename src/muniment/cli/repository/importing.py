@@ -31,9 +31,8 @@ from muniment.repository.repositories import Repository
 _MOST_NAMED = 20
 """How many of the files that were not read an import names at most."""
 
-_QUIET_SECONDS = 60.0
-_SETTLING_SECONDS = 1.0
-"""A watched file that was written within this time may still be growing."""
+_STANDSTILL_SECONDS = 60.0
+_QUIET_SECONDS = 1.0
 
 
 def import_command(
@@ -70,6 +69,15 @@ def import_command(
         bool, typer.Option("--force", help="With --mirror: also delete more than half of what was imported.")
     ] = False,
     watches: Annotated[bool, typer.Option("--watch", help="After the import, follow the folder until Ctrl-C.")] = False,
+    quiet: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=86_400,
+            help="With --watch: take a file when it was not written for so many seconds, at first 1. A network disk, "
+            "where nobody says that a file is closed, needs more.",
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
     limit: Annotated[int | None, typer.Option(min=1, help="Import no more files than this.")] = None,
     checksums: Annotated[
@@ -86,6 +94,8 @@ def import_command(
         raise Failure(f"{folder} is no folder.", Exit.USAGE)
     if deletes_most and not mirrors:
         raise Failure("--force belongs to --mirror: without it, nothing is deleted.", Exit.USAGE)
+    if quiet is not None and not watches:
+        raise Failure("--quiet belongs to --watch: without it, each file is taken as it is.", Exit.USAGE)
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
@@ -117,7 +127,7 @@ def import_command(
 
         principals, store = _importer(data, owner, earlier), stores.content(data.installation)
         if watches:
-            return _follow(folder, one_pass)
+            return _follow(folder, lambda: one_pass(quiet or _QUIET_SECONDS))
         began = time.monotonic()
         report = one_pass()
         _print_report(report, time.monotonic() - began)
@@ -152,7 +162,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
     )
 
 
-def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
+def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
     """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
 
     WrongValue, UnknownAcl and bugs are raised. After any other failure, the pass is tried again. Raises Failure if the
@@ -165,7 +175,7 @@ def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
         for _ in watching.passes(folder, due.is_set, _say_that_it_polls):
             began = time.monotonic()
             try:
-                report = one_pass(_SETTLING_SECONDS)
+                report = one_pass()
             except Exception as error:
                 failure = as_failure(error)
                 if failure is None or isinstance(error, WrongValue | UnknownAcl):
@@ -211,19 +221,23 @@ def until_searchable(
     last_state: object = None
     moved_at = time.monotonic()
     try:
-        while time.monotonic() - moved_at < _QUIET_SECONDS:
+        while time.monotonic() - moved_at < _STANDSTILL_SECONDS:
             try:
                 position = reader.snapshot().position
             except IndexUnavailable:
                 position = changes.START
             with database.read() as cx:
                 counts, latest = queue.counts(cx, repository.id), changes.latest(cx, repository.id)
+                # A file that waits for a Tika server which is away may do so for long.
+                waiting = counts["waiting"]
+                if waiting and data.settings.repository.extraction.tika:
+                    waiting -= queue.count_of_tika(cx, repository.id)
             total = sum(counts.values())
-            progress(total - counts["waiting"], total)
-            if not counts["waiting"] and position >= latest:
+            progress(total - waiting, total)
+            if not waiting and position >= latest:
                 return True
-            if (position, counts["waiting"]) != last_state:
-                last_state, moved_at = (position, counts["waiting"]), time.monotonic()
+            if (position, waiting) != last_state:
+                last_state, moved_at = (position, waiting), time.monotonic()
             time.sleep(0.1)
     finally:
         reader.close()

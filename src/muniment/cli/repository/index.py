@@ -180,6 +180,23 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
     terminal.line(f"{repository.name}: rebuilt, true to position {position}")
 
 
+@index.command("read-again")
+def index_read_again(context: typer.Context, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
+    """Have the files read again that have no text: this release or a Tika server may read what was not read before."""
+    data: DataFolder = context.obj
+    total, last = 0, -1
+    with data.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, repository_name)
+        while True:
+            with database.begin() as cx:
+                count, last = queue.read_again(cx, repository.id, last, clock.now())
+            if not count:
+                break
+            total += count
+    terminal.line(f"{repository.name}: {total} files wait to be read")
+
+
 def _document(
     repository: Repository,
     of_texts: Mapping[str, object],

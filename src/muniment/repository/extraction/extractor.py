@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO, Literal, Protocol
 
 import structlog
+from msgspec import structs
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -19,8 +20,9 @@ from muniment.clock import SECOND, Instant, now
 from muniment.db import Busy, Database
 from muniment.glances import Watch
 from muniment.repository.extraction import plain, queue
-from muniment.repository.extraction.findings import Extracted, Poisoned, Unreadable, Unsupported
-from muniment.repository.extraction.process import Reader, Stopped, Unstarted, limits
+from muniment.repository.extraction.findings import Extracted, Poisoned, Stopped, Unreadable, Unsupported
+from muniment.repository.extraction.handing_over import HandingOver, Postponed
+from muniment.repository.extraction.process import Reader, Unstarted, limits
 from muniment.repository.extraction.queue import Job
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import StoreUnavailable
@@ -30,6 +32,9 @@ _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
 _LOOK_SECONDS = 1.0
 _TROUBLE_SECONDS = 2.0
 _RENEW_AFTER: Instant = queue.LEASE // 3
+
+_Outcome = Literal["failed", "unsupported", "retry"]
+_OUTCOMES: dict[type[Exception], _Outcome] = {Unreadable: "failed", Unsupported: "unsupported", Poisoned: "retry"}
 
 _log = structlog.get_logger(__name__)
 
@@ -57,9 +62,10 @@ def run(
 
     A file that fails never stops the others.
     """
+    tika = HandingOver(options) if options.extraction.tika else None
     threads = [
         threading.Thread(
-            target=_work, args=(database, store, options, stop, keep_found, clock), name=f"extract-{number}"
+            target=_work, args=(database, store, options, tika, stop, keep_found, clock), name=f"extract-{number}"
         )
         for number in range(options.extraction_processes)
     ]
@@ -79,9 +85,12 @@ def drain(
     """Read every file that is due, and return how many there were. This is for tests and for work by hand."""
     read_clock = clock or now
     count = 0
+    tika = HandingOver(options) if options.extraction.tika else None
+    if tika:
+        tika.wake(database, read_clock)
     with Reader(limits(options)) as reader:
         while held := _next_job(database, threading.Event(), read_clock):
-            _handle(held, store, reader, keep_found)
+            _handle(held, store, reader, tika, keep_found)
             count += 1
     return count
 
@@ -90,6 +99,7 @@ def _work(
     database: Database,
     store: Contents,
     options: RepositoryOptions,
+    tika: HandingOver | None,
     stop: threading.Event,
     keep_found: KeepFound,
     clock: Callable[[], Instant],
@@ -103,9 +113,11 @@ def _work(
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
+                if tika:
+                    tika.wake(database, clock)
                 held = _next_job(database, stop, clock)
                 if held is not None:
-                    _handle(held, store, reader, keep_found)
+                    _handle(held, store, reader, tika, keep_found)
             except Busy:
                 stop.wait(_POLL_SECONDS)
             except StoreUnavailable as refusal:
@@ -127,15 +139,13 @@ def _next_job(database: Database, stop: threading.Event, clock: Callable[[], Ins
     return None if job is None else _HeldJob(database, job, stop, clock)
 
 
-def _handle(held: "_HeldJob", store: Contents, reader: Reader, keep_found: KeepFound) -> None:
+def _handle(held: "_HeldJob", store: Contents, reader: Reader, tika: HandingOver | None, keep_found: KeepFound) -> None:
     job = held.job
     try:
         with contextlib.ExitStack() as lending:
             with held.renewing():
                 content = lending.enter_context(store.local(job.content_key))
-            result = _plain(content.fileno(), job, reader.characters) or reader.read(
-                content.fileno(), job.file_name, job.media_type, held.goes_on
-            )
+            result = _plain(content.fileno(), job, reader.characters) or _read(content, held, reader, tika)
     except TooLarge as refusal:
         held.fail(refusal.sentence, "failed")
     except StoreUnavailable:
@@ -144,18 +154,30 @@ def _handle(held: "_HeldJob", store: Contents, reader: Reader, keep_found: KeepF
         raise
     except (Refusal, OSError) as error:
         held.fail(f"Its content could not be opened: {error}", "retry")
+    except Postponed as postponed:
+        held.postpone(postponed.found, keep_found)
+        postponed.when_stored()
     except (Stopped, Unstarted) as error:
         held.release()
         if isinstance(error, Unstarted):
             raise
-    except Unreadable as refusal:
-        held.fail(str(refusal), "failed")
-    except Unsupported as refusal:
-        held.fail(str(refusal), "unsupported")
-    except Poisoned as refusal:
-        held.fail(str(refusal), "retry")
+    except (Unreadable, Unsupported, Poisoned) as refusal:
+        held.fail(str(refusal), _OUTCOMES[type(refusal)])
     else:
         held.finish(result, keep_found)
+
+
+def _read(content: BinaryIO, held: "_HeldJob", reader: Reader, tika: HandingOver | None) -> Extracted:
+    name = held.job.file_name
+    try:
+        found = reader.read(content.fileno(), name, held.job.media_type, held.goes_on)
+    except Unsupported:
+        if tika is None:
+            raise
+        return tika.read_whole(content, name, None, reader, held.goes_on)
+    if tika is not None and found.scanned:
+        return tika.read_whole(content, name, found, reader, held.goes_on)
+    return tika.read_rest(found, reader, held.goes_on) if tika is not None and found.kept else found
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
@@ -207,7 +229,14 @@ class _HeldJob:
         """Give the job back without a result."""
         self._write(lambda cx: queue.release(cx, self.job, self._clock()))
 
-    def fail(self, reason: str, state: Literal["failed", "unsupported", "retry"]) -> None:
+    def postpone(self, found: Extracted | None, keep_found: KeepFound) -> None:
+        """Let the file wait for the Tika server. The text that was found without it is stored until then."""
+        if found is not None and found.text.strip():
+            self.finish(structs.replace(found, note=queue.WAITS_FOR_TIKA), keep_found)
+        else:
+            self._write(lambda cx: queue.postpone(cx, self.job, self._clock()))
+
+    def fail(self, reason: str, state: _Outcome) -> None:
         """Write why there is no text."""
         attempt = self.job.attempts + 1
         _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)

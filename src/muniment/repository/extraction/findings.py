@@ -10,16 +10,22 @@ _MOST_VALUES = 50
 """How many characters of a text, and how many authors or keywords, are kept of what a file says about itself."""
 
 
+MOST_KEPT = 50
+"""How many of the files within a file are kept for another reader at most."""
+
+
 class Limits(msgspec.Struct, frozen=True):
     """The limits for reading one file. ``memory`` is how much the address space may grow, in bytes.
 
-    Files within files, such as the attachments of a mail, are opened down to ``depth`` levels.
+    Files within files, such as the attachments of a mail, are opened down to ``depth`` levels. Up to ``kept_bytes``
+    bytes of those that no reader here reads are kept for another one.
     """
 
     seconds: int
     memory: int
     characters: int
     depth: int
+    kept_bytes: int = 0
 
     @property
     def loaded_bytes(self) -> int:
@@ -27,15 +33,25 @@ class Limits(msgspec.Struct, frozen=True):
         return self.memory // 4
 
 
+class KeptFile(msgspec.Struct, frozen=True):
+    """A file within a file that no reader here reads, as another reader needs it."""
+
+    name: str
+    content: bytes
+
+
 class Extracted(msgspec.Struct, frozen=True):
     """A file's text. ``note`` says what was left out, or why there is no text; it may be empty.
 
-    ``properties`` is what the file says about itself, by the names of properties.
+    ``properties`` is what the file says about itself, by the names of properties. A file is ``scanned`` if its pages
+    hold pictures only. ``kept`` are the files within it that no reader here reads.
     """
 
     text: str
     note: str
     properties: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    scanned: bool = False
+    kept: tuple[KeptFile, ...] = ()
 
 
 def about(
@@ -64,6 +80,10 @@ class Unreadable(Exception):
 
 class Unsupported(Exception):
     """The file's kind is not supported."""
+
+
+class Stopped(Exception):
+    """The extractor no longer wants the file."""
 
 
 class Poisoned(Exception):

@@ -15,7 +15,6 @@ Format = Literal[
     "rtf",
     "mail",
     "mails",
-    "gzip",
     "docx",
     "xlsx",
     "pptx",
@@ -24,6 +23,11 @@ Format = Literal[
     "odp",
     "epub",
     "locked",
+    "gzip",
+    "bzip2",
+    "xz",
+    "zip",
+    "tar",
 ]
 
 HEAD = 4096
@@ -39,6 +43,7 @@ _DECLARED: dict[str, Format] = {
     "application/xml": "xml",
     "message/rfc822": "mail",
     "application/mbox": "mails",
+    "application/x-tar": "tar",
     "application/json": "json",
     "application/x-ndjson": "json",
 }
@@ -49,6 +54,7 @@ _SUFFIXES: dict[str, Format] = {
     "xml": "xml",
     "eml": "mail",
     "emlx": "mail",
+    "tar": "tar",
     "json": "json",
     "jsonl": "json",
     "ndjson": "json",
@@ -69,12 +75,15 @@ _MARKS = (
     (b"MM\0*", "a picture"),
     (b"7z\xbc\xaf", "a 7-Zip archive"),
     (b"Rar!", "a RAR archive"),
-    (b"BZh", "bzip2 data"),
-    (b"\xfd7zXZ", "xz data"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ", "xz"),
     (b"(\xb5/\xfd", "Zstandard data"),
     (b"\x7fELF", "a program"),
     (b'x\x9f>"', "TNEF data, in which Outlook sends mails"),
 )
+_IWORK = re.compile(r".*\.iwa|(?:.*/)?BuildVersionHistory\.plist|index\.apxl", re.DOTALL | re.IGNORECASE)
+"""Names in a file of Pages, Numbers or Keynote. Such a file is a ZIP file, too."""
+
 _PDF = b"%PDF-"
 _EVERY_MARK = tuple(mark for mark, _ in _MARKS)
 _HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
@@ -98,14 +107,12 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
     Raises Unsupported for a format that no reader reads, Unreadable for damaged or encrypted bytes.
     """
     match _by_mark(head):
-        case "pdf" | "gzip" | "rtf" as format_:
+        case "pdf" | "gzip" | "bzip2" | "xz" | "tar" | "rtf" as format_:
             return format_
         case "packed":
             return _packed_format(file)
         case "old office":
             return _old_office(file)
-        case "tar":
-            raise Unsupported("The file is a tar archive; archives are not read.")
         case "":
             return _by_name_or_markup(head, name, media_type.partition(";")[0].strip().lower())
         case unsupported:
@@ -193,11 +200,17 @@ def _packed_format(file: BinaryIO) -> Format:
     for ending, format_of_kind in _OPEN_KINDS:
         if kind.startswith(_OPEN_DOCUMENT + ending):
             return format_of_kind
+    return _format_of_parts(names, is_document=bool(kind))
+
+
+def _format_of_parts(names: set[str], *, is_document: bool) -> Format:
     if "[Content_Types].xml" in names:
         for folder, format_ in _MAIN_PARTS:
             if any(name.startswith(folder) for name in names):
                 return format_
-    raise Unsupported("The file is a ZIP archive; archives are not read.")
+    if is_document or "[Content_Types].xml" in names or any(map(_IWORK.fullmatch, names)):
+        raise Unsupported("The file is a packed document of a kind that is not read.")
+    return "zip"
 
 
 def _old_office(file: BinaryIO) -> Format:

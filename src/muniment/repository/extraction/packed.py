@@ -1,11 +1,13 @@
 """How many bytes does a packed file really hold? They are counted while it is unpacked, before a library reads it."""
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 import zipfile
 import zlib
-from typing import BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from muniment.repository.extraction.findings import Limits, Unreadable
 
@@ -13,6 +15,9 @@ _MOST_PARTS = 20_000
 _PIECE = 1 << 16
 _ALGORITHM = re.compile(rb"EncryptionMethod[^>]*Algorithm=[\"']([^\"']+)")
 _FONT_MASKS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
+
+
+_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 
 
 class _KeyNeeded(Exception):
@@ -48,17 +53,17 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
         raise Unreadable("The file is packed in a way that is not read.") from error
 
 
-def inflate(file: BinaryIO, limits: Limits) -> bytes:
-    """Unpack a gzip file. Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
+def inflate(file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], limits: Limits) -> bytes:
+    """Unpack a packed file. Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
     budget = _Budget(limits)
     file.seek(0)
     out = io.BytesIO()
     try:
-        with gzip.GzipFile(fileobj=file) as stream:
+        with _OPENERS[format_](file) as stream:
             while piece := stream.read(_PIECE):
                 budget.spend(len(piece))
                 out.write(piece)
-    except (zlib.error, EOFError, OSError) as error:
+    except (zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         raise Unreadable("The file is truncated or damaged: it cannot be unpacked.") from error
     return out.getvalue()
 

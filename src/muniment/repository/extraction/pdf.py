@@ -65,7 +65,7 @@ def _result(text: str, pages: int, unread: int, pictures: int, has_end: bool) ->
     if unread:
         return Extracted(text if text.strip() else "", f"{unread} of {pages} pages could not be read.")
     if not text.strip() and pictures:
-        return Extracted("", "The pages hold pictures only, no text.")
+        return Extracted("", "The pages hold pictures only, no text.", scanned=True)
     if not text.strip():
         return Extracted("", "The pages hold no text.")
     return Extracted(text, "" if has_end else f"{_UNENDED} The text is what could be read of it.")

@@ -15,7 +15,17 @@ from typing import Self
 
 import msgspec
 
-from muniment.repository.extraction.findings import Extracted, Limits, Poisoned, Unreadable, Unsupported, about
+from muniment.repository.extraction.findings import (
+    MOST_KEPT,
+    Extracted,
+    KeptFile,
+    Limits,
+    Poisoned,
+    Stopped,
+    Unreadable,
+    Unsupported,
+    about,
+)
 from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 from muniment.repository.options import RepositoryOptions
 
@@ -25,12 +35,11 @@ _TICK = 0.25
 _GRACE = 2.0
 _FILES = 1000
 _HEADER = 1 << 19
+_KEPT_BYTES = 32 << 20
+"""The most bytes of files within one file that are kept for a Tika server, if the settings name one."""
+
 # The worker gets only variables that keep libraries from starting a thread or a memory arena for each core.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
-
-
-class Stopped(Exception):
-    """The extractor no longer wants the file."""
 
 
 class Unstarted(Exception):
@@ -73,18 +82,21 @@ class Reader:
             self._process.wait()
             self._process = None
 
-    def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
+    def read(
+        self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool], *, is_answer: bool = False
+    ) -> Extracted:
         """Read the text of the open file. While the worker reads, ``goes_on`` is called several times a second.
 
-        Raises Stopped when ``goes_on`` returns False, Unstarted when the worker process does not start or ends before
-        it gets the file, and Unreadable, Unsupported or Poisoned when the file cannot be read.
+        If ``is_answer``, the file is a Tika server's answer about the file of that name. Raises Stopped when
+        ``goes_on`` returns False, Unstarted when the worker process does not start or ends before it gets the file, and
+        Unreadable, Unsupported or Poisoned when the file cannot be read.
         """
         channel = self._ensure_worker()
         self._files_left -= 1
         source, target = os.pipe2(os.O_CLOEXEC)
         try:
             try:
-                request = msgspec.json.encode(Request(_sendable(name), _sendable(media_type)))
+                request = msgspec.json.encode(Request(_sendable(name), _sendable(media_type), is_answer))
                 socket.send_fds(channel, [request], [descriptor, target])
             except OSError as error:
                 raise Unstarted("The process that reads files ended before it got this one.") from error
@@ -134,7 +146,7 @@ class Reader:
         """Return all bytes of the pipe ``source``, and how the worker's child ended. Raises Poisoned, Stopped."""
         asked = time.monotonic()
         deadline = asked + self._limits.seconds + _GRACE
-        limit = _HEADER + 4 * self._limits.characters
+        limit = _HEADER + 4 * self._limits.characters + self._limits.kept_bytes
         answer = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(source, selectors.EVENT_READ)
@@ -182,6 +194,7 @@ def limits(options: RepositoryOptions) -> Limits:
         memory=options.extraction_memory_mib << 20,
         characters=options.extraction_characters,
         depth=options.extraction_depth,
+        kept_bytes=_KEPT_BYTES if options.extraction.tika else 0,
     )
 
 
@@ -198,14 +211,15 @@ def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
     """Turn the worker's answer into a result. Distrust it: the file may have taken the worker over."""
     if end.code != 0:
         raise Poisoned(_how_it_ended(end.code, limits))
-    header, _, text = answer.partition(b"\n")
+    header, _, rest = answer.partition(b"\n")
     try:
         message = msgspec.json.decode(header, type=ReadAnswer)
     except msgspec.DecodeError as error:
         raise Poisoned("Its reader answered what cannot be understood.") from error
     if message.outcome == "read":
-        read_text = text.decode("utf-8", "replace")[: limits.characters]
-        return Extracted(read_text, message.note[:1000], _said(message.properties))
+        text = rest[: max(message.text_bytes, 0)].decode("utf-8", "replace")[: limits.characters]
+        said, kept = _said(message.properties), _kept(message, rest)
+        return Extracted(text, message.note[:1000], said, message.scanned, kept)
     kinds = {"failed": Unreadable, "unsupported": Unsupported, "poisoned": Poisoned}
     raise kinds[message.outcome](message.note[:1000])
 
@@ -215,6 +229,17 @@ def _said(properties: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         properties.get(name, ()) for name in ("title", "subject", "authors", "keywords")
     )
     return about(" ".join(title[:1]), " ".join(subject[:1]), authors, keywords)
+
+
+def _kept(message: ReadAnswer, content: bytes) -> tuple[KeptFile, ...]:
+    kept: list[KeptFile] = []
+    start = message.text_bytes
+    for name, size in message.kept:
+        if size < 1 or start < 0 or start + size > len(content) or len(kept) == MOST_KEPT:
+            raise Poisoned("Its reader answered what cannot be understood.")
+        kept.append(KeptFile(name, content[start : start + size]))
+        start += size
+    return tuple(kept)
 
 
 def _how_it_ended(code: int, limits: Limits) -> str:

@@ -58,7 +58,11 @@ LOSSES = 10
 LEASE: Instant = 30 * SECOND
 """How long a job belongs to the extractor that took it, unless the extractor renews it."""
 
+WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
+"""The reason, or the note, of a file that the Tika server has still to read."""
+
 _PAUSE: Instant = 5 * SECOND
+_LONG_PAUSE: Instant = 600 * SECOND
 _MANY = 500
 _MOST_REMOVALS = 100
 """The most owners without a waiting file that one ``take`` removes from the line: its transaction must stay short."""
@@ -335,6 +339,52 @@ def _end(cx: Connection, job: Job, now: Instant, **outcome: object) -> bool:
     return is_stored
 
 
+def postpone(cx: Connection, job: Job, now: Instant) -> None:
+    """Let a file wait for the Tika server, which is away, for ten minutes or until ``wake``. This is no attempt."""
+    _change(cx, job.object_id, job.lease, lease=None, due=now + _LONG_PAUSE, reason=WAITS_FOR_TIKA)
+
+
+def waiting_for_tika(cx: Connection) -> list[str]:
+    """List the objects whose files wait for the Tika server, or part of whose text does. This reads the whole table."""
+    return list(cx.execute(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)).scalars())
+
+
+def count_of_tika(cx: Connection, repository_id: int) -> int:
+    """Count the repository's files that wait for the Tika server."""
+    where = sa.and_(
+        texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
+    )
+    return cx.execute(sa.select(sa.func.count()).where(where)).scalar_one()
+
+
+def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:
+    """Queue some hundred files of ``waiting_for_tika`` anew. Their texts are not found until they are read again."""
+    _queue_anew(cx, sa.and_(texts.c.object_id.in_(object_ids), _WAITS_FOR_TIKA), now)
+
+
+def read_again(cx: Connection, repository_id: int, after_seq: int, now: Instant) -> tuple[int, int]:
+    """Queue the next few hundred files of the repository that have no text anew, in the order of ``unread``.
+
+    Returns how many, and the counter of the last one's object.
+    """
+    without_text = sa.and_(
+        texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported", "no-text"))
+    )
+    query = sa.select(texts.c.object_id, texts.c.seq).where(without_text, texts.c.seq > after_seq)
+    rows = cx.execute(query.order_by(texts.c.seq).limit(_MANY)).all()
+    _queue_anew(cx, sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), without_text), now)
+    return len(rows), rows[-1].seq if rows else after_seq
+
+
+def _queue_anew(cx: Connection, where: sa.ColumnElement[bool], now: Instant) -> None:
+    rows = cx.execute(sa.select(texts.c.object_id, texts.c.repository_id, texts.c.owner_key).where(where)).all()
+    which = sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), where)
+    cx.execute(texts.update().where(which).values(state="waiting", reason="", attempts=0, losses=0, due=now))
+    turns.join(cx, {row.owner_key for row in rows})
+    for row in rows:
+        changes.note(cx, row.repository_id, row.object_id, "text", now)
+
+
 def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
     lease = str(uuid.uuid4())
     if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
@@ -362,6 +412,9 @@ def _storable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
+_WAITS_FOR_TIKA = sa.and_(
+    texts.c.state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None)
+)
 _INSERT = PreparedStatement(texts.insert())
 _STATUSES = PreparedStatement(
     sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(

@@ -7,12 +7,13 @@ import io
 import re
 import xml.dom.expatbuilder  # noqa: F401 - a library needs it that loads it too late
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import lxml.etree
 from cryptography.hazmat.backends import default_backend
 
 from muniment.repository.extraction import (
+    archives,
     formats,
     json_text,
     locked,
@@ -30,6 +31,8 @@ from muniment.repository.extraction.formats import Format
 from muniment.repository.extraction.inner_files import InnerFiles
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_PACKED_TYPE = re.compile(r"gzip|bzip|xz|compressed", re.IGNORECASE)
+_PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2|xz)$", re.IGNORECASE)
 _UNENDED = "The file is truncated or damaged: its end is missing."
 
 
@@ -38,7 +41,8 @@ def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracte
     inner = InnerFiles(limits, read_within)
     result = read_within(file, name, media_type, inner)
     cut = plain.cut(result.text, f"{result.note} {inner.note}".strip(), limits.characters)
-    return Extracted(cut.text, cut.note, result.properties)
+    is_full = len(cut.text) == limits.characters
+    return Extracted(cut.text, cut.note, result.properties, result.scanned, () if is_full else tuple(inner.kept))
 
 
 def read_within(file: BinaryIO, name: str, media_type: str, inner: InnerFiles) -> Extracted:
@@ -58,8 +62,12 @@ def read_within(file: BinaryIO, name: str, media_type: str, inner: InnerFiles) -
         "pdf": lambda: pdf.read(file, limits),
         "mail": lambda: mail.mail_text(_content(file, limits), inner),
         "mails": lambda: mail.mails_text(_content(file, limits), inner),
-        "gzip": lambda: _gzip(file, name, media_type, inner),
         "rtf": lambda: _rtf(_content(file, limits)),
+        "gzip": lambda: _unpacked(file, "gzip", name, media_type, inner),
+        "bzip2": lambda: _unpacked(file, "bzip2", name, media_type, inner),
+        "xz": lambda: _unpacked(file, "xz", name, media_type, inner),
+        "zip": lambda: archives.zip_text(file, inner),
+        "tar": lambda: archives.tar_text(file, inner),
         "locked": lambda: read_within(locked.opened(_content(file, limits)), name, media_type, inner),
     }
     reader = readers.get(format_)
@@ -71,11 +79,13 @@ def _beginning(file: BinaryIO, limits: Limits) -> bytes:
     return file.read(4 * limits.characters + 4)
 
 
-def _gzip(file: BinaryIO, name: str, media_type: str, inner: InnerFiles) -> Extracted:
+def _unpacked(
+    file: BinaryIO, format_: Literal["gzip", "bzip2", "xz"], name: str, media_type: str, inner: InnerFiles
+) -> Extracted:
     with inner.deeper():
-        content = io.BytesIO(packed.inflate(file, inner.limits))
-        kind = "" if "gzip" in media_type.lower() else media_type
-        return read_within(content, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE), kind, inner)
+        content = io.BytesIO(packed.inflate(file, format_, inner.limits))
+        kind = "" if _PACKED_TYPE.search(media_type) else media_type
+        return read_within(content, _PACKED_SUFFIX.sub("", name), kind, inner)
 
 
 def _rtf(content: bytes) -> Extracted:

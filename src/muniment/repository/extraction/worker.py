@@ -16,7 +16,7 @@ from importlib.machinery import BuiltinImporter, FrozenImporter
 
 import msgspec
 
-from muniment.repository.extraction import readers, sandbox
+from muniment.repository.extraction import readers, sandbox, tika_answers
 from muniment.repository.extraction.findings import Limits, Unreadable, Unsupported
 from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 
@@ -61,32 +61,39 @@ def _child(parent: int, request: Request, descriptors: list[int], limits: Limits
         os.closerange(_TARGET + 1, 4096)
         sandbox.limit(limits)
         fenced = sandbox.forbid_everything_else() or offline
-        answer, text = _read(source, request, limits) if fenced else (ReadAnswer("failed", _UNFENCED), "")
+        answer, pieces = _read(source, request, limits) if fenced else (ReadAnswer("failed", _UNFENCED), [])
         with os.fdopen(target, "wb") as out:
             out.write(msgspec.json.encode(answer) + b"\n")
-            out.write(text.encode())
+            out.writelines(pieces)
         code = 0
     finally:
         os._exit(code)
 
 
-def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, str]:
+def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, list[bytes]]:
     try:
-        result = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
+        file = os.fdopen(source, "rb")
+        if request.is_answer:
+            result = tika_answers.read(file, limits)
+        else:
+            result = readers.read(file, request.name, request.media_type, limits)
     except Unreadable as refusal:
-        return ReadAnswer("failed", str(refusal)), ""
+        return ReadAnswer("failed", str(refusal)), []
     except Unsupported as refusal:
-        return ReadAnswer("unsupported", str(refusal)), ""
+        return ReadAnswer("unsupported", str(refusal)), []
     except MemoryError:
         return ReadAnswer(
             "poisoned", f"Reading it needs more than the {limits.memory >> 20} MiB of memory allowed."
-        ), ""
+        ), []
     except RecursionError:
-        return ReadAnswer("failed", "The file is nested too deep to be read."), ""
+        return ReadAnswer("failed", "The file is nested too deep to be read."), []
     except BaseException as error:  # noqa: BLE001 - a library may raise anything, one in Rust no mere Exception
-        return ReadAnswer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
+        return ReadAnswer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), []
     properties = {name: list(values) for name, values in result.properties.items()}
-    return ReadAnswer("read", result.note, properties), result.text
+    text = result.text.encode()
+    kept = tuple((each.name, len(each.content)) for each in result.kept)
+    answer = ReadAnswer("read", result.note, properties, result.scanned, len(text), kept)
+    return answer, [text, *(each.content for each in result.kept)]
 
 
 def _load_codecs() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from muniment.clock import Instant
 from muniment.repository.extraction import formats, plain
+from muniment.repository.importing import settling
 
 SMALL = plain.LARGEST
 """The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
@@ -88,9 +89,10 @@ class FileTree:
     ``accept`` decides whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds
     the number of files, ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``files``
     calls ``note_failure`` with the path of each unreadable file or folder, and with the reason. A file for which
-    ``is_settled`` is false is still being written: it is left out. Without ``hidden``, names that begin with a dot are
-    left out. ``links`` counts the symbolic links, ``left_out`` the hidden names, ``unsettled`` the files still being
-    written.
+    ``is_settled``, which also gets its descriptor, is false is still being written: it is left out. Without
+    ``hidden``, names that begin with a dot are left out. Without ``unfinished``, those of unfinished downloads are left
+    out (``settling``). ``links`` counts the symbolic links, ``left_out`` the hidden names, ``unsettled`` the files
+    still being written.
     """
 
     def __init__(
@@ -103,7 +105,8 @@ class FileTree:
         note_failure: Callable[[str, str], None],
         largest: int,
         hidden: bool = False,
-        is_settled: Callable[[SourceFile], bool] = lambda _file: True,
+        unfinished: bool = True,
+        is_settled: Callable[[SourceFile, int], bool] = lambda _file, _descriptor: True,
         limit: int | None = None,
         limit_bytes: int | None = None,
     ) -> None:
@@ -113,7 +116,7 @@ class FileTree:
         self._is_unchanged = is_unchanged
         self._note_failure = note_failure
         self._largest = largest
-        self._with_hidden = hidden
+        self._with_hidden, self._with_unfinished = hidden, unfinished
         self._is_settled = is_settled
         self._limit = math.inf if limit is None else limit
         self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
@@ -197,7 +200,11 @@ class FileTree:
         return not self._with_hidden and name.startswith(".")
 
     def _visible(self, names: Iterable[str]) -> Iterator[str]:
-        return (name for name in names if not self._is_left_out(name))
+        return (
+            name
+            for name in names
+            if not self._is_left_out(name) and (self._with_unfinished or not settling.is_unfinished(name))
+        )
 
     def _is_entered(self, path: str, name: str, handle: int) -> bool:
         try:
@@ -238,7 +245,7 @@ class FileTree:
         if self._is_unchanged(file):
             os.close(handle)
             return file
-        if not self._is_settled(file):
+        if not self._is_settled(file, handle):
             os.close(handle)
             self.unsettled += 1
             return None

@@ -27,7 +27,7 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.importing import record, tenure
+from muniment.repository.importing import record, settling, tenure
 from muniment.repository.importing.differences import Differences, FormerFile, compare
 from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
 from muniment.repository.importing.media_types import media_type_of
@@ -80,8 +80,9 @@ class Import:
 
     ``cabinet``, ``acl`` and ``type_name`` may be empty: then they stay as earlier imports had them. With ``mirrors``,
     objects of files that are gone are deleted. If more than half of the files are gone, this needs ``deletes_most``.
-    A file that was written less than ``quiet_seconds`` ago is left for a later import. The import keeps pace
-    with ``index``, and closes it at the end of its run. The import's lock file is in the folder ``locks``.
+    With ``quiet_seconds``, names of downloads that are not finished are left out, and a file is left for a later import
+    if it was written less than so many seconds ago or a process writes to it (``settling``). The import keeps pace with
+    ``index``, and closes it at the end of its run. The import's lock file is in the folder ``locks``.
     """
 
     def __init__(
@@ -122,7 +123,6 @@ class Import:
         self._acl_for = acl_for
         self._mirrors = mirrors
         self._deletes_most = deletes_most
-        self._quiet_nanoseconds = int(quiet_seconds * 1e9)
         self._checksums = checksums
         self._store = store
         self._options = options
@@ -141,7 +141,11 @@ class Import:
             note_failure=self._fail,
             largest=options.max_content_bytes,
             hidden=hidden,
-            is_settled=self._is_settled,
+            unfinished=not quiet_seconds,
+            is_settled=lambda file, descriptor: (
+                not quiet_seconds
+                or settling.is_settled((clock() * 1000 - file.modified) / 1e9, quiet_seconds, descriptor)
+            ),
             limit=limit,
             limit_bytes=limit_bytes,
         )
@@ -336,11 +340,6 @@ class Import:
         return (
             former is not None and not self._checksums and (former.size, former.modified) == (file.size, file.modified)
         )
-
-    def _is_settled(self, file: SourceFile) -> bool:
-        age = self._clock() * 1000 - file.modified
-        # A time in the future says nothing: such a file is taken, and taken again when it changes.
-        return not 0 <= age < self._quiet_nanoseconds
 
     def _former(self, path: str, *, is_folder: bool = False) -> ImportRecord | None:
         """Return the record of a path, unless a file is there now and a folder was there before, or the reverse."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from muniment.repository.extraction import process
-from muniment.repository.extraction.findings import Limits, Poisoned, Unreadable
-from muniment.repository.extraction.process import Reader, Stopped, Unstarted
+from muniment.repository.extraction.findings import Limits, Poisoned, Stopped, Unreadable
+from muniment.repository.extraction.process import Reader, Unstarted
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
