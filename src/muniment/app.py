@@ -157,7 +157,9 @@ def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
         system.remember_keys(cx)
     password_gate = gate(halves.installation)
     stack.callback(password_gate.close)
-    return Directory(transactions, halves.installation.settings.directory, password_gate, halves.clock)
+    settings = halves.installation.settings
+    search_path = search_page_frame.PREFIX if _offers_search_page(settings) else ""
+    return Directory(transactions, settings.directory, password_gate, halves.clock, search_path)
 
 
 def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext:
@@ -220,8 +222,11 @@ def attributes(settings: Settings) -> Attributes:
 def _sensitive_prefixes(settings: Settings) -> list[str]:
     """List the beginnings of the paths at which people and programs sign in."""
     prefixes = [f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else []
-    offers_page = "repository" in settings.halves and settings.repository.offers_search_page
-    return [*prefixes, search_page_frame.PREFIX] if offers_page else prefixes
+    return [*prefixes, search_page_frame.PREFIX] if _offers_search_page(settings) else prefixes
+
+
+def _offers_search_page(settings: Settings) -> bool:
+    return "repository" in settings.halves and settings.repository.offers_search_page
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:

@@ -3,12 +3,14 @@
 Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 10 (tickets, HTTP Basic).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 import structlog
+from sqlalchemy.engine import Connection
 
+from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory import identities
 from muniment.directory import names as directory_names
@@ -18,8 +20,10 @@ from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints.oauth import TOKENINFO
 from muniment.directory.marks import BOTH, Marks
 from muniment.directory.oauth import revocation, tokeninfo
+from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.token_requests import TokenRequest
-from muniment.directory.options import DirectoryNames
+from muniment.directory.oauth.tokeninfo import TicketInfo
+from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
 from muniment.directory.refusals import NotSignedIn as NoTicket
 from muniment.repository.callers.callers import Ask, Callers, PageSignIn, Tickets, in_this_process
@@ -30,6 +34,8 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.web.responses import find_code
+
+_Verify = Callable[[Connection, DirectoryOptions, AccessMemory, str, str, Instant], TicketInfo]
 
 log = structlog.get_logger("muniment.directory_callers")
 
@@ -48,7 +54,8 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
     page = None
     if options.offers_search_page:
         sign_in = password_sign_in(directory, options.search_page_client, options.search_page_secret, "search page")
-        page = PageSignIn(sign_in, grant_end(directory))
+        elsewhere = in_this_process(token_question_elsewhere(directory), off_loop)
+        page = PageSignIn(sign_in, grant_end(directory), elsewhere)
 
     async def csrf(ticket: str) -> str:
         # Whoever reads this token, such as a page of another origin that may read the repository's answers, cannot
@@ -108,16 +115,27 @@ def token_question(directory: Directory) -> Ask:
     return ask
 
 
+def token_question_elsewhere(directory: Directory) -> Ask:
+    """Return a function that asks whose access token this is at a resource other than the token's own.
+
+    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
+    """
+    return _user_question(directory, tokeninfo.verify_elsewhere)
+
+
 def ticket_question(directory: Directory) -> Ask:
     """Return a function that asks whose ticket this is.
 
     The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
     """
+    return _user_question(directory, tokeninfo.verify_ticket)
 
-    def ask(ticket: str, resource_id: str) -> bytes:
-        verify, now = tokeninfo.verify_ticket, directory.clock()
+
+def _user_question(directory: Directory, verify: _Verify) -> Ask:
+    def ask(credential: str, resource_id: str) -> bytes:
+        now = directory.clock()
         with _address_refusals(), directory.transactions.database.read() as cx:
-            info = verify(cx, directory.options, directory.memory, ticket, resource_id, now)
+            info = verify(cx, directory.options, directory.memory, credential, resource_id, now)
         return msgspec.json.encode(info)
 
     return ask

@@ -24,13 +24,15 @@ class Directory:
     """The context of every endpoint of the directory.
 
     It holds the database's transactions, the options, the gate for password checks, the clock, and what this process
-    remembers under the directory's marks.
+    remembers under the directory's marks. ``search_path`` is the path of the search page below the base address, or
+    empty if this process has none.
     """
 
     transactions: Transactions
     options: DirectoryOptions
     gate: PasswordGate
     clock: Callable[[], Instant]
+    search_path: str = ""
     memory: AccessMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
     answers: AnswerMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
     clients: PublicClientMemory = field(default_factory=lambda: MarkedMemory(1 << 20))

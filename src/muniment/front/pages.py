@@ -146,11 +146,12 @@ def _draw(
 ) -> Response:
     base = request.scope["muniment.base"]
     prefix = halves.installation.settings.directory.names.prefix
-    sign_in = f"{base}/{prefix}/login" if halves.directory else ""
     # A page over plain HTTP loads its style from its own address, not from the https address.
     files = urlsplit(base).path.rstrip("/")
     searches = halves.repository is not None and halves.repository.callers.page is not None
     search = f"{base}{search_page_frame.PREFIX}" if searches else ""
+    # Whoever uses this server comes to search, if it has a page for that. The console asks administrators by itself.
+    sign_in = f"{search}/sign-in" if search else f"{base}/{prefix}/login" if halves.directory else ""
     values = {"base": base, "sign_in": sign_in, "search": search, "path": request.scope["path"], **values}
     return pages.draw(request, _TEMPLATES.get_template(template), values, files=files, headers=headers)
 

@@ -23,7 +23,7 @@ from muniment.directory.sign_in import pauses, tickets
 from muniment.directory.sign_in.form import TicketHolder
 from muniment.directory.sign_in.pauses import Origin
 from muniment.naming import fold_name
-from muniment.web import bodies
+from muniment.web import bodies, pages
 from muniment.web.transport import caller_address
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
@@ -90,7 +90,8 @@ async def _page(
         "csrf": sight.csrf,
     }
     if sight.holder is not None:
-        values |= {"user_id": entries.shown_id(names, sight.holder.user)}
+        search = directory.search_path and pages.base_path(request) + directory.search_path
+        values |= {"user_id": entries.shown_id(names, sight.holder.user), "search": search}
         return frame.draw(request, names, "no_administrator.html" if is_administration else "signed_in.html", values)
     values |= {"sentence": sentence, "username": username, "back": return_page}
     response = frame.draw(request, names, "sign_in.html", values)

@@ -125,6 +125,24 @@ def verify_ticket(
     return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
 
 
+def verify_elsewhere(
+    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
+) -> TicketInfo:
+    """Return the user of an access token that was issued for another resource, if they have access to this one too.
+
+    Only who gave the token out after a sign-in of theirs may ask so: the search page (decision 0101). Raises
+    UnknownResource, UnparseableToken, DeadToken; AccessEnded if the user has no access, or if the resource has not been
+    activated.
+    """
+    resource = resources.by_id(cx, resource_id)
+    state = tokens.state_of(cx, token)
+    state.require_alive(now)
+    if resource.activated is None:
+        raise AccessEnded("This resource has not been activated yet.")
+    question = state.grant.question._replace(resource_id=resource.id)
+    return TicketInfo(access.decide(cx, memory, options.names, question, state.marks.generation).user)
+
+
 def _digest(question: bytes) -> bytes:
     return hashlib.sha256(question).digest()
 

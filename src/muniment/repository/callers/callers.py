@@ -77,10 +77,15 @@ class Tickets:
 
 @dataclass(frozen=True)
 class PageSignIn:
-    """How the search page gets an access token for a name and a password, and how it ends that sign-in."""
+    """How the search page gets an access token for a name and a password, and how it ends that sign-in.
+
+    ``elsewhere`` verifies a token of such a sign-in at a resource other than its own. It is None if the directory is
+    elsewhere.
+    """
 
     sign_in: SignIn
     end: EndGrant
+    elsewhere: Verifier | None = None
 
 
 class Callers:
@@ -184,6 +189,26 @@ class Callers:
                 request.scope[unsent.CALLER] = bearer.turn
                 return bearer
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
+
+    async def identify_page(self, tokens: Mapping[str, str], resource_id: str) -> "Bearer":
+        """Return somebody who signed in at the search page, at this resource (decision 0101).
+
+        ``tokens`` are the tokens of the sign-in by resource. At a resource that has none of them, any of them may show
+        who asks. Raises NotSignedIn, DirectoryUnavailable.
+        """
+        verifier, shown = self._tokens, [tokens[resource_id]] if resource_id in tokens else []
+        if not shown and self.page is not None and self.page.elsewhere is not None:
+            verifier, shown = self.page.elsewhere, list(tokens.values())
+        refusal = NotSignedIn("The sign-in does not open this repository.")
+        for token in shown:
+            bearer = Bearer(verifier, self.principals, token, resource_id, {}, "")
+            try:
+                await bearer.ask()
+            except NotSignedIn as trouble:
+                refusal = trouble
+            else:
+                return bearer
+        raise refusal
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
         """Return whether the request shows a pair that is remembered for the repository's guard.

@@ -115,7 +115,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
     object_id = representations.identifier(request)
     session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    caller = await sessions.enter(context, session, asked.repository)
     marker = await _marker(context, caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
         lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options.names)
@@ -130,7 +130,7 @@ async def download(request: Request, context: RepositoryContext) -> Response:
     """GET /search/objects/{id}/content: the bytes, as an attachment that no browser interprets."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    caller = await sessions.enter(context, session, asked.repository)
     return await contents.download(request, context, caller)
 
 

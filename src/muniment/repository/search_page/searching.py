@@ -133,7 +133,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search: the box, and the hits of what it asks."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    caller = await sessions.enter(context, session, asked.repository)
     values = await around(request, context, session, caller, asked)
     done = DONE.get(dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", ""), "")
     values |= {"done": done, "sentence": "", "results": None, "start": None}

@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from muniment.naming import fold_name
 from muniment.repository import keys, repositories
-from muniment.repository.callers.callers import PageSignIn
-from muniment.repository.callers.credentials import Pair, RequestCredentials, account_of
+from muniment.repository.callers.callers import Bearer, PageSignIn
+from muniment.repository.callers.credentials import Pair, account_of
 from muniment.repository.callers.pairs import PairSignIn
 from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.keys import BadSeal
@@ -99,7 +99,7 @@ async def read(request: Request, context: RepositoryContext) -> PageSession:
 
 
 async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
-    """List the names of the first ``max_searched_repositories`` repositories that a sign-in opens.
+    """List the names of the first ``max_searched_repositories`` repositories that a sign-in opens at this moment.
 
     If the repository ``entered`` is not among them, its name comes last.
     """
@@ -107,21 +107,22 @@ async def names(context: RepositoryContext, session: PageSession, entered: str) 
     return listed if entered in listed else [*listed, entered]
 
 
-async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
+async def enter(context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
     Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others
     but not this one, and DirectoryUnavailable.
     """
     named = await context.transactions.read(repositories.by_names, [name]) if name else []
-    every = [one for one in named if one.resource_id in session.tokens] or await _open(context, session)
-    chosen = next((one for one in every if name in ("", one.name)), None)
-    if chosen is None:
+    chosen, bearer, every = next((one for one in named if one.resource_id), None), None, list[Repository]()
+    if chosen is not None:
+        bearer = await _bearer(context, session, chosen.resource_id)
+    if bearer is None:
+        every = await _open(context, session)
+        chosen = next((one for one in every if name in ("", one.name)), None)
+        bearer = None if chosen is None else await _bearer(context, session, chosen.resource_id)
+    if chosen is None or bearer is None:
         raise repositories.unknown(name) if every else NotSignedIn("The sign-in opens no repository any more.")
-    shown = RequestCredentials(
-        token=session.tokens[chosen.resource_id], address=caller_address(request), scope=request.scope
-    )
-    bearer = await context.callers.identify(shown, chosen)
     seal = await context.transactions.read(keys.seal)
     caller = Caller(context, chosen, seal, bearer, request.is_disconnected, plain_positions=False)
     await caller.prove()
@@ -140,8 +141,32 @@ async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
 
 
 async def _open(context: RepositoryContext, session: PageSession) -> list[Repository]:
+    """List the first repositories that the sign-in opens at this moment, whenever the right to that was given.
+
+    Raises DirectoryUnavailable if it opens none, and the directory could not be asked about one of them.
+    """
+    guards = dict.fromkeys(session.tokens)
+    if _page_of(context).elsewhere is not None:
+        first = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
+        guards |= dict.fromkeys(one.resource_id for one in first)
+    opened, trouble = list[str](), None
+    for guard in guards:
+        try:
+            if await _bearer(context, session, guard) is not None:
+                opened.append(guard)
+        except DirectoryUnavailable as failure:
+            trouble = failure
+    if trouble is not None and not opened:
+        raise trouble
     most = context.options.max_searched_repositories
-    return await context.transactions.read(repositories.guarded_by_any, list(session.tokens), most)
+    return await context.transactions.read(repositories.guarded_by_any, opened, most)
+
+
+async def _bearer(context: RepositoryContext, session: PageSession, guard: str) -> Bearer | None:
+    try:
+        return await context.callers.identify_page(session.tokens, guard)
+    except NotSignedIn:
+        return None
 
 
 async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:

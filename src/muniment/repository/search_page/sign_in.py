@@ -12,8 +12,9 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository import keys
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.refusals import NotSignedIn
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownRepository
 from muniment.repository.search_page import frame, questions, sessions
+from muniment.repository.search_page.questions import PageQuestion
 from muniment.web import bodies
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
@@ -27,10 +28,20 @@ _NOT_ENDED = (
 
 
 async def page(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/sign-in: the form. ``to`` is the page that was asked for: the sign-in leads back to it."""
+    """GET /search/sign-in: the form. ``to`` is the page that was asked for: the sign-in leads back to it.
+
+    Somebody who is signed in already is led there at once.
+    """
     asked = bodies.query(request)
+    to = _page_of_ours(asked.get("to", ""))
+    try:
+        await sessions.enter(context, await sessions.read(request, context), _asked(to).repository)
+    except (NotSignedIn, UnknownRepository, DirectoryUnavailable):
+        pass
+    else:
+        return frame.redirect(request, to)
     done = {"out": _OUT, "not-ended": _NOT_ENDED}.get(asked.get("done", ""), "")
-    return await _shown(request, context, _page_of_ours(asked.get("to", "")), done=done)
+    return await _shown(request, context, to, done=done)
 
 
 @events.tells("sign-in")
@@ -40,7 +51,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
     seal = await context.transactions.read(keys.seal)
     frame.check_form(request, seal, form.get("csrf", ""), frame.form_cookies(request))
     to, name, password = _page_of_ours(form.get("to", "")), form.get("username", ""), form.get("password", "")
-    wanted = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).repository
+    wanted = _asked(to).repository
     try:
         if not name or not password or len(name) > _LONGEST or len(password) > _LONGEST:
             raise NotSignedIn("A name and a password are needed.")
@@ -79,11 +90,10 @@ async def _shown(
     cookies = frame.form_cookies(request)
     bound_to = cookies[0] if cookies else frame.new_mark()
     seal = await context.transactions.read(keys.seal)
-    words = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).words
     values = {
         "form_mark": frame.form_mark(seal, bound_to),
         "to": to,
-        "words": words or "",
+        "words": _asked(to).words or "",
         "sentence": sentence,
         "name": name,
         "done": done,
@@ -93,6 +103,11 @@ async def _shown(
     if not cookies:
         frame.set_form_cookie(response, request, bound_to)
     return response
+
+
+def _asked(path: str) -> PageQuestion:
+    """Return what the address of one of our pages asks. Raises Malformed."""
+    return questions.read(bodies.pairs(path.partition("?")[2].encode(), "The page"))
 
 
 def _page_of_ours(path: str) -> str:
