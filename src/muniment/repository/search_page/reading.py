@@ -20,12 +20,13 @@ from muniment.repository.objects.object_ids import holds_objects
 from muniment.repository.objects.properties.properties import Value
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryNames
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexBehind, IndexUnavailable, UnknownSavedSearch
 from muniment.repository.repositories import Repository
 from muniment.repository.search import similar
-from muniment.repository.search_page import choices, frame, marking, questions, searching, sessions
+from muniment.repository.search_page import choices, folders, frame, marking, questions, searching, sessions
+from muniment.repository.search_page.folders import FolderList
 from muniment.repository.search_page.marking import Piece
 from muniment.repository.search_page.questions import PageQuestion
 from muniment.web import bodies
@@ -96,12 +97,15 @@ class SimilarDocument(msgspec.Struct, frozen=True):
 
 
 class ShownObject(msgspec.Struct, frozen=True):
-    """An object as its page shows it. ``text`` is None if no text can be shown; ``why`` may say why."""
+    """An object as its page shows it. ``text`` is None if no text can be shown; ``why`` may say why.
+
+    ``contents`` is what lies in a folder; None for all other objects.
+    """
 
     user_id: str
     id: str
     heading: str
-    is_folder: bool
+    contents: FolderList | None
     folder: tuple[str, str] | None
     properties: list[ShownProperty]
     size: int | None
@@ -118,7 +122,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     caller = await sessions.enter(context, session, asked.repository)
     marker = await _marker(context, caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
-        lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options.names)
+        lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options)
     )
     documents = await _similar(context, caller, object_id) if shown.text is not None else []
     values = await searching.around(request, context, session, caller, asked)
@@ -183,7 +187,7 @@ def _read(
     object_id: str,
     marker: Marker | None,
     part: int,
-    names: RepositoryNames,
+    options: RepositoryOptions,
 ) -> ShownObject:
     stored, permission = objects.read(cx, repository, object_id, principals)
     view = RepositoryView.read(cx, repository, principals)
@@ -200,11 +204,11 @@ def _read(
         user_id=principals.id,
         id=stored.id,
         heading=_heading(stored),
-        is_folder=holds_objects(stored.id),
+        contents=folders.contents(cx, view, stored.id, part, options) if holds_objects(stored.id) else None,
         folder=(stored.folder_id, folder_names[stored.folder_id])
         if stored.folder_id and stored.folder_id in folder_names
         else None,
-        properties=_properties(cx, view, stored, names),
+        properties=_properties(cx, view, stored, options.names),
         size=stored.content.size if stored.content and permission >= Permission.READ else None,
         text=text,
         why=why,

@@ -82,7 +82,9 @@ _QUESTION = (
 )
 _DONE = Parameter("done", "What has just been done: the page says so.")
 _TO = Parameter("to", "The page that was asked for, below `/search`: the sign-in leads back to it.")
-_PART = Parameter("part", "Part of a long text, from 1 on; without it, the one with the first marked word.")
+_PART = Parameter(
+    "part", "Part of a long text or of a folder's list, from 1 on; without it, the one with the first marked word."
+)
 
 
 def _form(*names: str) -> Content:
