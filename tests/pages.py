@@ -64,12 +64,14 @@ class Reader:
 
     def send(self, button: str, changes: Mapping[str, str | None] | None = None) -> httpx.Response:
         """Send the form that has this button with these values; returns the answer at its end."""
-        form = next(
-            form
+        form, pressed = next(
+            (form, each)
             for form in self.root.forms
-            if any(" ".join(each.text_content().split()) == button for each in form.iter("button"))
+            for each in form.iter("button")
+            if " ".join(each.text_content().split()) == button
         )
-        pairs = [(name, value) for name, value in form.form_values() if name not in (changes or {})]
+        pairs = [*form.form_values(), *([(pressed.get("name"), pressed.get("value"))] if pressed.get("name") else [])]
+        pairs = [(name, value) for name, value in pairs if name not in (changes or {})]
         pairs += [(name, value) for name, value in (changes or {}).items() if value is not None]
         address = urljoin(str(self.answer.url), form.get("action"))
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}

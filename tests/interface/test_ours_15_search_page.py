@@ -521,7 +521,8 @@ def test_a_question_is_saved_opened_narrowed_and_removed(site: Site, writer: Rea
     assert "The search is saved" in writer.text
     assert len(writer.titles) == 2
     assert f"Saved search: Mine {word}" in writer.text
-    narrowed = writer.search(None, dict(parameters(writer.path)), size="1-9999")
+    search_id = dict(parameters(writer.path))["edited"]
+    narrowed = writer.search(None, size="1-9999", saved=search_id)
     assert objects_of(narrowed) == [one]
     answer = site.http.post(
         site.search_address,
@@ -529,7 +530,6 @@ def test_a_question_is_saved_opened_narrowed_and_removed(site: Site, writer: Rea
         headers=site.bearer() | {"Content-Type": "application/json", "Accept": "application/json"},
     )
     assert [entry["id"] for entry in answer.json()["entries"]] == [one]
-    search_id = dict(parameters(writer.path))["saved"]
     feed = site.http.get(f"{site.repository}/saved-searches/{search_id}/execution", headers=site.bearer())
     assert feed.status_code == 200
     assert feed.text.count("<entry>") == 2
@@ -552,7 +552,7 @@ def test_a_question_is_saved_opened_narrowed_and_removed(site: Site, writer: Rea
 def test_a_private_saved_search_of_somebody_else_is_none(site: Site, writer: Reader) -> None:
     word = site.world.word()
     writer.search(word).send("Save", {"name": f"secret {word}"})
-    search_id = dict(parameters(writer.path))["saved"]
+    search_id = dict(parameters(writer.path))["edited"]
     other = Reader(site, site.world.reader)
     assert other.http.get(SEARCH, params={"saved": search_id}).status_code == 404
     assert word not in other.open(f"{SEARCH}/saved").text

@@ -213,3 +213,18 @@ CHOICES = (
 """The choices that a page offers, in the order in which it shows them."""
 
 BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}
+
+
+def values_of(names: RepositoryNames, element: Element, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """List what an expression of AQL may have been chosen as: the id of a choice and a value, for each value.
+
+    ``texts`` are the texts in the expression. Whether the values mean the expression is for the caller to check.
+    """
+    name = element.attributes.get("name")
+    for choice in CHOICES:
+        if spelling.write_property(choice.property, names) == name:
+            if element.name == "property-list":
+                return [(choice.id, text) for text in texts]
+            low, high = texts[0], texts[1] if len(texts) == 2 else ""
+            return [(choice.id, low[:4] if choice.id == "changed" else f"{low}-{high}")]
+    return []

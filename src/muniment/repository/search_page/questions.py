@@ -4,7 +4,7 @@ The page searches with this document, and shows it as AQL.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -49,7 +49,8 @@ class PageQuestion(msgspec.Struct, frozen=True):
     """What an address asks. ``words`` is None if the address has no parameter ``q``.
 
     ``chosen`` holds the chosen values by the id of their choice. ``folder`` is the id of a folder. ``saved`` is the id
-    of a saved search, to which the rest of the question is added. An empty ``sort`` means the search's own order.
+    of a saved search, to which the rest of the question is added. ``edited`` is the id of a saved search that the whole
+    question may replace. An empty ``sort`` means the search's own order.
     ``needed`` is None if the server may relax the words.
     """
 
@@ -58,6 +59,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
     chosen: dict[str, tuple[str, ...]] = {}
     folder: str = ""
     saved: str = ""
+    edited: str = ""
     sort: str = ""
     page: int = 1
     needed: WordsNeeded | None = None
@@ -76,6 +78,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
         pairs = [("in", asked.repository), ("q", asked.words or "")]
         pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]
         pairs += [("folder", asked.folder), ("saved", asked.saved), ("sort", asked.sort), ("words", asked.needed or "")]
+        pairs.append(("edited", asked.edited))
         pairs.append(("page", str(asked.page) if asked.page > 1 else ""))
         written = [(name, value) for name, value in pairs if value or (name == "q" and asked.words is not None)]
         return f"?{urlencode(written)}" if written else ""
@@ -134,7 +137,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
         raise Malformed(f"There is no order {sort[:40]!r}: it is one of {', '.join(ORDERS)}.")
     if not _NUMBER.fullmatch(page):
         raise Malformed("A page has a number from 1 on.")
-    for name in ("folder", "saved"):
+    for name in ("folder", "saved", "edited"):
         if single.get(name) and not _ID.fullmatch(single[name]):
             raise Malformed(f"The parameter {name!r} is an id.")
     return PageQuestion(
@@ -143,7 +146,46 @@ def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
         chosen={name: tuple(values) for name, values in chosen.items()},
         folder=single.get("folder", "").lower(),
         saved=single.get("saved", "").lower(),
+        edited=single.get("edited", "").lower(),
         sort=sort,
         page=int(page),
         needed=_NEEDED.get(single.get("words", "")),
     )
+
+
+def of_document(document: Element, names: RepositoryNames) -> PageQuestion | None:
+    """Return the question whose document this is; None if the page has no question that asks the same."""
+    pairs: list[tuple[str, str]] = []
+    for element in _every(document):
+        if element.name == "fulltext":
+            pairs.append(("q", element.text.strip()))
+        elif element.name == "id":
+            pairs.append(("folder", element.text.strip()))
+        elif element.name == "sort":
+            ascending, name = element.attributes.get("ascending") == "true", element.text.strip()
+            pairs += [
+                ("sort", order_id)
+                for order_id, order in ORDERS.items()
+                if (spelling.write_property(order.property, names), order.ascending) == (name, ascending)
+            ]
+        else:
+            pairs += choices.values_of(names, element, [each.text for each in _every(element) if not each.children])
+    try:
+        asked = read(pairs)
+    except Malformed:
+        return None
+    if _bare(asked.document(names)) != _bare(document):
+        return None
+    return asked if asked.asks else msgspec.structs.replace(asked, words="")
+
+
+def _every(element: Element) -> Iterator[Element]:
+    yield element
+    for child in element.children:
+        yield from _every(child)
+
+
+def _bare(element: Element) -> tuple[object, ...]:
+    """Return an element without its place, and without the blanks around texts."""
+    inner = tuple(map(_bare, element.children))
+    return element.namespace, element.name, element.attributes, inner, element.text.strip()

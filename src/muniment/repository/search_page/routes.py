@@ -76,6 +76,7 @@ _QUESTION = (
     ),
     Parameter("folder", "Id of a folder in which, or below which, hits lie."),
     Parameter("saved", "Id of a saved search, to which the rest of the question is added."),
+    Parameter("edited", "Id of a saved search that the whole question may replace."),
     Parameter("sort", "Order of the hits; without it, the search's own order.", {"enum": list(ORDERS)}),
     Parameter("words", "`all` or `any`: how many of its words a hit needs.", {"enum": ["all", "any"]}),
     _PAGE_NUMBER,
@@ -141,7 +142,7 @@ def table() -> AddressTable[RepositoryContext]:
                     ),
                     "POST": Operation(
                         saving.change,
-                        "Save a search, or remove a saved one.",
+                        "Save a search, change a saved one, or remove it.",
                         body=_form("action", "address", "name", "description", "public", "search"),
                         answers=(_LED,),
                     ),

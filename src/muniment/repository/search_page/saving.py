@@ -14,21 +14,15 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches
-from muniment.repository.saved.saved_searches import SavedSearchQuota, SearchChange, SearchSummary
+from muniment.repository.saved.saved_searches import SavedSearchQuota, SearchChange
 from muniment.repository.search import saved_documents
 from muniment.repository.search_page import frame, questions, searching, sessions, sign_in
+from muniment.repository.search_page.editing import ShownSearch
 from muniment.repository.search_page.questions import PageQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _LISTED = 50
-
-
-class ShownSearch(msgspec.Struct, frozen=True):
-    """A saved search, and whether the caller may remove it."""
-
-    search: SearchSummary
-    own: bool
 
 
 class ShownSearches(msgspec.Struct, frozen=True):
@@ -54,28 +48,31 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST /search/saved: save the question of a page, or remove a saved search."""
+    """POST /search/saved: save the question of a page, also in place of an earlier one, or remove a saved search."""
     form = await bodies.form(request)
+    action = form.get("action")
     address = form.get("address", "")
     asked = questions.read(bodies.pairs(address.removeprefix("?").encode(), "The page"))
-    request.scope["muniment.search_page"] = asked.address() if form.get("action") == "save" else "/saved"
+    request.scope["muniment.search_page"] = "/saved" if action == "remove" else asked.address()
     session = await sessions.read(request, context)
     await sign_in.check_mark(request, context, form)
     caller = await sessions.enter(context, session, asked.repository)
-    if form.get("action") == "remove":
+    if action == "remove":
         search_id = form.get("search", "")[:40].lower()
         await caller.write(
             lambda cx, principals: saved_searches.remove(cx, caller.repository.id, "search", search_id, principals)
         )
         return frame.redirect(request, "/saved" + _with(PageQuestion(repository=caller.repository.name), "removed"))
-    if form.get("action") != "save":
-        raise Malformed("The form says neither save nor remove.")
+    if action not in ("save", "change") or (action == "change" and not asked.edited):
+        raise Malformed("The form says neither save nor change nor remove, or not what to change.")
     wanted = SearchChange(form.get("name", "").strip(), form.get("description", ""), form.get("public") == "yes")
     saved_id = await caller.write(
-        lambda cx, principals: _save(cx, context, caller.repository, principals, asked, wanted)
+        lambda cx, principals: _save(
+            cx, context, caller.repository, principals, asked, wanted, changes=action == "change"
+        )
     )
     kept = PageQuestion(repository=caller.repository.name, saved=saved_id)
-    return frame.redirect(request, _with(kept, "saved"))
+    return frame.redirect(request, _with(kept, "changed" if action == "change" else "saved"))
 
 
 def _with(asked: PageQuestion, done: str) -> str:
@@ -96,6 +93,8 @@ def _save(
     principals: Principals,
     asked: PageQuestion,
     wanted: SearchChange,
+    *,
+    changes: bool,
 ) -> str:
     options, now = context.options, context.clock()
     limits = QueryLimits.of(options)
@@ -109,4 +108,8 @@ def _save(
     view = RepositoryView.read(cx, repository, principals)
     saved_documents.check(cx, view, "search", document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
+    if changes:
+        changed = msgspec.structs.replace(wanted, document=document)
+        saved_searches.change(cx, repository.id, asked.edited, changed, principals, quota, now)
+        return asked.edited
     return saved_searches.add(cx, repository.id, "search", wanted, document, principals, quota, now).id

@@ -38,7 +38,7 @@ from muniment.repository.saved.saved_searches import SavedSearch, SearchSummary
 from muniment.repository.search import paging, results, saved_documents
 from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
 from muniment.repository.search.suggestions import Suggestion, correct
-from muniment.repository.search_page import choices, frame, hints, marking, questions, sessions
+from muniment.repository.search_page import choices, editing, frame, hints, marking, questions, sessions
 from muniment.repository.search_page.choices import CHOICES, Choice
 from muniment.repository.search_page.hints import Hint
 from muniment.repository.search_page.marking import Piece
@@ -55,7 +55,11 @@ _SAVED = 10
 READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
 """The refusals that the page shows above its box, because the person can ask another question there."""
 
-DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
+DONE = {
+    "saved": "The search is saved.",
+    "changed": "The saved search is changed.",
+    "removed": "The saved search is gone.",
+}
 
 
 class ShownHit(msgspec.Struct, frozen=True):
@@ -134,9 +138,12 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
     caller = await sessions.enter(context, session, asked.repository)
+    done = dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", "")
+    if reopened := await editing.reopened(context, caller, asked):
+        return frame.redirect(request, reopened.address() + (f"&done={done}" if done in DONE else ""))
     values = await around(request, context, session, caller, asked)
-    done = DONE.get(dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", ""), "")
-    values |= {"done": done, "sentence": "", "results": None, "start": None}
+    values |= {"done": DONE.get(done, ""), "sentence": "", "results": None, "start": None}
+    values |= {"edited": await editing.edited(caller, asked)}
     values |= {"section": "" if asked.asks else "search"}
     if not asked.asks:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))

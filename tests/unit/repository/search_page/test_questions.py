@@ -28,6 +28,7 @@ WHOLE = PageQuestion(
     },
     folder="0b00000000000001",
     saved="5300000000000001",
+    edited="5300000000000002",
     sort="oldest",
     page=3,
     needed="any",
@@ -63,6 +64,20 @@ def test_a_value_is_taken_away_alone_or_with_its_choice() -> None:
     assert "changed" not in WHOLE.without("changed").chosen
     assert "format" not in WHOLE.without("format", "application/pdf").chosen
     assert WHOLE.without("format").page == 1
+
+
+@pytest.mark.parametrize("names", [NAMES, FIELD])
+def test_the_document_of_a_question_is_opened_as_that_question(names: RepositoryNames) -> None:
+    whole = PageQuestion(words=WHOLE.words, chosen=WHOLE.chosen, folder=WHOLE.folder, sort=WHOLE.sort)
+    parts = [whole, PageQuestion(words="pump"), PageQuestion(words=""), PageQuestion(sort="name", folder="0b1")]
+    for asked in (*parts, *(PageQuestion(chosen={name: values}) for name, values in WHOLE.chosen.items())):
+        indented = as_xml.write(asked.document(names), indented=True).encode()
+        assert questions.of_document(as_xml.elements(indented, QueryLimits()), names) == asked
+    written = as_xml.write(whole.document(names))
+    for ours, others in (("BETWEEN", "EQUAL"), ("true", "false"), ("-12-31", "-12-30"), ("GREATER_EQUAL", "EQUAL")):
+        assert ours in written
+        other = as_xml.elements(written.replace(ours, others).encode(), QueryLimits())
+        assert questions.of_document(other, names) is None
 
 
 @pytest.mark.parametrize("names", [NAMES, FIELD])

@@ -1,0 +1,50 @@
+"""ours 15: a saved search opens with its words, and is changed in its place."""
+
+from tests.pages import SEARCH, Reader, parameters
+from tests.scenes import Site, fulltext
+
+
+def test_a_saved_search_opens_with_its_words_and_is_changed_in_its_place(site: Site) -> None:
+    word = site.world.word()
+    writer = Reader(site, site.world.writer).search(f"{word} pump", size="1-9999", sort="name")
+    writer.send("Save", {"name": f"Kept {word}", "description": "for pumps", "public": "yes"})
+    search_id = dict(parameters(writer.path))["edited"]
+    writer.open(f"{SEARCH}/saved").follow(f"Kept {word}")
+    assert writer.root.get_element_by_id("q").get("value") == f"{word} pump"
+    assert dict(parameters(writer.path)) == {
+        "in": site.world.repository,
+        "q": f"{word} pump",
+        "size": "1-9999",
+        "sort": "name",
+        "edited": search_id,
+    }
+    other = Reader(site, site.world.reader).search(None, saved=search_id)
+    assert f"Saved search: Kept {word}" in other.text
+    assert "Save the change" not in other.text
+    writer.search(f"{word} valve", edited=search_id)
+    assert writer.root.get_element_by_id("description").get("value") == "for pumps"
+    writer.send("Save the change", {"name": f"Valves {word}"})
+    assert "The saved search is changed" in writer.text
+    assert dict(parameters(writer.path))["edited"] == search_id
+    other.open(f"{SEARCH}/saved").follow(f"Valves {word}")
+    assert dict(parameters(other.path))["q"] == f"{word} valve"
+    writer.send("Save as a new search", {"name": f"Second {word}"})
+    assert dict(parameters(writer.path))["edited"] != search_id
+    # Nobody changes the saved search of somebody else.
+    (mark,) = {field.get("value") for field in other.root.xpath("//input[@name='csrf']")}
+    stolen = {"csrf": mark, "action": "change", "address": f"?q=x&edited={search_id}", "name": "mine"}
+    assert other.http.post(f"{SEARCH}/saved", data=stolen).status_code == 403
+    assert other.http.post(f"{SEARCH}/saved", data=stolen | {"address": "?q=x"}).status_code == 400
+
+
+def test_a_saved_search_that_the_page_cannot_ask_stays_a_base(site: Site) -> None:
+    word = site.world.word()
+    body = {
+        "properties": {"object_name": f"Either {word}"},
+        "query-document": site.aql(fulltext(word), fulltext("pump"), operator="OR"),
+    }
+    made = site.http.post(f"{site.repository}/saved-searches", json=body, headers=site.bearer())
+    assert made.status_code == 201, made.text
+    reader = Reader(site, site.world.writer).open(f"{SEARCH}/saved").follow(f"Either {word}")
+    assert "saved" in dict(parameters(reader.path))
+    assert f"Saved search: Either {word}" in reader.text
