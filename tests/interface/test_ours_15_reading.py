@@ -2,6 +2,10 @@
 
 import pytest
 
+from muniment.repository import repositories
+from muniment.repository.objects.properties.properties import PropertyDefinition
+from muniment.repository.objects.types import type_editing
+from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.search_page import folders
 from tests.pages import SEARCH, Reader
 from tests.scenes import Site
@@ -39,3 +43,17 @@ def test_the_page_of_a_folder_lists_what_the_caller_may_see_in_it(site: Site, mo
     writer.open(f"{SEARCH}/objects/{cabinet}", part=999_999, status=400)
     empty = site.cabinet(f"empty {word}")
     assert "Nothing that you may see lies in this folder" in writer.open(f"{SEARCH}/objects/{empty}").text
+
+
+def test_properties_have_names_that_people_read(site: Site) -> None:
+    world, kind = site.world, f"t{site.world.word()}"
+    own = (PropertyDefinition("due", "date", label="Due on"), PropertyDefinition("batch", "string"))
+    with world.repository_db.begin() as cx:
+        repository = repositories.find(cx, world.repository)
+        type_editing.add_type(cx, repository.id, ObjectType(kind, "document", own), world.clock())
+    document = site.create(f"{kind}.txt", b"x", r_object_type=kind, due="2026-11-21T00:00:00.000+00:00", batch="b7")
+    reader = Reader(site, world.writer).open(f"{SEARCH}/objects/{document}")
+    headings = [str(heading.text_content()) for heading in reader.root.iter("dt")]
+    assert {"Name", "Version", "Latest version", "Due on", "batch"} <= {*headings}
+    assert [heading for heading in headings if "_" in heading] == []
+    assert "Checked out by" not in headings

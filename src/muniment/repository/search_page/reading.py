@@ -7,9 +7,8 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.clock import timestamp
 from muniment.repository.aql.tree import ExpressionSet, Property
-from muniment.repository.endpoints import collections, representations, spelling
+from muniment.repository.endpoints import representations
 from muniment.repository.endpoints.contents import contents
 from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.extraction import queue
@@ -17,17 +16,17 @@ from muniment.repository.extraction.queue import IndexStatus
 from muniment.repository.index.contract import Marker, Snapshot
 from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.object_ids import holds_objects
-from muniment.repository.objects.properties.properties import Value
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexBehind, IndexUnavailable, UnknownSavedSearch
 from muniment.repository.repositories import Repository
 from muniment.repository.search import similar
-from muniment.repository.search_page import choices, folders, frame, marking, questions, searching, sessions
+from muniment.repository.search_page import folders, frame, marking, properties, questions, searching, sessions
 from muniment.repository.search_page.folders import FolderList
 from muniment.repository.search_page.marking import Piece
+from muniment.repository.search_page.properties import ShownProperty
 from muniment.repository.search_page.questions import PageQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -43,27 +42,6 @@ _SIMILAR = 5
 _LOOKED_THROUGH = 25
 """In how many parts of a text the first marked word is looked for."""
 
-_HEADINGS: Mapping[str, str] = {
-    "object_name": "Name",
-    "title": "Title",
-    "subject": "Subject",
-    "keywords": "Keywords",
-    "authors": "Authors",
-    "language_code": "Language",
-    "a_content_type": "Format",
-    "r_full_content_size": "Size",
-    "owner_name": "Owner",
-    "acl_name": "ACL",
-    "r_object_type": "Type",
-    "r_object_id": "Id",
-    "a_content_date": "Date of the content",
-    "r_creation_date": "Created",
-    "r_creator_name": "Created by",
-    "r_modify_date": "Changed",
-    "r_modifier": "Changed by",
-}
-"""The headings of properties, in the order of the page. All others but ``i_folder_id`` follow under their own names."""
-
 _STATES: Mapping[str, str] = {
     "waiting": "Its text has not been read yet. Load this page again in a moment.",
     "failed": "Its text could not be read.",
@@ -71,13 +49,6 @@ _STATES: Mapping[str, str] = {
     "no-text": "No text was found in it. (Is it a scan or a picture?)",
     "empty": "It has no content.",
 }
-
-
-class ShownProperty(msgspec.Struct, frozen=True):
-    """A property as the page shows it."""
-
-    heading: str
-    values: list[str]
 
 
 class TextPart(msgspec.Struct, frozen=True):
@@ -119,7 +90,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
     object_id = representations.identifier(request)
     session = await sessions.read(request, context)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
     marker = await _marker(context, caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
         lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options)
@@ -134,7 +105,7 @@ async def download(request: Request, context: RepositoryContext) -> Response:
     """GET /search/objects/{id}/content: the bytes, as an attachment that no browser interprets."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
     return await contents.download(request, context, caller)
 
 
@@ -208,39 +179,11 @@ def _read(
         folder=(stored.folder_id, folder_names[stored.folder_id])
         if stored.folder_id and stored.folder_id in folder_names
         else None,
-        properties=_properties(cx, view, stored, options.names),
+        properties=properties.shown(cx, view, stored, options.names),
         size=stored.content.size if stored.content and permission >= Permission.READ else None,
         text=text,
         why=why,
     )
-
-
-def _properties(
-    cx: Connection, view: RepositoryView, stored: StoredObject, names: RepositoryNames
-) -> list[ShownProperty]:
-    acl_name = collections.object_bodies(cx, view, [stored])[0].acl_name
-    values = inventory.values(stored, view.catalogue, acl_name)
-    custom = [name for name in values if name not in _HEADINGS and name != "i_folder_id"]
-    shown = []
-    for name in (*_HEADINGS, *custom):
-        if name not in values or (name == "r_full_content_size" and stored.content is None):
-            continue
-        kind = view.catalogue.property(name).kind
-        heading = _HEADINGS.get(name) or spelling.write_property(name, names)
-        shown.append(ShownProperty(heading, [_written(name, kind, value) for value in values[name]]))
-    return shown
-
-
-def _written(name: str, kind: str, value: Value) -> str:
-    if name == "a_content_type":
-        return choices.format_label(str(value))
-    if name == "r_full_content_size" and isinstance(value, int):
-        return frame.amount(value)
-    if kind == "date" and isinstance(value, int):
-        return timestamp(value, precision="seconds").replace("T", " ").replace("Z", " UTC")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
 
 
 def _why(status: IndexStatus) -> str:

@@ -38,7 +38,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked = questions.read(pairs)
     session = await sessions.read(request, context)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
     listed = await caller.read_long(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
     values = await searching.around(request, context, session, caller, asked)
     done = searching.DONE.get(dict(pairs).get("done", ""), "")
@@ -56,7 +56,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     request.scope["muniment.search_page"] = "/saved" if action == "remove" else asked.address()
     session = await sessions.read(request, context)
     await sign_in.check_mark(request, context, form)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
     if action == "remove":
         search_id = form.get("search", "")[:40].lower()
         await caller.write(

@@ -137,7 +137,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search: the box, and the hits of what it asks."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
     done = dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", "")
     if reopened := await editing.reopened(context, caller, asked):
         return frame.redirect(request, reopened.address() + (f"&done={done}" if done in DONE else ""))

@@ -107,7 +107,7 @@ async def names(context: RepositoryContext, session: PageSession, entered: str) 
     return listed if entered in listed else [*listed, entered]
 
 
-async def enter(context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
+async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
 
     Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others

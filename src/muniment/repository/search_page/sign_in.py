@@ -35,7 +35,7 @@ async def page(request: Request, context: RepositoryContext) -> Response:
     asked = bodies.query(request)
     to = _page_of_ours(asked.get("to", ""))
     try:
-        await sessions.enter(context, await sessions.read(request, context), _asked(to).repository)
+        await sessions.enter(request, context, await sessions.read(request, context), _asked(to).repository)
     except (NotSignedIn, UnknownRepository, DirectoryUnavailable):
         pass
     else:

@@ -21,7 +21,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     """GET /search/suggestions: suggestions for what has been typed, as JSON for the script of the page."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
-    caller = await sessions.enter(context, session, asked.repository)
+    caller = await sessions.enter(request, context, session, asked.repository)
 
     def answer(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
         typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals, typed=True)
