@@ -123,3 +123,12 @@ def test_ours_6_similar_documents_wait_for_a_position(books: Books) -> None:
     assert ids(found(site, books.first)) == [books.like, books.less], "their owner saw the old values"
     site.world.catch_up()
     assert ids(found(site, books.first, wait_for=position)) == [books.like, books.less]
+
+
+def test_ours_6_what_shares_one_telling_word_of_many_is_not_listed_and_not_counted(site: Site) -> None:
+    words = [site.world.word() for _ in range(12)]
+    texts = (" ".join(words * 3), " ".join(words[:6]), f"{words[0]} and much else besides, for pages and pages")
+    first, like, _ = (site.create("x", text.encode()) for text in texts)
+    site.world.catch_up()
+    page = found(site, first, include_total="true")
+    assert (ids(page), page["total"]) == ([like], 1)

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.aql.tree import Either, ExpressionSet, Fulltext, Property, Query, Term
+from muniment.repository.aql.tree import Either, ExpressionSet, Fulltext, Property, PropertyOperator, Query, Term
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.objects import objects
@@ -22,6 +22,12 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 
 MOST_WORDS = 12
 """The most words of a text that are searched for."""
+
+FLOOR = 0.2
+"""The least score of a similar document, as a part of the score that the object itself has for the same words."""
+
+_COUNTED = 500
+"""How many similar documents are counted at most."""
 
 _READ = 64_000
 """How many characters of a text are looked at."""
@@ -43,7 +49,8 @@ def find(
 ) -> HitPage:
     """Return a page of at most ``limit`` documents like an object, the most similar first.
 
-    The object itself is left out. An object without text has no similar documents. ``bare`` means the same as in
+    The object itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score.
+    At most ``_COUNTED`` are counted. An object without text has no similar documents. ``bare`` means the same as in
     SearchQuestion. ``cx`` must be a read that began after the snapshot was taken. Raises UnknownObject, NotPermitted,
     IndexBehind, IndexUnavailable.
     """
@@ -56,9 +63,22 @@ def find(
         return HitPage((), 1, limit, 0 if include_total else None, has_more=False, position=snapshot.position)
     terms = tuple(map(Term, words))
     keywords = Fulltext(terms[0] if len(terms) == 1 else Either(terms))
-    other = Property("r_object_id", "NOT_EQUAL", stored.id)
-    query = Query(condition=ExpressionSet("AND", (keywords, other)))
-    return results.search(
-        *(cx, snapshot, repository, principals, msgspec.structs.replace(question, query=query), now),
-        *(options.max_page_offset, pending, memory),
-    )
+
+    def search(operator: PropertyOperator, most: int, *, bare: bool) -> HitPage:
+        this = Property("r_object_id", operator, stored.id)
+        query = Query(condition=ExpressionSet("AND", (keywords, this)))
+        asked = SearchQuestion(query, 1, most, bare=bare)
+        return results.search(
+            cx, snapshot, repository, principals, asked, now, options.max_page_offset, pending, memory
+        )
+
+    own = search("EQUAL", 1, bare=True).hits
+    # An object that the index does not hold with this text yet cannot be compared.
+    least = FLOOR * own[0].score if own else float("inf")
+    page = search("NOT_EQUAL", limit, bare=bare)
+    hits = tuple(hit for hit in page.hits if hit.score >= least)
+    total = None
+    if include_total:
+        counted = search("NOT_EQUAL", _COUNTED, bare=True) if page.has_more and len(hits) == limit else page
+        total = sum(hit.score >= least for hit in counted.hits)
+    return msgspec.structs.replace(page, hits=hits, total=total, has_more=False)
