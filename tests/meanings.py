@@ -31,6 +31,10 @@ class ToyModel:
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         return found
 
+    def knows(self, text: str) -> bool:
+        """Say that every word is known but those with an x."""
+        return "x" not in text
+
 
 class ToyEmbedding:
     """Stands in for the confined process."""

@@ -69,7 +69,7 @@ def test_other_words_of_the_same_meaning_are_found_after_those_that_were_asked_f
     shelf.add("by-word", f"a car {FILLER}")
     shelf.add("by-meaning", f"an automobile with an engine {FILLER}")
     for number in range(60):
-        shelf.add(f"other{number}", f"nothing of the kind {number} {FILLER}")
+        shelf.add(f"other{number}", f"a vehicle {number} {FILLER} {FILLER}")
     follow()
     page = ask(shelf, MARTA, "car")
     assert names(page)[:2] == ["by-word", "by-meaning"]
@@ -84,7 +84,7 @@ def test_what_comes_nearer_takes_no_hit_from_the_later_pages_of_a_walk(
     shelf: Shelf, follow: Callable[[], None]
 ) -> None:
     for number in range(20):
-        shelf.add(f"other{number}", f"nothing of the kind {number} {FILLER}")
+        shelf.add(f"other{number}", f"a vehicle {number} {FILLER} {FILLER}")
     follow()
     before = ask(shelf, MARTA, "car")
     assert len(before.counters) == 20
@@ -199,7 +199,7 @@ def test_an_embedder_that_comes_late_looks_at_all_objects_first(
     shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
 ) -> None:
     for number in range(250):
-        shelf.create({"object_name": f"made{number}"})
+        shelf.add(f"made{number}", "a text")
     shelf.catch_up()
     follow()
     assert len(embedding.model.texts) == 250
@@ -223,18 +223,33 @@ def test_a_file_that_waits_for_its_text_is_embedded_with_it(
         assert made.id in embeddings.of_objects(cx, [made.id])
 
 
-def test_a_file_without_text_is_embedded_by_its_heading_once_that_is_known(
+def test_what_has_no_text_is_not_found_by_meaning(
     shelf: Shelf, follow: Callable[[], None], embedding: ToyEmbedding
 ) -> None:
     shelf.create({"object_name": "car"}, content=shelf.content("a picture"))
+    shelf.create({"object_name": "vehicle"}, type_name="cabinet")
     follow()
     with shelf.database.begin() as cx:
         job = queue.take(cx, shelf.now)
         assert job is not None
         assert queue.fail(cx, job, "It is a picture.", shelf.now, "unsupported")
     follow()
-    assert embedding.model.texts == ["car"]
-    assert names(ask(shelf, MARTA, "automobile", meaning=True)) == ["car"]
+    assert embedding.model.texts == []
+    assert names(ask(shelf, MARTA, "automobile", meaning=True)) == []
+    assert names(ask(shelf, MARTA, "car", meaning=True)) == ["car"]
+
+
+def test_what_is_far_away_and_what_the_model_does_not_know_is_near_nothing(
+    shelf: Shelf, follow: Callable[[], None]
+) -> None:
+    shelf.add("one", f"an automobile with an engine {FILLER}")
+    shelf.add("other", f"a kitten {FILLER}")
+    follow()
+    assert names(ask(shelf, MARTA, "car")) == ["one"]
+    for question in ("mouse", "vehiclex"):
+        page = ask(shelf, MARTA, question)
+        assert names(page) == []
+        assert not page.relaxed
 
 
 def test_two_embedders_do_not_do_the_same_work(shelf: Shelf) -> None:
@@ -357,7 +372,7 @@ def test_who_loses_the_lease_between_two_groups_leaves_no_object_out(
     if not comes_late:
         while one.advance():
             pass
-    made = [shelf.create({"object_name": f"made{number}"}).id for number in range(40)]
+    made = [shelf.add(f"made{number}", "a text") for number in range(40)]
     while one.advance():
         pass
     assert len(embedding.model.texts) == 16, "it stops after the group during which it lost the lease"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from muniment.repository.meaning import model
+from muniment.repository.meaning.nearness import FLOOR
 from muniment.repository.meaning.process import EmbeddingProcess, NotEmbedded
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,18 @@ def test_texts_of_one_meaning_are_nearer_than_others(folder: Path) -> None:
     cosines = vectors @ vectors.T
     assert cosines[0, 1] > 0.6
     assert max(cosines[0, 2], cosines[1, 2]) < 0.3
+
+
+def test_foreign_words_are_near_nothing_and_letters_are_no_words(folder: Path) -> None:
+    from muniment.repository.meaning.encoder import Encoder
+
+    encoder = Encoder(folder)
+    texts = ["An automobile with a strong engine drove down the road.", "Pumps and valves are checked before winter."]
+    near = encoder.vectors(texts) @ encoder.vectors(["car", "mouse", "chocolate", "football world cup winners"]).T
+    assert near[0, 0] >= FLOOR
+    assert near[:, 1:].max() < FLOOR
+    assert all(map(encoder.knows, ("car", "gasket", "otorhinolaryngology", "Which pumps leak?", "")))
+    assert not any(map(encoder.knows, ("xkcdq", "qwxzv", "zzyzx", "lkjsdf hjklm")))
 
 
 def test_a_process_that_is_killed_is_replaced(folder: Path) -> None:

@@ -115,7 +115,7 @@ added for its exact form and for words near it. A relaxed search has at most ``r
 
 
 class Near(msgspec.Struct, frozen=True):
-    """Objects that are near a question in meaning, the nearest first.
+    """Objects that are near a question in meaning: first the added ones, then others, in each part the nearest first.
 
     ``embeddings`` are the ids of the objects' embeddings. ``scores`` say how much nearness adds to the score of each
     object. The caller may read these objects, and they meet all conditions of the search except its keywords. The first

@@ -13,7 +13,16 @@ from muniment.repository.meaning.embeddings import DIMENSIONS
 _TOKENS = 256
 """How many tokens of a text the model reads at most."""
 
+_CHARACTERS = 200
+"""How many characters of a question are looked at to say whether the model knows its words."""
+
 _AT_A_TIME = 8
+
+_LEAST_LETTERS = 2
+"""How many letters and digits the pieces of a text have at least, on average, if the model knows the text's words.
+
+The model cuts a word that it does not know into pieces, and a word that is none into pieces of a letter or two.
+"""
 
 
 class Encoder:
@@ -39,6 +48,11 @@ class Encoder:
                 found[number] = states[place, : len(tokens[number])].mean(axis=0)
         found /= np.linalg.norm(found, axis=1, keepdims=True)
         return found
+
+    def knows(self, text: str) -> bool:
+        """Return whether the model knows the words of a text, and does not read them letter by letter."""
+        pieces = self._tokenizer.encode(text[:_CHARACTERS], add_special_tokens=False).ids
+        return sum(map(str.isalnum, text[:_CHARACTERS])) >= _LEAST_LETTERS * len(pieces)
 
 
 def as_bytes(vectors: NDArray[np.float32]) -> bytes:

@@ -26,7 +26,10 @@ MOST_NEAR = 500
 """How many objects get a score for their nearness."""
 
 ADDED = 50
-"""How many of the nearest objects are hits even if they hold none of the words."""
+"""How many of the nearest objects may be hits even if they hold none of the words."""
+
+FLOOR = 0.35
+"""How near an object without the question's words must be to it, as a cosine, to be a hit (decision 0102)."""
 
 _BY_WORDS = 50
 """The feedback chooses among this many of the best hits by words, and as many of the nearest objects."""
@@ -50,6 +53,9 @@ class TextEncoder(Protocol):
 
     def vectors(self, texts: Sequence[str]) -> Vector:
         """Return a vector of length 1 for each text."""
+
+    def knows(self, text: str) -> bool:
+        """Return whether the model knows the words of a text. Otherwise its vector means nothing."""
 
 
 class Meaning:
@@ -79,9 +85,9 @@ class Meaning:
     def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
         """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
 
-        ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if
-        ``anything`` finds no object with vectors, more than ``MOST_OBJECTS`` of them, or more vectors than the process
-        may remember. Raises what ``Snapshot.search`` raises.
+        ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if the
+        model does not know the question's words, and if ``anything`` finds no object with vectors, more than
+        ``MOST_OBJECTS`` of them, or more vectors than the process may remember. Raises what ``Snapshot.search`` raises.
         """
         ids = snapshot.embeddings(anything)
         if not ids or len(ids) > MOST_OBJECTS:
@@ -89,26 +95,33 @@ class Meaning:
         vectors = self._memory.take(cx, ids)
         if vectors is None:
             return Near()
+        question = self._vector(text)
+        if question is None:
+            return Near()
         bare = msgspec.structs.replace(by_words, offset=0, limit=_BY_WORDS, bare=True, total=False, facets=())
         hits = snapshot.search(bare).hits
         best = max((_without_lead(hit.score) for hit in hits), default=0.0) or 1.0
-        question = self._vector(text)
         cosines, nearest = vectors.compare(question)
+        is_near = cosines >= FLOOR
         moved = _towards(question, vectors, nearest[_best(vectors, cosines, hits, best)])
         cosines, _ = vectors.compare(moved)
         order = np.lexsort((vectors.ids, -cosines))[: MOST_NEAR + 1]
         least = cosines[order[-1]] if len(order) > MOST_NEAR else min(0.0, float(cosines[order[-1]]))
-        order = order[:MOST_NEAR]
+        added = order[:ADDED][is_near[order[:ADDED]]]
+        order = np.concatenate([added, order[:MOST_NEAR][~np.isin(order[:MOST_NEAR], added)]])
         scores = (cosines[order] - least) * (_WEIGHT * best)
-        return Near(tuple(map(int, vectors.ids[order])), tuple(map(float, scores)), ADDED)
+        return Near(tuple(map(int, vectors.ids[order])), tuple(map(float, scores)), len(added))
 
-    def _vector(self, text: str) -> Vector:
+    def _vector(self, text: str) -> Vector | None:
+        """Return the vector of a question, or None if the model does not know its words."""
         vector = self._questions.recall(text)
         if vector is not None:
             return vector
         with self._lock:
             if self._encoder is None:
                 self._encoder = self._load()
+            if not self._encoder.knows(text):
+                return None
             return self._questions.keep(text, self._encoder.vectors([text])[0])
 
 

@@ -24,7 +24,9 @@ _word = re.compile(r"\S+")
 
 
 def passages(heading: str, text: str) -> list[str]:
-    """Cut an object's heading and the beginning of its text into passages; there are none if both are empty.
+    """Cut an object's heading and the beginning of its text into passages; an object without text has none.
+
+    The vector of a heading alone, such as a folder's name, would be near to nearly every question.
 
     If the last of several passages would be shorter than the others, it begins with words of the passage before it: the
     vector of a few words would be too near to too many questions.
@@ -50,8 +52,13 @@ def heading(stored: StoredObject) -> str:
 
 
 def _read_by_model(heading: str, text: str) -> str:
-    """Return what the model reads of an object; the heading is not repeated if the text begins with its words."""
+    """Return what the model reads of an object; the heading is not repeated if the text begins with its words.
+
+    Of an object without text it reads nothing.
+    """
     beginning = text[:READ]
+    if not beginning.strip():
+        return ""
     cuts_a_word = heading and beginning[len(heading) : len(heading) + 1].strip()
     if beginning.startswith(heading) and not cuts_a_word:
         return beginning

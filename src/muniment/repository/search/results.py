@@ -213,7 +213,7 @@ def may_widen(query: Query, meaning: bool | None, memory: SearchMemory) -> bool:
 
 def _is_relaxed(question: SearchQuestion, search: Search) -> bool:
     """Return whether a search also finds objects that lack words: those with any of its words, or near in meaning."""
-    return question.words == "any" and (_relaxed_query(question) is not None or bool(search.near.embeddings))
+    return question.words == "any" and (_relaxed_query(question) is not None or search.near.added > 0)
 
 
 def _relaxed_query(question: SearchQuestion) -> Query | None:

@@ -14,6 +14,11 @@ def test_an_object_without_words_has_no_passage() -> None:
     assert passages("", " \n\t") == []
 
 
+def test_an_object_without_text_is_never_near_by_its_heading_alone() -> None:
+    assert passages("Pumps and valves", " \n\t") == []
+    assert digest("Pumps and valves", "") == digest("Kittens", "\n")
+
+
 def test_a_long_text_is_cut_between_words_and_only_its_beginning_counts() -> None:
     words = [f"word{number}" for number in range(10_000)]
     cut = passages("", " ".join(words))
@@ -43,11 +48,13 @@ def test_a_text_that_begins_with_its_heading_is_read_as_it_is() -> None:
 def test_passages_hold_every_word_and_are_never_too_long(heading: str, text: str) -> None:
     cut = passages(heading, text)
     assert all(0 < len(each) <= 1400 and len(each.split()) <= 180 for each in cut)
-    assert {word for each in cut for word in each.split()} == {*heading.split(), *text.split()}
+    assert {word for each in cut for word in each.split()} == (
+        {*heading.split(), *text.split()} if text.split() else set()
+    )
 
 
 def test_the_digest_changes_with_heading_and_text_but_not_with_what_is_not_read() -> None:
     long = "a " * 20_000
     assert digest("a", "b") != digest("b", "a")
-    assert digest("ab", "") != digest("a", "b")
+    assert digest("ab", "c") != digest("a", "bc")
     assert digest("", long) == digest("", long + "b")
