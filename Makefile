@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for many small writes to reach a disk, which none of them is about: the campaign's kills are on a real one.
 IN_MEMORY := $(shell free=$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1); [ "$${free:-0}" -lt 2000000 ] || echo TMPDIR=/dev/shm)
 
-.PHONY: run demo languages meaning tika test quick campaign bench quality coverage lint lock clean
+.PHONY: run demo languages meaning tika test quick campaign bench quality coverage lint lock letters clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -94,6 +94,9 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 		--custom-compile-command "make lock" tests/peers/field_client.in -o tests/peers/field_client.lock
 	printf 'hatchling\neditables\n' | uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --custom-compile-command "make lock" --constraint requirements-dev.lock - -o requirements-build.lock
+
+letters: ## Write the table of letters that readers take for the same anew; needs a Node.js with the CLDR that tools/letters.mjs names
+	node tools/letters.mjs >src/muniment/repository/index/letters.txt
 
 clean: ## Remove what can be made again; data folders stay
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist .coverage*

@@ -24,6 +24,7 @@ from bench import (
     search_rows,
     size_rows,
     token_rows,
+    typed_rows,
     write_rows,
 )
 from bench.load import wrk_version
@@ -46,6 +47,7 @@ GROUPS = (
     Group(("password",), token_rows.password),
     Group(search_rows.ROWS, search_rows.search),
     Group(search_page_rows.ROWS, search_page_rows.search_page),
+    Group((typed_rows.ROW,), typed_rows.typed),
     Group(meaning_rows.ROWS, meaning_rows.meaning),
     Group((object_rows.METADATA,), object_rows.metadata),
     Group((object_rows.BASIC,), object_rows.basic),

@@ -56,6 +56,9 @@ class Analyser(Protocol):
     def exact(self, text: str) -> Words:
         """Split text into words without case and accents, not reduced to stems."""
 
+    def exact_all(self, text: str) -> Sequence[Words]:
+        """Split text as ``exact`` does. The words that signs or blanks divide follow, each by itself as one word."""
+
     def asking(self, locale: str) -> "Analyser":
         """Return the analyser for keywords in a language, or this analyser if the language changes nothing."""
 
@@ -170,7 +173,10 @@ class _Object(_Properties):
         super().__init__(acl, values)
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
-        self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
+        self._exact = (
+            [words for value in metadata for words in analyser.exact_all(value)],
+            analyser.exact_all(text),
+        )
         language = analyser.language_of(values, text)
         self._stems = (
             [stems for value in metadata for stems in analyser.stem_all(value, language)],

@@ -22,6 +22,10 @@ UNSPACED = (
 The scripts are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
 """
 
+EMOJI = "\u231a\u231b\u23e9-\u23f3\u2600-\u2767\u2794-\u27bf\u2b50\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+"""Emoji and other pictures, for a regular expression. Each counts as a word."""
+
+_EMOJI = re.compile(f"[{EMOJI}]")
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
 _PIECE_ENDS = re.compile(r'[\s()"“”„]+')
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
@@ -49,7 +53,7 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
         kind = match.lastgroup or ""
         piece = _Piece(kind, match[kind])
         if kind != "bracket":
-            if not any(map(str.isalnum, piece.text)):
+            if not any(map(_belongs_to_a_word, piece.text)):
                 continue
             terms += _count_words(piece.text)
             check_count(terms, limits)
@@ -64,7 +68,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
 
     Return None if the text holds only punctuation. Raises BadQuery for more words than ``limits`` allow.
     """
-    words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(str.isalnum, word))]
+    words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(_belongs_to_a_word, word))]
     check_count(sum(_count_words(word.text) for word in words), limits)
     return _both(list(words), loose=True)
 
@@ -220,7 +224,10 @@ class _Reader:
 
 
 def _belongs_to_a_word(character: str) -> bool:
-    return character.isalnum() or unicodedata.category(character).startswith("M")
+    if character.isascii():
+        return character.isalnum()
+    is_letter = character.isalnum() or unicodedata.category(character).startswith("M")
+    return is_letter or _EMOJI.match(character) is not None
 
 
 def _count_words(text: str) -> int:

@@ -19,11 +19,19 @@ OPEN_CLAUSES = 32
 """A text that begins with a wildcard counts this many clauses more: an engine compares it with every word or value."""
 
 
+JOINED = "\U000187f0"
+"""The mark at the end of a word that is written in several parts, such as wi-fi. No text holds this letter."""
+
+
 class Gap(enum.IntEnum):
-    """A wildcard. It is a number, so that no text can equal it."""
+    """A wildcard. It is a number, so that no text can equal it.
+
+    ``JOINED`` stands for the mark at the end of a joined word, or for nothing.
+    """
 
     RUN = 1
     ONE_OR_NONE = 2
+    JOINED = 3
 
 
 _SIGNS = {"*": Gap.RUN, "?": Gap.ONE_OR_NONE}
@@ -58,6 +66,8 @@ class Pattern(msgspec.Struct, frozen=True):
                     ends = every & -(ends & -ends)
                 case Gap.ONE_OR_NONE:
                     ends = every & (ends | ends << 1)
+                case Gap.JOINED:
+                    ends |= (ends & _places(JOINED, text)) << 1
                 case _:
                     if piece not in places:
                         places[piece] = _places(piece, text)
@@ -128,5 +138,7 @@ def _expression(piece: str | Gap) -> str:
             return ".*"
         case Gap.ONE_OR_NONE:
             return ".?"
+        case Gap.JOINED:
+            return f"{JOINED}?"
         case _:
             return re.escape(piece)

@@ -8,7 +8,7 @@ import msgspec
 
 from muniment.clock import Instant
 from muniment.repository.aql.tree import Value
-from muniment.repository.index.text import normal, whole
+from muniment.repository.index.text import whole
 
 
 class IndexableObject(Protocol):
@@ -48,10 +48,10 @@ class Document(msgspec.Struct, frozen=True):
 
     ``key`` is the object's id, and ``owner`` is the key of its owner. ``values`` holds every searchable property by its
     neutral name, which no setting changes. A double is held as a float, and a date as an instant. ``seq`` is the
-    object's counter, and ``modified`` the time of its last change; both serve to order hits. ``text`` has the form that
-    is split into words (``text.normal``). ``ids`` names the properties that hold ids, in which keywords are not sought.
-    ``embedding`` is the id of the embedding of the object's heading and text, or 0 while there is none. A ``former``
-    version is found only if a search asks for all versions.
+    object's counter, and ``modified`` the time of its last change; both serve to order hits. ``ids`` names the
+    properties that hold ids, in which keywords are not sought. ``embedding`` is the id of the embedding of the
+    object's heading and text, or 0 while there is none. A ``former`` version is found only if a search asks for all
+    versions.
     """
 
     key: str
@@ -91,7 +91,7 @@ def document(
         stored.acl_id,
         stored.owner_key,
         storable,
-        normal(text),
+        whole(text),
         tuple(sorted(ids & storable.keys())),
         embedding,
         stored.former,

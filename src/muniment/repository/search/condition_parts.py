@@ -154,9 +154,11 @@ class Examiner:
                 inner = [self._part(one, bound) for one, bound in pairs]
                 return _join("expression-set", expression.operator, inner)
             case Fulltext():
-                if expression.keywords is None:
+                # The condition's keywords also have synonyms and other spellings.
+                assert isinstance(condition, Fulltext)  # noqa: S101 - what ``bind`` makes of a Fulltext
+                if condition.keywords is None:
                     return ConditionPart("fulltext", "not-met"), []
-                keyword_part, leaves = self._keywords(expression.keywords, offered=True)
+                keyword_part, leaves = self._keywords(condition.keywords, offered=True)
                 return ConditionPart("fulltext", keyword_part.outcome, parts=(keyword_part,)), leaves
             case Property():
                 values: tuple[str, ...] = (expression.value,)

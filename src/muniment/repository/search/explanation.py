@@ -351,7 +351,7 @@ class _Explainer:
         if status.state not in ("done", "no-text", "empty"):
             return (Reason("text", f"The text of the object has not been extracted (state {status.state})."),)
         newest = queue.text_of(self._cx, [self._stored.id]).get(self._stored.id, "")
-        if current is not None and normal(newest) != current.document.text:
+        if current is not None and normal(newest) != normal(current.document.text):
             return (Reason("text", "The index does not hold the newest text of the object yet."),)
         return ()
 

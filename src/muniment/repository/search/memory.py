@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.memories import Memory
 from muniment.repository import marks
-from muniment.repository.aql import bind
+from muniment.repository.aql import bind, joints
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.aql.tree import Query, QueryLimits
@@ -77,7 +77,9 @@ class SearchMemory:
         bound_query = self._bound_queries.recall(question)
         if bound_query is not None:
             return bound_query
-        bound_query = bind.bind(self._synonyms.widen(query), self.catalogue(cx, repository_id), acl_ids, now)
+        bound_query = bind.bind(
+            self._synonyms.widen(joints.widen(query)), self.catalogue(cx, repository_id), acl_ids, now
+        )
         return (
             bound_query
             if bind.has_ages(query.condition)

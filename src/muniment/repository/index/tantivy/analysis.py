@@ -1,32 +1,49 @@
 """Which words does a text hold? It is split at every character that is neither letter nor digit.
 
-Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) are
-removed. Words may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each
-character is a word, so that searches find any part of a sentence. The fields of stems hold Chinese, Japanese and Korean
-text as bigrams instead of single characters. They also hold variants of words (``variants``).
+Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss), compatibility forms (Unicode NFKC) and what
+readers of other scripts take for the same (``letters``) are removed. Words may then be reduced to stems. In scripts
+without blanks between words (Chinese, Japanese, Thai), each character is a word, so that searches find any part of a
+sentence. The fields of stems hold Chinese, Japanese and Korean text as bigrams instead of single characters. They also
+hold variants of words (``variants``). Beside the exact words stand those that signs or blanks divide, as one word with
+a mark at its end (``patterns.JOINED``): patterns find them, and phrases do not.
 """
 
 import copy
+import itertools
 import re
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import tantivy
 
-from muniment.repository.aql import patterns
+from muniment.repository.aql import joints, patterns
+from muniment.repository.aql.keywords import UNSPACED
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Term, Value
+from muniment.repository.index import letters
 from muniment.repository.index.tantivy import languages, variants
 from muniment.repository.index.tantivy.compounds import Compounds
 from muniment.repository.index.tantivy.languages import LANGUAGES, MARKS
-from muniment.repository.index.text import normal
+from muniment.repository.index.text import BREAK, PlacedText, normal, normal_with_places
 
 LONGEST_WORD = 512
 """Words of so many bytes of UTF-8, or more, are not indexed."""
 
 _ASCII = bytes(range(128))
-_WILD_WORD = re.compile(r"(?:[^\W_]|[*?])+")
+_GAPS = re.compile("[*?]+")
 
+_AS_LETTERS = {"*": "\U000187f1", "?": "\U000187f2"}
+_AS_GAPS = str.maketrans({letter: gap for gap, letter in _AS_LETTERS.items()})
+"""Letters of Tangut, which stand for wildcards while a text is split."""
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_SIGN_IN_WORD = re.compile(
+    "(?<=[^\\W_])[-'.,\u2010\u2011\u2018\u2019\u05be\u00b7\u200c](?=[^\\W_])"
+    "|(?<=[0-9])[-/()\\s\u2010\u2013](?=[A-Za-z0-9()])|(?<=[A-Za-z()])[-/()\\s\u2010\u2013](?=[0-9(])"
+)
 _FEW = 100
 _REMEMBERED = 20_000
 
@@ -76,8 +93,9 @@ class Analyser:
     ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
     ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
     analyser's own language. ``stop_words`` are further stop words, besides those of the language. Without ``varied``,
-    stems have neither bigrams nor variants, as in indexes of earlier formats. ``compounds`` maps a language to what
-    takes its compounds apart. Raises ValueError for an unknown language.
+    stems have neither bigrams nor variants, and without ``alike`` only Latin letters are folded and no words are
+    joined, as in indexes of earlier formats. ``compounds`` maps a language to what takes its compounds apart. Raises
+    ValueError for an unknown language.
     """
 
     def __init__(
@@ -86,6 +104,7 @@ class Analyser:
         stop_words: Iterable[str] = (),
         *,
         varied: bool = True,
+        alike: bool = True,
         others: Collection[str] = (),
         compounds: Mapping[str, Compounds] = {},
     ) -> None:
@@ -97,6 +116,7 @@ class Analyser:
         self._stems_of = {each: _stemming(each) for each in self.others}
         self._parts_of = {"" if each == language else each: one.parts for each, one in compounds.items()}
         self.varied = varied
+        self.alike = alike
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _stemming(language)
         self._stop_words = tuple(stop_words)
@@ -107,7 +127,20 @@ class Analyser:
 
     def exact(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
-        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
+        return self._exact(self.form(text))
+
+    def exact_all(self, text: str) -> list[list[tuple[int, str]]]:
+        """Split a text into pairs of a place and a folded word; each joined word follows by itself, with its mark."""
+        text = self.form(text)
+        return [self._exact(text), *(self._exact(word + patterns.JOINED) for word in self.joined(text))]
+
+    def form(self, text: str) -> str:
+        """Return a text in the form that the engine splits into words."""
+        return letters.fold(normal(text)) if self.alike else normal(text)
+
+    def joined(self, text: str) -> list[str]:
+        """List the words of a text, which has its ``form``, that signs or blanks divide: each once, as one word."""
+        return list(dict.fromkeys(word.text for word in variants.joined(text))) if self.alike else []
 
     def asking(self, locale: str) -> "Analyser":
         """Return an analyser that uses the stems and the stop words of the language that a locale names.
@@ -126,7 +159,7 @@ class Analyser:
     def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
         """Return the language of an object with these values and this text if it is one of ``others``, else "".
 
-        ``normal`` must have returned the text.
+        The text need not have its ``form``.
         """
         if not self.others:
             return ""
@@ -142,20 +175,20 @@ class Analyser:
 
     def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
-        return self._stem(self._in_stems(self._bigrams(normal(text)), language))
+        return self._stem(self._in_stems(self._bigrams(self.form(text)), language))
 
     def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
         """Split a text, and each of its variants, into pairs of a place and a stem."""
-        return [self._stem(each) for each in self.spellings(normal(text), language)]
+        text = self.form(text)
+        return [self._stem(each) for each in self.spellings(text, self.joined(text), language)]
 
-    def spellings(self, text: str, language: str = "") -> list[str]:
-        """Return a ``normal`` text and its variants, in the form that an index splits into stems."""
+    def spellings(self, text: str, joined: Iterable[str], language: str = "") -> list[str]:
+        """Return a text, which has its ``form``, its variants and its ``joined`` words, as an index splits them."""
         if not self.varied:
             return [text]
         text = variants.bigrams(text)
-        return [
-            self._in_stems(each, language) for each in (text, *variants.variants(text, self._parts_of.get(language)))
-        ]
+        spellings = [text, *variants.variants(text, self._parts_of.get(language)), *joined]
+        return [self._in_stems(each, language) for each in spellings]
 
     def ways(self, text: str) -> list[Way]:
         """List the ways in which an index finds a term. Any way is enough for a match; a text without a word has none.
@@ -164,7 +197,7 @@ class Analyser:
         written. If a Chinese, Japanese or Korean character stands alone in the term, so that it is in no bigram, the
         term is looked up only as it is written.
         """
-        text = normal(text)
+        text = self.form(text)
         exact_words = self.exact(text)
         if not exact_words:
             return []
@@ -177,6 +210,13 @@ class Analyser:
             exact = self.exact(variant)
             if exact:
                 ways += self._in_each_language(variant, exact[0][1])
+        as_one = joints.as_one(text) if self.alike else ""
+        if as_one:
+            ways += self._in_each_language(as_one, self.exact(as_one)[0][1])
+        if len(ways) > 1 and (as_one or len(exact_words) == 1) and self.alike:
+            # Each spelling weighs what the written one weighs, so either spelling gives hits in the same order.
+            counted_as = ways[0].counted_as or [[word] for _, word in ways[0].words]
+            ways = [way._replace(counted_as=counted_as) for way in ways]
         return [*ways, as_written] if self._asked else ways
 
     def _variants_of_words(self, text: str) -> list[str]:
@@ -209,19 +249,22 @@ class Analyser:
     def _bigrams(self, text: str) -> str:
         return variants.bigrams(text) if self.varied else text
 
+    def _exact(self, text: str) -> list[tuple[int, str]]:
+        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(text).tokens]
+
     def _stem(self, text: str) -> list[tuple[int, str]]:
         return [(each.position, each.text) for each in self.stems.pre_tokenize(text).tokens]
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of folded words, with their places. Lone wildcards are left out."""
-        words: list[Pattern] = []
-        for chunk in _WILD_WORD.findall(normal(text)):
-            pieces = tuple(
-                piece if isinstance(piece, Gap) else "".join(word for _, word in self.exact(piece))
-                for piece in patterns.read(chunk).pieces
-            )
+        text, words = self.form(text), list[Pattern]()
+        # The engine splits the text, so each wildcard becomes a letter that it keeps.
+        for _, word in self._exact(_GAPS.sub(_as_letters, text)):
+            pieces = patterns.read(word.translate(_AS_GAPS)).pieces
             if any(isinstance(piece, str) and piece for piece in pieces):
                 words.append(Pattern(pieces))
+        if self.alike and len(words) == 1 and len(words[0].pieces) > 1 and words[0].pieces[-1] != Gap.RUN:
+            words[0] = Pattern((*words[0].pieces, Gap.JOINED))
         return list(enumerate(words))
 
     def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
@@ -236,81 +279,143 @@ class Analyser:
 
     def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
         """Return the words that are no stop words, or all words if all are stop words."""
-        return [word for word in words if self._stopping.analyze(normal(word.text))] or words
+        return [word for word in words if self._stopping.analyze(self.form(word.text))] or words
 
     def is_stop_word(self, text: str) -> bool:
         """Return whether a text is nothing but stop words."""
-        return not self._stopping.analyze(normal(text))
+        return not self._stopping.analyze(self.form(text))
 
-    def flatten(self, text: str) -> str:
-        """Fold a ``normal`` text character by character, so that every character keeps its place.
+    def flatten(self, text: str, *, spelled: bool = False) -> "FlatText":
+        """Fold a text character by character, so that the places of its characters stay known.
 
-        A character that belongs to no word may become a blank; beyond ASCII, it always does.
+        A character that belongs to no word may become a blank; beyond ASCII, it always does, unless it leaves no trace.
+        If ``spelled``, umlauts are two letters, and signs within words and blanks beside digits are left out.
         """
-        if text.isascii():
-            return text.lower()
-        odd = set(text.encode().translate(None, _ASCII).decode())
-        if len(odd) > _FEW:
-            folded_to = {character: self._fold(character) for character in set(text)}
-            return "".join(map(folded_to.__getitem__, text))
-        for character in sorted(odd):
-            folded_character = self._fold(character)
-            if folded_character != character:
-                text = text.replace(character, folded_character)
-        return text.lower()
+        others = set() if text.isascii() else set(text.encode().translate(None, _ASCII).decode())
+        folded_to = {character: self._fold(character) for character in others}
+        if spelled:
+            folded_to |= {one: two for one, two in variants.UMLAUTS.items() if one in others}
+        longer = [one for one, two in folded_to.items() if len(two) != 1]
+        shifts = [(at, len(folded_to[text[at]]) - 1) for at in _places_of(longer, text)]
+        if spelled:
+            shifts = sorted([*shifts, *((sign.start(), -1) for sign in _SIGN_IN_WORD.finditer(text))])
+            text = _SIGN_IN_WORD.sub("", text)
+        if len(others) > _FEW:
+            text = text.translate({ord(one): two for one, two in folded_to.items()})
+        else:
+            for one in others:
+                text = text.replace(one, folded_to[one])
+        return FlatText(text.lower(), shifts)
 
     def _fold(self, character: str) -> str:
         folded_character = self._folded_characters.get(character)
         if folded_character is None:
             if len(self._folded_characters) > _REMEMBERED:
                 self._folded_characters.clear()
-            words = self.exact(character)
-            folded_character = self._folded_characters[character] = words[0][1][0] if words else " "
+            form = self.form(character)
+            letters_of_it = "".join([word for _, word in self.exact(character)])
+            # A word by itself, such as an emoji, stands between blanks.
+            folded_character = f" {letters_of_it} " if form.startswith(BREAK) else letters_of_it or (form and " ")
+            self._folded_characters[character] = folded_character
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
-        """Split a ``normal`` text into spans of words, or of stems. With ``most``, return at most so many."""
-        if not (stemmed and self.varied and (language or variants.has_bigrams(text))):
-            words = self.stems if stemmed else self.exact_words
-            return [
-                Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
-                for each in words.pre_tokenize(text).tokens[:most]
-            ]
-        with_bigrams = variants.bigrams_with_places(text)
-        words = self._stems_of[language] if language else self.stems
+        """Split a text into spans of words, or of stems. With ``most``, return at most so many."""
+        return self._spans(self._placed(text, with_bigrams=stemmed), stemmed, most, language)
+
+    def _placed(self, text: str, *, with_bigrams: bool) -> PlacedText:
+        """Return the ``form`` of a text, with bigrams if they are wanted, and the places of its characters."""
+        placed = normal_with_places(text)
+        placed = letters.fold_with_places(placed) if self.alike else placed
+        return variants.bigrams_with_places(placed) if with_bigrams and self.varied else placed
+
+    def _spans(self, placed: PlacedText, stemmed: bool, most: int | None, language: str) -> list[Span]:
+        words = self.exact_words if not stemmed else self._stems_of[language] if language else self.stems
         spans = [
-            Span(
-                each.position,
-                each.text,
-                with_bigrams.starts[each.char_offset_from],
-                with_bigrams.ends[each.char_offset_to - 1],
-            )
-            for each in words.pre_tokenize(with_bigrams.text).tokens[:most]
+            Span(each.position, each.text, placed.starts[each.char_offset_from], placed.ends[each.char_offset_to - 1])
+            for each in words.pre_tokenize(placed.text).tokens[:most]
         ]
-        if not language:
+        if not (stemmed and language):
             return spans
         marked = dict(self._stem(" ".join([span.word + MARKS[language] for span in spans])))
         return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
 
     def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
-        """Split a ``normal`` text as ``spans`` does. With ``stemmed``, the stems of the text's variants follow.
+        """Split a text as ``spans`` does. The text's joined words follow, and before them the stems of its variants.
 
-        The stems of a variant cover the characters for which it stands. As in an index, there is a gap of one place
-        before each variant.
+        What follows covers the characters for which it stands. As in an index, there is a gap of one place before each
+        variant or joined word. Joined words have their mark if they are not ``stemmed``.
         """
-        spans = self.spans(text, stemmed, language=language)
-        if not (stemmed and self.varied):
-            return spans
+        placed = self._placed(text, with_bigrams=False)
+        with_bigrams = variants.bigrams_with_places(placed) if stemmed and self.varied else placed
+        spans = self._spans(with_bigrams, stemmed, None, language)
         place = spans[-1].place + 2 if spans else 0
-        with_bigrams = variants.bigrams_with_places(text)
-        for variant in variants.variants_with_places(with_bigrams.text, self._parts_of.get(language)):
+        parts = self._parts_of.get(language)
+        of_variants = variants.variants_with_places(with_bigrams.text, parts) if stemmed and self.varied else ()
+        joined_words = variants.joined(placed.text) if self.alike else ()
+        for of, variant in itertools.chain(
+            ((with_bigrams, variant) for variant in of_variants), ((placed, [word]) for word in joined_words)
+        ):
             for piece in variant:
-                start, end = with_bigrams.starts[piece.start], with_bigrams.ends[piece.end - 1]
-                stems = self._stem(self._in_stems(piece.text, language))
-                spans += [Span(place + at, stem, start, end) for at, stem in stems]
-                place += max(len(stems), 1)
+                words = (
+                    self._stem(self._in_stems(piece.text, language))
+                    if stemmed
+                    else self._exact(piece.text + patterns.JOINED)
+                )
+                spans += [Span(place + at, word, of.starts[piece.start], of.ends[piece.end - 1]) for at, word in words]
+                place += max(len(words), 1)
             place += 1
         return spans
+
+
+class FlatText:
+    """A folded text, and where its characters were before.
+
+    ``shifts`` names, in their order, the characters that are not one character any more: the index of each in the
+    original, and how many characters it has become longer.
+    """
+
+    def __init__(self, text: str, shifts: Sequence[tuple[int, int]]) -> None:
+        self.text = text
+        self._shifts = shifts
+
+    def place(self, at: int) -> int:
+        """Return the index in the original of the character with this index."""
+        if not self._shifts:
+            return at
+        after = bisect_right(self._begins, at)
+        place = at - self._totals[after]
+        return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
+
+    def begins_word(self, at: int) -> bool:
+        """Return whether a word may begin at the character with this index."""
+        if at == 0:
+            return True
+        before = self.text[at - 1]
+        if before.isascii():
+            return not before.isalnum()
+        in_word = before.isalnum() or unicodedata.category(before).startswith("M")
+        return not in_word or _UNSPACED.match(before) is not None or _UNSPACED.match(self.text, at) is not None
+
+    @cached_property
+    def _totals(self) -> list[int]:
+        """By how much the characters behind each shift have moved, and at first those before all shifts."""
+        return list(itertools.accumulate((shift for _, shift in self._shifts), initial=0))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """The index of the first character behind each shift."""
+        return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
+
+
+def _places_of(characters: Collection[str], text: str) -> list[int]:
+    if not characters:
+        return []
+    return [found.start() for found in re.finditer(f"[{re.escape(''.join(characters))}]", text)]
+
+
+def _as_letters(gaps: re.Match[str]) -> str:
+    return _AS_LETTERS["*"] if "*" in gaps[0] else _AS_LETTERS["?"] * len(gaps[0])
 
 
 def _folding() -> tantivy.TextAnalyzerBuilder:

@@ -14,7 +14,7 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 from muniment.memories import Memory
-from muniment.repository.aql import patterns
+from muniment.repository.aql import joints, patterns
 from muniment.repository.aql.conditions import (
     Between,
     BoundQuery,
@@ -345,6 +345,9 @@ class Compiler:
                     self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)
                 ]
                 return all_of(parts, exclusions)
+            case Either() if joints.is_number(keywords):
+                groups, number = (self._keywords(part, readable) for part in keywords.parts)
+                return any_of([silent(groups), number])
             case Either():
                 words = [part for part in keywords.parts if isinstance(part, Term)]
                 closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []

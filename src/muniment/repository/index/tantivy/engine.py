@@ -98,6 +98,7 @@ class TantivyIndex:
             about.language,
             self._stop_words,
             varied=varied,
+            alike=about.format >= fields.ALIKE,
             others=about.others,
             compounds=_read_compounds(self._folder, about),
         )

@@ -19,7 +19,6 @@ from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.excerpts import Finder
 from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.tantivy.searching import WatchedSearcher
-from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
 """The most characters of metadata that are looked through to name the properties that match.
@@ -107,7 +106,7 @@ def _properties(
     A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if the values together are
     too long to be looked through.
     """
-    values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
+    values = list(keyword_values(document.values, document.ids))
     if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in in_metadata]
     return [

@@ -1,13 +1,13 @@
 """Which part of a text shows best why it was found? Excerpts are usually found without splitting the whole text.
 
 The text is searched for the beginnings of the query's words, and the text at these places is split into words and
-compared. Of the places found, the part with the most words is shown; stop words hardly count. The excerpt depends on
-the text and the query alone, never on other documents.
+compared. Only if no word is found as it is written, words of the text are also compared by their variants. Of the
+places found, the part with the most words is shown; stop words hardly count. The excerpt depends on the text and the
+query alone, never on other documents.
 """
 
 import operator
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,34 +15,28 @@ from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 from muniment.memories import Memory
 from muniment.repository.aql import patterns
+from muniment.repository.aql.keywords import UNSPACED
 from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.tree import Phrase, Term, Wild
+from muniment.repository.index.tantivy import cutting
 from muniment.repository.index.tantivy.analysis import Analyser, Span, Way
-from muniment.repository.index.text import BREAK, NARROW_BLANK, normal
+from muniment.repository.index.text import BREAK
 
-LENGTH = 200
-"""The approximate length of an excerpt, in characters."""
-
-_BEFORE = 60
-_WINDOW = LENGTH - _BEFORE - 20
+_WINDOW = cutting.LENGTH - 80
 _EACH = 4
 _STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
 _STEPS = 40_000
+_RARE = 8
 _SEEKING = 10
 _SPLITTING = 20
-_SPLIT_WHOLE = 200_000
+_SPLIT_WHOLE = 4_000
+_AROUND = 200
 _REMEMBERED = 200
 _MOST_REMEMBERED = 5000
-_MORE = "…"
-_WORD = re.compile(rf"[^\W_](?:[^\W_]|[^\x00-\x7f\s{BREAK}]){{0,599}}")
-_WHITE = re.compile(rf"[^\S{NARROW_BLANK}]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_](?:(?![{UNSPACED}{BREAK}])(?:[^\W_]|[^\x00-\x7f\s])){{0,599}}")
 _ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
-_SENTENCE_END = re.compile(
-    r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
-)
-
 K = TypeVar("K")
 
 
@@ -71,24 +65,19 @@ class Finder:
         """
         patterns = self._patterns_of(leaves, language)
         places = self._places(text, patterns, thorough) if patterns else []
-        return cut(text, *_best(places)) if places else None
+        return cutting.cut(text, *_best(places)) if places else None
 
     def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
         """Return the matches of all leaves in an excerpt, each with the index of its first character and its end.
 
         The end is the index after the last character. The leaves are sought in every language of the analyser.
         """
-        begin = len(excerpt) - len(excerpt.lstrip(_MORE))
-        text = normal(excerpt.strip(_MORE))
-        breaks = [at for at, character in enumerate(text) if character == BREAK]
+        begin = len(excerpt) - len(excerpt.lstrip(cutting.MORE))
         matches = {
-            (spans[at].start, pattern.end(spans, at))
-            for pattern, spans, at in self._starts(text, set(self._all_patterns))
+            (begin + spans[at].start, begin + pattern.end(spans, at))
+            for pattern, spans, at in self._starts(excerpt.strip(cutting.MORE), set(self._all_patterns))
         }
-        return tuple(
-            (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
-            for start, end in _merge(sorted(matches))
-        )
+        return tuple(_merge(sorted(matches)))
 
     def occurs(self, text: str, leaf: int, language: str = "") -> bool:
         """Return whether the leaf with this index matches in a text, as far as ``_places`` searches the text."""
@@ -111,8 +100,8 @@ class Finder:
         holds the match.
 
         After ``_STEPS`` steps the search ends, too. To seek a beginning counts as ``_SEEKING`` steps, and to split a
-        part of the text into words as ``_SPLITTING``. If a ``thorough`` search ends without a match, the first
-        ``_SPLIT_WHOLE`` characters are split into words.
+        part of the text into words as ``_SPLITTING``. If a ``thorough`` search ends without a match, variants are
+        sought in half as many steps.
         """
         steps, most = _STEPS, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
@@ -120,24 +109,66 @@ class Finder:
         group_sizes = Counter([pattern.group for pattern in patterns])
         places: list[_Place] = []
         while begin < len(text) and steps > 0:
-            flat = self._analyser.flatten(text[begin : end + overlap])
+            before = max(begin - 1, 0)  # The character before says whether a word begins here.
+            flat = self._analyser.flatten(text[before : end + overlap])
             left = dict.fromkeys(patterns, most)
             for group, open_patterns in group_sizes.items():
-                at = flat.find(group.beginning)
+                at = flat.text.find(group.beginning)
                 while at >= 0 and open_patterns and steps > 0:
-                    place = begin + at
-                    if place == 0 or group.inside or not text[place - 1].isalnum():
+                    place = before + flat.place(at)
+                    if place >= begin and (group.inside or flat.begins_word(at)):
                         matching, taken_steps = self._matching(group, text, place, left)
                         steps -= taken_steps
                         for pattern in matching:
                             places.append((place, pattern))
                             left[pattern] -= 1
                             open_patterns -= not left[pattern]
-                    at = flat.find(group.beginning, at + 1)
+                    at = flat.text.find(group.beginning, at + 1)
+            used_up = [pattern for pattern in patterns if not left[pattern]]
+            places += self._near(text, [place for place in places if left[place[1]]][:_RARE], used_up)
             if (begin and (places or not thorough)) or all(places_left < most for places_left in left.values()):
                 break
             begin, end = end, end + _PIECE
-        return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
+        return places or (self._variants(text, patterns) if thorough else [])
+
+    def _near(self, text: str, rare: Sequence["_Place"], used_up: Sequence["_Pattern"]) -> list["_Place"]:
+        """List the matches near ``rare`` places of patterns whose first matches are elsewhere."""
+        near: list[_Place] = []
+        for at, _ in rare if used_up else ():
+            blank = text.find(" ", at - _WINDOW, at) if at > _WINDOW else 0
+            begin = blank if blank >= 0 else at
+            near += [
+                (begin + place, pattern) for place, pattern in self._by_splitting(text[begin : at + _WINDOW], used_up)
+            ]
+        return near
+
+    def _variants(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
+        """List the first match of each pattern by a variant or a joined word of a text.
+
+        The beginning of a short text is split into words. Behind it, the text is searched for the beginnings of the
+        patterns within words, and beside signs, and only the text around them is split.
+        """
+        if found := self._by_splitting(text[:_SPLIT_WHOLE], patterns):
+            return found
+        steps = _STEPS // 2
+        beginnings = sorted({pattern.beginning for pattern in patterns if pattern.beginning})
+        for begin in range(0, len(text), _PIECE):
+            piece = text[begin : begin + _PIECE + _AROUND]
+            for flat in (self._analyser.flatten(piece, spelled=spelled) for spelled in (False, True)):
+                for sought in beginnings:
+                    at, done = flat.text.find(sought), 0
+                    while at >= 0 and steps > 0:
+                        place, steps = flat.place(at), steps - _SEEKING
+                        if place >= done:
+                            start = piece.rfind(" ", max(0, place - _AROUND), place) + 1 or max(0, place - _AROUND)
+                            done = place + _AROUND
+                            steps -= _AROUND
+                            if found := self._by_splitting(piece[start:done], patterns):
+                                return [(begin + start + first, pattern) for first, pattern in found]
+                        at = flat.text.find(sought, at + 1)
+            if steps <= 0:
+                break
+        return []
 
     def _matching(
         self, group: "_Group", text: str, at: int, left: Mapping["_Pattern", int]
@@ -210,57 +241,6 @@ class Finder:
                 for pattern in beginners.get(span.word, ()):
                     if pattern in wanted and (len(pattern.words) == 1 or pattern.matches(spans, at)):
                         yield pattern, spans, at
-
-
-def beginning(text: str) -> str:
-    """Cut out the beginning of a text."""
-    return cut(text, 0, 0)
-
-
-def cut(text: str, first: int, last: int) -> str:
-    """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
-
-    The part begins and ends at the edge of a sentence if one is near, otherwise at the edge of a word. White space is
-    collapsed.
-    """
-    # White space is rare enough that most texts need no more than the shorter piece.
-    text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
-    if len(text_before) <= _BEFORE and first > 2 * _BEFORE:
-        text_before = _collapse(text[max(0, first - 4 * _BEFORE) : first])
-    gap = " " if first and text[first - 1].isspace() and text_before else ""
-    if len(text_before) > _BEFORE:
-        near = text_before[-_BEFORE:] + gap
-        sentence = _SENTENCE_END.search(near + text[first])
-        if sentence is not None and sentence.end() <= len(near):
-            text_before, gap = near[sentence.end() :], ""
-        else:
-            near = near[: len(near) - len(gap)]
-            text_before = _MORE + near[near.find(" ") + 1 :]
-    elif first > 4 * _BEFORE:
-        text_before = _MORE + text_before
-    room = LENGTH - len(text_before)
-    after = _collapse(text[first : first + room + _BEFORE])
-    if len(after) <= room:
-        after = _collapse(text[first : first + 4 * LENGTH])
-    if len(after) > room:
-        after = _ending(after, max(last - first, room // 2), room)
-    elif len(text) > first + 4 * LENGTH and text[first + 4 * LENGTH :][:4096].strip():
-        after += _MORE
-    return (text_before + gap + after).replace(BREAK, "")
-
-
-def _collapse(text: str) -> str:
-    """Replace each run of white space by one blank, or by none at the ends; a blank within a number stays as it is."""
-    return " ".join(text.split()) if NARROW_BLANK not in text else _WHITE.sub(" ", text).strip()
-
-
-def _ending(text: str, least: int, most: int) -> str:
-    """Cut a text at the last end of a sentence between ``least`` and ``most`` characters, otherwise after a word."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, least, most + 2) if match.end() <= most]
-    if ends:
-        return text[: ends[-1]].rstrip()
-    text = text[:most]
-    return text[: text.rfind(" ")] + _MORE if " " in text else text + _MORE
 
 
 def _best(places: list["_Place"]) -> tuple[int, int]:

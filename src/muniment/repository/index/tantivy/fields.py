@@ -23,6 +23,7 @@ import tantivy
 
 from muniment.clock import Instant
 from muniment.naming import fold_name
+from muniment.repository.aql.patterns import JOINED
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import START, Position
@@ -31,12 +32,13 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 8
+FORMAT = 9
 """The number of the format. Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
-READABLE = frozenset({1, 2, 3, 4, 5, 6, 7, FORMAT})
+READABLE = frozenset({1, 2, 3, 4, 5, 6, 7, 8, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
+Formats before 9 fold Latin letters alone, join no words, and hold each text as ``text.normal`` returns it.
 Formats before 8 know neither the states of texts nor the dates of contents.
 Formats before 7 know no versions.
 Formats before 6 know no embeddings.
@@ -66,6 +68,9 @@ STATED = 8
 
 NEWLY_HELD = frozenset({"r_index_status", "a_content_date"})
 """The properties whose values formats before ``STATED`` do not hold."""
+
+ALIKE = 9
+"""The first format in which letters of all scripts are folded, and words that signs divide are joined."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
@@ -215,30 +220,41 @@ def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     if document.former:
         engine_document.add_text(FORMER, IS_FORMER)
     engine_document.add_json(PROPERTIES, _by_kind(document.values))
-    metadata = list(_weighted_texts(document))
+    metadata = list(map(analyser.form, _weighted_texts(document)))
     metadata_language = analyser.language_of_metadata(document.values)
-    spellings = [analyser.spellings(text, metadata_language) for text in metadata]
-    _add_words(engine_document, METADATA, metadata, spellings)
+    joined = [analyser.joined(text) for text in metadata]
+    spellings = list(map(analyser.spellings, metadata, joined, itertools.repeat(metadata_language)))
+    _add_words(engine_document, METADATA, metadata, spellings, joined)
     if language != metadata_language:
-        spellings = [analyser.spellings(text, language) for text in metadata]
-    spellings.append(analyser.spellings(document.text, language))
-    _add_words(engine_document, ANYWHERE, [*metadata, document.text], spellings)
+        spellings = list(map(analyser.spellings, metadata, joined, itertools.repeat(language)))
+    text = analyser.form(document.text)
+    metadata.append(text)
+    joined.append(analyser.joined(text))
+    spellings.append(analyser.spellings(text, joined[-1], language))
+    _add_words(engine_document, ANYWHERE, metadata, spellings, joined)
     engine_document.add_bytes(TEXT, document.text.encode())
     return engine_document
 
 
 def _add_words(
-    engine_document: tantivy.Document, pair: WordFields, texts: Sequence[str], spellings: Sequence[Sequence[str]]
+    engine_document: tantivy.Document,
+    pair: WordFields,
+    texts: Sequence[str],
+    spellings: Sequence[Sequence[str]],
+    joined: Sequence[Sequence[str]],
 ) -> None:
     """Add texts to a pair of fields.
 
-    ``words`` gets each text. ``stems`` gets the first of its spellings, and behind all these the variants.
+    ``words`` gets each text, and behind all these the joined words, with their mark. ``stems`` gets the first of its
+    spellings, and behind all these the variants.
     """
     for text, (stemmed, *_) in zip(texts, spellings, strict=True):
         engine_document.add_text(pair.stems, stemmed)
         engine_document.add_text(pair.words, text)
     for variant in itertools.chain.from_iterable(variants for _, *variants in spellings):
         engine_document.add_text(pair.stems, variant)
+    for word in itertools.chain.from_iterable(joined):
+        engine_document.add_text(pair.words, word + JOINED)
 
 
 def _weighted_texts(document: Document) -> Iterator[str]:
@@ -248,7 +264,7 @@ def _weighted_texts(document: Document) -> Iterator[str]:
         if name in HEADINGS:
             headings[normal(value)] = None
         else:
-            others.append(normal(value))
+            others.append(value)
     for heading in headings:
         yield from itertools.repeat(heading, HEADING_WEIGHT)
     yield from others

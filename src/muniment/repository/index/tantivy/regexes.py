@@ -7,7 +7,7 @@ meaning.
 
 from collections.abc import Sequence
 
-from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.patterns import JOINED, Gap, Pattern
 from muniment.repository.refusals import BadQuery
 
 _LAST_CHARACTER = 0x10FFFF
@@ -132,6 +132,8 @@ def _piece(piece: str | Gap) -> str:
             return ".*"
         case Gap.ONE_OR_NONE:
             return ".?"
+        case Gap.JOINED:
+            return f"{_exactly(JOINED)}?"
         case _:
             return _exactly(piece)
 

@@ -28,7 +28,7 @@ from muniment.repository.index.contract import (
     WordCount,
 )
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import costs, examining, excerpts, failures, fields, rarity, reading
+from muniment.repository.index.tantivy import costs, cutting, examining, excerpts, failures, fields, rarity, reading
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.combining import all_of
 from muniment.repository.index.tantivy.compile import (
@@ -43,7 +43,6 @@ from muniment.repository.index.tantivy.order import Ranked, Ranking, count_of
 from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
 from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.index.tantivy.vocabulary import Vocabulary
-from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
@@ -412,7 +411,7 @@ class TantivySnapshot:
                     excerpt = _metadata_excerpt(plan.finder, source, anywhere, language)
                 terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in anywhere]))
             if excerpt is None:
-                excerpt = excerpts.beginning(text)
+                excerpt = cutting.beginning(text)
             matching = plan.finder.marks(excerpt) if marks else None
             hits.append(IndexHit(keys[at], float(score), excerpt, terms, matching))
         return tuple(hits)
@@ -466,9 +465,12 @@ class TantivySnapshot:
 def _metadata_excerpt(
     finder: excerpts.Finder, source: fields.Source, leaves: Collection[int], language: str
 ) -> str | None:
+    # A hit shows its name anyway.
+    name = source.values.get("object_name", ())
     found_excerpts = (
-        finder.excerpt(normal(value), leaves, language=language)
+        finder.excerpt(value, leaves, language=language)
         for _, value in keyword_values(source.values, source.ids)
+        if value not in name
     )
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
 

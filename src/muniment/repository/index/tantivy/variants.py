@@ -3,8 +3,9 @@
 A number with separators between its thousands is found without them: 1,234, 1.234 and 1'234 as 1234. A word whose
 capitals or digits show its parts is found by the parts: IndexSnapshot as index and snapshot, mp3 as mp and 3. A
 compound is found by its parts, too, if the language's compounds are taken apart (``compounds``): Dampfmaschine as Dampf
-and Maschine. A word with umlauts is found by its spelling without them: ü as ue, å as aa. A variant stands beside the
-word as it is, never in its place.
+and Maschine. A word with umlauts is found by its spelling without them: ü as ue, å as aa. A word or number that signs
+or blanks divide is found as one word (``joints``): e-mail as email. A variant stands beside the word as it is, never in
+its place.
 
 Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Sources: docs/aql.md, "By
 keywords"; decision 0064 (bigrams).
@@ -16,8 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from muniment.repository.aql import joints
 from muniment.repository.index.tantivy import compounds
-from muniment.repository.index.text import BREAK, NARROW_BLANK
+from muniment.repository.index.text import BREAK, NARROW_BLANK, PlacedText
 
 LONGEST = 100
 """The longest run of characters without a blank that is varied as a whole, so that its words stay next to each other.
@@ -31,8 +33,11 @@ MOST_PARTS = 6
 _CASED = range(0x2000)
 """The code points that are searched for capitals. Only full-width letters and rare ones are outside."""
 
-_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
-_WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})
+_SMALL_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+UMLAUTS = _SMALL_UMLAUTS | {one.upper(): two.title() for one, two in _SMALL_UMLAUTS.items()}
+"""Letters that are also written as two letters."""
+
+_WITHOUT_UMLAUTS = str.maketrans(UMLAUTS)
 _CAPITALS = "".join(character for character in map(chr, _CASED) if character.isupper())
 _CAPITAL, _SMALL, _LETTER = f"[{_CAPITALS}]", rf"[^\W\d_{_CAPITALS}]", r"[^\W\d_]"
 _PART = re.compile(rf"\d+|{_CAPITAL}+s(?!{_LETTER})|{_CAPITAL}+(?={_CAPITAL}{_SMALL})|{_CAPITAL}?{_SMALL}+|{_CAPITAL}+")
@@ -44,9 +49,9 @@ _UNIT = re.compile(
 )
 _SEPARATORS = re.compile(_SEPARATOR)
 _SIGN = re.compile(
-    rf"[{_CAPITALS}\d{''.join(map(chr, _WITHOUT_UMLAUTS))}](?:(?<=[^\W_{_CAPITALS}]{_CAPITAL})"
+    rf"[{_CAPITALS}\d{''.join(UMLAUTS)}](?:(?<=[^\W_{_CAPITALS}]{_CAPITAL})"
     rf"|(?<={_CAPITAL}{_CAPITAL})(?={_SMALL})|(?<={_LETTER}\d)|(?<=\d)(?={_LETTER}|{_SEPARATOR}[0-9]{{3}})"
-    rf"|(?<=[{''.join(map(chr, _WITHOUT_UMLAUTS))}]))"
+    rf"|(?<=[{''.join(UMLAUTS)}]))"
 )
 _ASCII_SIGN = re.compile(
     "[A-Z0-9](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]|[.,'][0-9]{3}))"
@@ -78,14 +83,6 @@ class VariantWord(NamedTuple):
     end: int
 
 
-class BigramText(NamedTuple):
-    """A text with bigrams, and where each of its characters begins and ends in the original text."""
-
-    text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-
 def bigrams(text: str) -> str:
     """Replace each run of Chinese, Japanese and Korean characters in a ``normal`` text by its bigrams."""
     return text if text.isascii() else _RUN.sub(_bigrams_of, text)
@@ -101,18 +98,19 @@ def stands_alone(text: str) -> bool:
     return not text.isascii() and _ALONE.search(text) is not None
 
 
-def bigrams_with_places(text: str) -> BigramText:
-    """Write bigrams as ``bigrams`` does, and say where in ``text`` each character comes from."""
+def bigrams_with_places(placed: PlacedText) -> PlacedText:
+    """Write bigrams as ``bigrams`` does, and keep the places of the characters."""
+    text = placed.text
     if not has_bigrams(text):
-        return BigramText(text, range(len(text)), range(1, len(text) + 1))
+        return placed
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
 
     def add(piece: str, at: Sequence[int]) -> None:
         pieces.append(piece)
-        starts.extend(at)
-        ends.extend(place + 1 for place in at)
+        starts.extend(placed.starts[place] for place in at)
+        ends.extend(placed.ends[place] for place in at)
 
     done = 0
     for run in _RUN.finditer(text):
@@ -124,7 +122,7 @@ def bigrams_with_places(text: str) -> BigramText:
             add("".join([text[at] for at in bigram]), bigram)
             add(BREAK, bigram[:1])
     add(text[done:], range(done, len(text)))
-    return BigramText("".join(pieces), starts, ends)
+    return PlacedText("".join(pieces), starts, ends)
 
 
 def variants(text: str, parts: CompoundParts | None = None) -> Iterator[str]:
@@ -134,6 +132,17 @@ def variants(text: str, parts: CompoundParts | None = None) -> Iterator[str]:
     """
     for variant, _ in _variants(text, parts):
         yield " ".join([word.text for word in variant])
+
+
+def joined(text: str) -> Iterator[VariantWord]:
+    """List the words that are one word without the signs and blanks between their parts, in a ``normal`` text.
+
+    A word with umlauts is also listed without them.
+    """
+    for word, start, end in joints.joined(text):
+        yield VariantWord(word, start, end)
+        if not word.isascii() and (without := word.translate(_WITHOUT_UMLAUTS)) != word:
+            yield VariantWord(without, start, end)
 
 
 def variants_with_places(text: str, parts: CompoundParts | None = None) -> Iterator[list[VariantWord]]:

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 import tantivy
 from tantivy import Query
 
+from muniment.repository.aql.patterns import JOINED
 from muniment.repository.aql.tree import Term
 from muniment.repository.aql.values import keyword_values
+from muniment.repository.index import letters
 from muniment.repository.index.contract import Correction, Visible, WordCount
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -24,7 +26,7 @@ from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.order import count_of
 from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.index.tantivy.searching import WatchedSearcher
-from muniment.repository.index.text import BREAK, normal
+from muniment.repository.index.text import BREAK
 
 SHORTEST, LONGEST = 2, 60
 """The fewest and the most letters of a beginning that is completed.
@@ -63,12 +65,15 @@ class Vocabulary:
 
         Stop words are left out.
         """
-        words = self._analyser.exact(beginning)
-        if len(words) != 1 or not SHORTEST <= len(words[0][1]) <= LONGEST:
+        sought = self._analyser.exact(beginning)
+        if len(sought) != 1 or not SHORTEST <= len(sought[0][1]) <= LONGEST:
             return []
-        counts = self.beginning(words[0][1], hits)
+        counts = self.beginning(sought[0][1], hits)
         common = sorted(((-count, word) for word, count in counts.items()), key=lambda each: each)
-        return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
+        words = [
+            (word, -count) for count, word in common if not (word.endswith(JOINED) or self._analyser.is_stop_word(word))
+        ]
+        return [WordCount(letters.written(word), count) for word, count in words[:limit]]
 
     def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
         """Count, for each word that begins with these letters, the objects in which the caller finds it.
@@ -117,7 +122,6 @@ class Vocabulary:
         own = count_of(hits) or 0
         language = fields.read_source(self._searcher.doc(hits.hits[0][1])).language if hits.hits else ""
         counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
-        text = normal(text)
         for span in self._analyser.spans(text, stemmed=True, language=language):
             counts[span.word] += 1
             forms[span.word][text[span.start : span.end].replace(BREAK, "")] += 1

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from muniment.repository.aql.tree import Phrase, Term, Wild
-from muniment.repository.index.tantivy import excerpts
-from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy import cutting
+from muniment.repository.index.tantivy.analysis import Analyser, Span
 from muniment.repository.index.tantivy.excerpts import Finder
 from muniment.repository.index.text import BREAK, normal
 from tests import passes
@@ -48,7 +48,7 @@ def test_the_first_match_is_shown(leaf: Term | Wild | Phrase, shown: str) -> Non
     assert (shown if "\u202f" in shown else " ".join(shown.split())) in found
     assert found.startswith("…")
     assert found.endswith("…")
-    assert 150 < len(found) <= excerpts.LENGTH + 1
+    assert 150 < len(found) <= cutting.LENGTH + 1
 
 
 def test_what_does_not_match_is_not_shown() -> None:
@@ -78,6 +78,33 @@ def test_the_part_with_most_of_the_words_is_shown_and_stop_words_hardly_count() 
     assert "pumps stand" in shown
 
 
+def test_a_passage_with_more_of_the_words_is_shown_even_if_one_word_is_common() -> None:
+    shown = excerpt(f"pump {FILLER}" * 6 + f"the pump has a valve here {FILLER}", Term("pump"), Term("valve"))
+    assert shown is not None
+    assert "pump has a valve" in shown
+
+
+def test_a_variant_deep_in_a_long_text_is_found_in_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "flange PN16 item 3/4 M12x50 " * 6000 + "then an e-mail"
+    split = 0
+    all_spans = Analyser.all_spans
+
+    def counting(self: Analyser, text: str, stemmed: bool, language: str = "") -> list[Span]:
+        nonlocal split
+        split += len(text)
+        return all_spans(self, text, stemmed, language)
+
+    monkeypatch.setattr(Analyser, "all_spans", counting)
+    assert (excerpt(text, Term("email")) or "").endswith("then an e-mail")
+    assert excerpt(text, Term("item-flange-x")) is None
+    assert split < len(text) / 2
+
+
+def test_rules_and_marks_of_markdown_are_left_out() -> None:
+    text = "Title\n=====\n\n## Part\nThe **bold** pump, 2**3. . . . . . 7\n|---|:-:|\n---\nx -- y ..."
+    assert cutting.beginning(text) == "Title Part The bold pump, 2**3 7 x -- y ..."
+
+
 def test_a_far_word_does_not_draw_the_excerpt_away_from_a_near_pair() -> None:
     text = f"red pump {FILLER} valve {FILLER} red {FILLER} pump valve red pump"
     assert "pump valve red pump" in (excerpt(text, Term("red"), Term("pump"), Term("valve")) or "")
@@ -89,7 +116,7 @@ def test_an_excerpt_begins_and_ends_with_a_sentence_that_does_so_near_by() -> No
     assert shown is not None
     assert shown.startswith("On Monday the pump broke.")
     assert shown.endswith("and ran.")
-    assert 100 < len(shown) <= excerpts.LENGTH
+    assert 100 < len(shown) <= cutting.LENGTH
     assert (excerpt(f"{FILLER} at no. 5 and e.g. there a pump {FILLER}", Term("pump")) or "").startswith("…")
 
 
@@ -105,6 +132,13 @@ def test_an_excerpt_begins_and_ends_with_a_sentence_that_does_so_near_by() -> No
         ("an IndexSnapshot, snapshots", [Term("snapshot")], ["IndexSnapshot", "snapshots"]),
         ("1,234 or 1\u202f234 or 234", [Term("1234")], ["1,234", "1\u202f234"]),
         ("in München-Nord, Muenchen", [Term("muenchen-nord"), Term("muenchen")], ["München-Nord", "Muenchen"]),
+        ("send an e-mail, emails", [Term("email")], ["e-mail", "emails"]),
+        ("IBAN DE00 1234 5678 9012 3456 78", [Term("DE00123456789012345678")], ["DE00 1234 5678 9012 3456 78"]),
+        ("IBAN DE00123456789012345678", [Term("DE00 1234 5678 9012 3456 78")], ["DE00123456789012345678"]),
+        ("a wi-fi-port, XK-77", [Wild("wi*port"), Wild("XK?77")], ["wi-fi-port", "XK-77"]),
+        (f"{FILLER}شِعر وكِتَابٌ وَ كِتَابٌ", [Term("كتاب")], ["كِتَابٌ"]),
+        ("Королёв, हिन्दी क़लम, party🎉", [Term("королев"), Term("कलम"), Term("🎉")], ["Королёв", "क़लम", "🎉"]),
+        ("10² kg, Straße", [Term("102"), Term("strasse")], ["10²", "Straße"]),
         ("nothing", [Term("pump")], []),
         ("", [Term("pump")], []),
     ],
@@ -113,7 +147,7 @@ def test_marks_are_the_places_of_the_excerpt_that_match(
     text: str, leaves: list[Term | Wild | Phrase], marked: list[str]
 ) -> None:
     finder = Finder(ENGLISH, leaves)
-    shown = finder.excerpt(normal(text)) or excerpts.beginning(text)
+    shown = finder.excerpt(text) or cutting.beginning(text)
     assert [shown[start:end] for start, end in finder.marks(shown)] == marked
 
 
@@ -150,18 +184,18 @@ def test_many_words_of_letters_and_digits_cost_little(there: int) -> None:
 
 def test_white_space_is_collapsed_and_ends_are_whole() -> None:
     assert excerpt("a \t\n pump\r\n\r\nz", Term("pump")) == "a pump z"
-    assert excerpts.beginning("  one\n\n two ") == "one two"
-    assert excerpts.beginning("") == ""
-    long = excerpts.beginning("word " * 100)
+    assert cutting.beginning("  one\n\n two ") == "one two"
+    assert cutting.beginning("") == ""
+    long = cutting.beginning("word " * 100)
     assert long.endswith("word…")
-    assert len(long) <= excerpts.LENGTH + 1
+    assert len(long) <= cutting.LENGTH + 1
 
 
 def test_a_word_without_end_is_cut() -> None:
     found = excerpt("y" * 5000 + " pump " + "z" * 5000, Term("pump"))
     assert found is not None
     assert "yyy pump…" in found
-    assert len(found) <= excerpts.LENGTH + 2
+    assert len(found) <= cutting.LENGTH + 2
 
 
 @pytest.mark.slow
