@@ -147,7 +147,7 @@ def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
         terms = _take_terms(parts[at : at + MOST_GROUPS])
         for end in range(len(terms), 1, -1):
             text = " ".join(term.text for term in terms[:end])
-            if as_one(text):
+            if sum(map(str.isdigit, text)) >= LEAST_DIGITS and as_one(text):
                 yield Either((Both(terms[:end]), Term(text)))
                 at += end
                 break

@@ -31,6 +31,7 @@ _STEPS = 40_000
 _RARE = 8
 _SEEKING = 10
 _SPLITTING = 20
+_FLATTENING = 2_000
 _SPLIT_WHOLE = 4_000
 _AROUND = 200
 _REMEMBERED = 200
@@ -145,8 +146,9 @@ class Finder:
     def _variants(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
         """List the first match of each pattern by a variant or a joined word of a text.
 
-        The beginning of a short text is split into words. Behind it, the text is searched for the beginnings of the
-        patterns within words, and beside signs, and only the text around them is split.
+        The beginning of the text is split into words. Then the text is searched for the beginnings of the patterns
+        within words, and beside signs, and only the text around them is split. Each piece counts as ``_FLATTENING``
+        steps.
         """
         if found := self._by_splitting(text[:_SPLIT_WHOLE], patterns):
             return found
@@ -166,6 +168,7 @@ class Finder:
                             if found := self._by_splitting(piece[start:done], patterns):
                                 return [(begin + start + first, pattern) for first, pattern in found]
                         at = flat.text.find(sought, at + 1)
+            steps -= _FLATTENING
             if steps <= 0:
                 break
         return []

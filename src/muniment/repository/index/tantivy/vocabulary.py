@@ -97,13 +97,15 @@ class Vocabulary:
         if count_of(self._searcher.search(self._compiler.matching_term(self._visible, Term(word)), 1)):
             return []
         found: dict[str, int] = {}
-        for letters in (1, 2) if len(sought) >= _TWO_LETTERS_FROM else (1,):
-            words = (each for each in self._words_like(sought, letters) if abs(len(each) - len(sought)) <= letters)
+        for most in (1, 2) if len(sought) >= _TWO_LETTERS_FROM else (1,):
+            words = (each for each in self._words_like(sought, most) if abs(len(each) - len(sought)) <= most)
             like = Counter(words)
-            near = {each: distance for each in like if 0 < (distance := differing(each, sought)) <= letters}
+            near = {each: distance for each in like if 0 < (distance := differing(each, sought)) <= most}
             likely = sorted(near, key=lambda each: (near[each], -like[each], each))
             found |= {each: near[each] for each in likely[:_MOST_CORRECTIONS] if each not in found}
-        corrections = [Correction(each, distance, self._count(each)) for each, distance in found.items()]
+        corrections = [
+            Correction(letters.written(each), distance, self._count(each)) for each, distance in found.items()
+        ]
         return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
 
     def _count(self, word: str) -> int:
