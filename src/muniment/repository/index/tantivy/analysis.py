@@ -291,6 +291,8 @@ class Analyser:
         A character that belongs to no word may become a blank; beyond ASCII, it always does, unless it leaves no trace.
         If ``spelled``, umlauts are two letters, and signs within words and blanks beside digits are left out.
         """
+        if text.isascii() and not spelled:
+            return FlatText(text.lower(), ())
         others = set() if text.isascii() else set(text.encode().translate(None, _ASCII).decode())
         folded_to = {character: self._fold(character) for character in others}
         if spelled:

@@ -22,6 +22,7 @@ _NOISE = re.compile(
 )
 """Rules, and the marks of Markdown: headings, bold words, the line below the head of a table."""
 
+_MAY_BE_NOISE = re.compile(r"([=\-_*#~+.·•─━═—–])[ \t]*\1|[#|]")
 _WHITE = re.compile(rf"[^\S{_NARROW_BLANKS}]+")
 _SENTENCE_END = re.compile(
     r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
@@ -70,7 +71,8 @@ def _collapse(text: str) -> str:
 
     Narrow blanks stay as they are.
     """
-    text = _NOISE.sub(lambda noise: " " if noise[0][0] != "*" or len(noise[0]) > 2 else "", text)
+    if _MAY_BE_NOISE.search(text):
+        text = _NOISE.sub(lambda noise: " " if noise[0][0] != "*" or len(noise[0]) > 2 else "", text)
     return " ".join(text.split()) if text.isascii() else _WHITE.sub(" ", text).strip()
 
 

@@ -27,7 +27,7 @@ _EACH = 4
 _STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
-_STEPS = 40_000
+_STEPS = 16_000
 _RARE = 8
 _SEEKING = 10
 _SPLITTING = 20
@@ -49,6 +49,7 @@ class Finder:
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
         self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
+        self._seekers = {group: group.seeker() for group in self._groups}
         self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
         self._beginners: Memory[tuple[str, str], Sequence[_Pattern]] = Memory(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
@@ -95,28 +96,34 @@ class Finder:
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the pieces of a text that are searched.
 
-        The search ends after a piece in which every pattern matches. From the second piece on, it also ends after a
+        The search ends after a piece in which every leaf matches. From the second piece on, it also ends after a
         piece if any pattern has matched in this piece or an earlier one. A piece has 65,536 characters. For a single
-        pattern, only its first match is sought, and the first piece is short, because the beginning of a text often
-        holds the match.
+        leaf, only the first match of each pattern is sought, and the first piece is short, because the beginning of a
+        text often holds the match.
 
         After ``_STEPS`` steps the search ends, too. To seek a beginning counts as ``_SEEKING`` steps, and to split a
         part of the text into words as ``_SPLITTING``. If a ``thorough`` search ends without a match, variants are
         sought in half as many steps.
         """
-        steps, most = _STEPS, _EACH if len(patterns) > 1 else 1
+        all_leaves = {pattern.leaf for pattern in patterns}
+        steps, most = _STEPS, _EACH if len(all_leaves) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
-        begin, end = 0, _PIECE if len(patterns) > 1 else _FIRST_PIECE
-        group_sizes = Counter([pattern.group for pattern in patterns])
+        begin, end = 0, _PIECE if len(all_leaves) > 1 else _FIRST_PIECE
+        # A long beginning is rare. For a single leaf, others are sought in front of its match alone.
+        group_sizes = sorted(
+            Counter([pattern.group for pattern in patterns]).items(), key=lambda each: -len(each[0].beginning)
+        )
         places: list[_Place] = []
         while begin < len(text) and steps > 0:
             before = max(begin - 1, 0)  # The character before says whether a word begins here.
             flat = self._analyser.flatten(text[before : end + overlap])
             left = dict.fromkeys(patterns, most)
-            for group, open_patterns in group_sizes.items():
-                at = flat.text.find(group.beginning)
-                while at >= 0 and open_patterns and steps > 0:
+            for group, open_patterns in group_sizes:
+                for found in self._seekers[group].finditer(flat.text):
+                    at, steps = found.start(), steps - 1
                     place = before + flat.place(at)
+                    if not open_patterns or steps <= 0 or (most == 1 and places and place > places[-1][0]):
+                        break
                     if place >= begin and (group.inside or flat.begins_word(at)):
                         matching, taken_steps = self._matching(group, text, place, left)
                         steps -= taken_steps
@@ -124,18 +131,23 @@ class Finder:
                             places.append((place, pattern))
                             left[pattern] -= 1
                             open_patterns -= not left[pattern]
-                    at = flat.text.find(group.beginning, at + 1)
-            used_up = [pattern for pattern in patterns if not left[pattern]]
-            places += self._near(text, [place for place in places if left[place[1]]][:_RARE], used_up)
-            if (begin and (places or not thorough)) or all(places_left < most for places_left in left.values()):
+            places += self._near(text, places, [pattern for pattern in patterns if not left[pattern]])
+            if (begin and (places or not thorough)) or {pattern.leaf for _, pattern in places} == all_leaves:
                 break
             begin, end = end, end + _PIECE
         return places or (self._variants(text, patterns) if thorough else [])
 
-    def _near(self, text: str, rare: Sequence["_Place"], used_up: Sequence["_Pattern"]) -> list["_Place"]:
-        """List the matches near ``rare`` places of patterns whose first matches are elsewhere."""
+    def _near(self, text: str, places: Sequence["_Place"], used_up: Sequence["_Pattern"]) -> list["_Place"]:
+        """List the matches of patterns near the first matches of rarer ones, unless all leaves are near one already.
+
+        Only the first matches of ``used_up`` are among the ``places``.
+        """
+        rare = [at for at, pattern in places if pattern not in used_up][:_RARE] if used_up else []
+        leaves = {pattern.leaf for _, pattern in places}
+        if any({pattern.leaf for at, pattern in places if abs(at - one) < _WINDOW} == leaves for one in rare):
+            return []
         near: list[_Place] = []
-        for at, _ in rare if used_up else ():
+        for at in rare:
             blank = text.find(" ", at - _WINDOW, at) if at > _WINDOW else 0
             begin = blank if blank >= 0 else at
             near += [
@@ -306,6 +318,11 @@ class _Group(NamedTuple):
 
     beginning: str
     inside: bool
+
+    def seeker(self) -> re.Pattern[str]:
+        """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin."""
+        sought = re.escape(self.beginning)
+        return re.compile(sought if self.inside else f"{sought}(?<![a-z0-9]{sought})")
 
 
 class _Pattern:
