@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from muniment.repository.aql import typed
 from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.search import elements
+from muniment.repository.endpoints.search import elements, typed_questions
 from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import WrongValue
@@ -174,7 +175,8 @@ def of_document(document: Element, names: RepositoryNames) -> PageQuestion | Non
         asked = read(pairs)
     except Malformed:
         return None
-    if _bare(asked.document(names)) != _bare(document):
+    words = asked.words or ""
+    if typed.has_fields(words) or _bare(asked.document(names, typed_questions.of_words(words))) != _bare(document):
         return None
     return asked if asked.asks else msgspec.structs.replace(asked, words="")
 

@@ -6,12 +6,14 @@ import pytest
 
 from muniment.repository.aql import as_xml, documents, typed
 from muniment.repository.aql.tree import QueryLimits
+from muniment.repository.endpoints.search import typed_questions
 from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search_page import choices, questions
 from muniment.repository.search_page.questions import PageQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
+from muniment.web.xml import Element
 
 NAMES = RepositoryNames()
 FIELD = RepositoryNames(type_prefix="dm_", system_property_prefix="s_", vocab_namespace="urn:other")
@@ -66,14 +68,18 @@ def test_a_value_is_taken_away_alone_or_with_its_choice() -> None:
     assert WHOLE.without("format").page == 1
 
 
+def _document(asked: PageQuestion, names: RepositoryNames) -> Element:
+    return asked.document(names, typed_questions.of_words(asked.words or ""))
+
+
 @pytest.mark.parametrize("names", [NAMES, FIELD])
 def test_the_document_of_a_question_is_opened_as_that_question(names: RepositoryNames) -> None:
     whole = PageQuestion(words=WHOLE.words, chosen=WHOLE.chosen, folder=WHOLE.folder, sort=WHOLE.sort)
     parts = [whole, PageQuestion(words="pump"), PageQuestion(words=""), PageQuestion(sort="name", folder="0b1")]
     for asked in (*parts, *(PageQuestion(chosen={name: values}) for name, values in WHOLE.chosen.items())):
-        indented = as_xml.write(asked.document(names), indented=True).encode()
+        indented = as_xml.write(_document(asked, names), indented=True).encode()
         assert questions.of_document(as_xml.elements(indented, QueryLimits()), names) == asked
-    written = as_xml.write(whole.document(names))
+    written = as_xml.write(_document(whole, names))
     for ours, others in (("BETWEEN", "EQUAL"), ("true", "false"), ("-12-31", "-12-30"), ("GREATER_EQUAL", "EQUAL")):
         assert ours in written
         other = as_xml.elements(written.replace(ours, others).encode(), QueryLimits())

@@ -79,6 +79,11 @@ def understand(cx: Connection, view: RepositoryView, names: RepositoryNames, tex
     return Understood(translation, expressions, places, fields.reasons)
 
 
+def of_words(text: str) -> Understood:
+    """Translate a question without a repository: what looks like a field is searched as words."""
+    return Understood(typed.translate(text), [], [], {})
+
+
 def query(understood: Understood, names: RepositoryNames, limits: QueryLimits) -> Query:
     """Read the query of a typed question. Raises BadQuery."""
     return documents.read(understood.document(names), names, limits)
