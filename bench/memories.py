@@ -21,6 +21,7 @@ from muniment.repository.meaning import nearness
 from muniment.repository.objects.types import object_types
 from muniment.repository.permissions import acl_look_up, bearers
 from muniment.repository.search import memory
+from muniment.web import turns
 
 SOURCES = Path(db.__file__).parent
 
@@ -45,6 +46,7 @@ MODULES = (
     "repository/permissions/acl_look_up.py",
     "repository/permissions/bearers.py",
     "repository/search/memory.py",
+    "web/turns.py",
 )
 """The modules with memories of their own that ``caps`` lists, and the two that define what a memory is."""
 
@@ -63,6 +65,7 @@ def caps(data: Data) -> list[Cap]:
     settings = data.opened().settings
     return [
         *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
+        Cap("callers whose seconds are counted", f"{turns._MOST_REMEMBERED:,} a kind of question"),
         Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
         Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
         Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),

@@ -30,6 +30,7 @@ _QUERY: Mapping[str, Json] = {
     "repositories": text(Prop.REPOSITORY, f"{Prop.REPOSITORY},nowhere", "\\,"),
     "include-total": text("true", "false"),
     "words": text("all", "any", "auto"),
+    "typed": text("true", "false"),
     "links": text("true", "false"),
     "marks": text("true", "false"),
     "collapse": text("content", "none"),

@@ -55,7 +55,7 @@ def test_ours_3_several_contents_are_one_zip_file_by_get_and_post(site: Site, th
         ("../../etc/passwd", "_.._etc_passwd"),
         ("C:\\boot.ini", "C__boot.ini"),
         ("con.txt", "_con.txt"),
-        ("tab\tand\u202etxt.exe", "tab_and_txt.exe"),
+        ("tab\tand\u200ftxt.exe", "tab_and_txt.exe"),
         ("été 日本.pdf", "été 日本.pdf"),
         ("...", "_"),
         ("x" * 255, "x" * 200),
