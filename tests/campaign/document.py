@@ -63,6 +63,7 @@ _QUERY: Mapping[str, Json] = {
     "size": text("1-9999", "10000000-"),
     "folder": text(Prop.FOLDER, Prop.DOCUMENT),
     "saved": text(Prop.SEARCH, Prop.TEMPLATE),
+    "edited": text(Prop.SEARCH, Prop.TEMPLATE),
     "to": text("?q=pump", "/saved", "https://elsewhere.example"),
     "part": text("1", "2"),
     "dql": text(
