@@ -48,3 +48,18 @@ def test_a_saved_search_that_the_page_cannot_ask_stays_a_base(site: Site) -> Non
     reader = Reader(site, site.world.writer).open(f"{SEARCH}/saved").follow(f"Either {word}")
     assert "saved" in dict(parameters(reader.path))
     assert f"Saved search: Either {word}" in reader.text
+
+
+def test_what_is_typed_with_fields_and_signs_keeps_its_meaning_when_it_is_saved(site: Site) -> None:
+    one, other = site.world.word(), site.world.word()
+    kept = site.create(f"{one}.txt", f"{one} command not found".encode())
+    site.create(f"{one}-2.txt", f"{one} {other}".encode())
+    site.world.catch_up()
+    for words in (f"{one} -{other}", f"name:{one} -{other}", f"{one} not found"):
+        reader = Reader(site, site.world.writer).search(words, words="all")
+        assert len(reader.titles) == 1, words
+        reader.send("Save", {"name": f"{words} kept"})
+        assert "The search is saved" in reader.text
+        first, *others = reader.root.xpath("//section[@class='hits']//li/h3/a/@href")
+        assert f"/objects/{kept}?" in first
+        assert not others or "-" not in words
