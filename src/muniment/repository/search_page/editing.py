@@ -3,15 +3,11 @@
 That works if the page can ask what the saved search asks. Any other saved search stays a base to which a question adds.
 """
 
-from functools import partial
-
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints.context import Caller, RepositoryContext
-from muniment.repository.endpoints.search import typed_questions
-from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import UnknownSavedSearch
 from muniment.repository.repositories import Repository
@@ -46,9 +42,7 @@ async def reopened(context: RepositoryContext, caller: Caller, asked: PageQuesti
             root = saved_documents.elements(saved.document, limits)
         except Refusal:
             return None
-        view = RepositoryView.read(cx, repository, principals)
-        understand = partial(typed_questions.understand, cx, view, context.options.names)
-        question = questions.of_document(root, context.options.names, understand)
+        question = questions.of_document(root, context.options.names)
         return question and msgspec.structs.replace(question, repository=asked.repository, edited=saved.id)
 
     return await caller.read_long(read)
