@@ -41,8 +41,8 @@ _AS_GAPS = str.maketrans({letter: gap for gap, letter in _AS_LETTERS.items()})
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _SIGN_IN_WORD = re.compile(
-    "(?<=[^\\W_])[-'.,\u2010\u2011\u2018\u2019\u05be\u00b7\u200c](?=[^\\W_])"
-    "|(?<=[0-9])[-/()\\s\u2010\u2013](?=[A-Za-z0-9()])|(?<=[A-Za-z()])[-/()\\s\u2010\u2013](?=[0-9(])"
+    "(?s)[-'.,\u2010\u2011\u2018\u2019\u05be\u00b7\u200c](?<=[^\\W_].)(?=[^\\W_])"
+    "|[-/()\\s\u2010\u2013](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
 )
 _FEW = 100
 _REMEMBERED = 20_000
