@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
@@ -104,15 +104,19 @@ def _scope(sent: Sent) -> Scope:
 @contextmanager
 def _let_in() -> Iterator[threading.Event]:
     """Say when a caller was let in at the head of a request."""
-    inside, identify = threading.Event(), Callers.identify
+    inside = threading.Event()
 
-    async def observed(*args: Any) -> Any:
-        bearer = await identify(*args)
-        inside.set()
-        return bearer
+    def observed(identify: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def identify_and_say(*args: Any) -> Any:
+            bearer = await identify(*args)
+            inside.set()
+            return bearer
+
+        return identify_and_say
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Callers, "identify", observed)
+        for name in ("identify", "identify_page"):
+            patch.setattr(Callers, name, observed(getattr(Callers, name)))
         yield inside
 
 

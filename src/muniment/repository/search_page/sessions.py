@@ -103,7 +103,7 @@ async def names(context: RepositoryContext, session: PageSession, entered: str) 
 
     If the repository ``entered`` is not among them, its name comes last.
     """
-    listed = [one.name for one in await _open(context, session)]
+    listed = [one.name for one, _ in await _open(context, session)]
     return listed if entered in listed else [*listed, entered]
 
 
@@ -114,15 +114,15 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
     but not this one, and DirectoryUnavailable.
     """
     named = await context.transactions.read(repositories.by_names, [name]) if name else []
-    chosen, bearer, every = next((one for one in named if one.resource_id), None), None, list[Repository]()
-    if chosen is not None:
-        bearer = await _bearer(context, session, chosen.resource_id)
-    if bearer is None:
-        every = await _open(context, session)
-        chosen = next((one for one in every if name in ("", one.name)), None)
-        bearer = None if chosen is None else await _bearer(context, session, chosen.resource_id)
+    chosen = next((one for one in named if one.resource_id), None)
+    bearer = None if chosen is None else await _bearer(context, session, chosen.resource_id)
     if chosen is None or bearer is None:
-        raise repositories.unknown(name) if every else NotSignedIn("The sign-in opens no repository any more.")
+        opened = await _open(context, session)
+        if not opened:
+            raise NotSignedIn("The sign-in opens no repository any more.")
+        chosen, bearer = next((each for each in opened if name in ("", each[0].name)), (None, None))
+        if chosen is None or bearer is None:
+            raise repositories.unknown(name)
     seal = await context.transactions.read(keys.seal)
     caller = Caller(context, chosen, seal, bearer, request.is_disconnected, plain_positions=False)
     await caller.prove()
@@ -140,7 +140,7 @@ async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
     return done
 
 
-async def _open(context: RepositoryContext, session: PageSession) -> list[Repository]:
+async def _open(context: RepositoryContext, session: PageSession) -> list[tuple[Repository, Bearer]]:
     """List the first repositories that the sign-in opens at this moment, whenever the right to that was given.
 
     Raises DirectoryUnavailable if it opens none, and the directory could not be asked about one of them.
@@ -149,17 +149,19 @@ async def _open(context: RepositoryContext, session: PageSession) -> list[Reposi
     if _page_of(context).elsewhere is not None:
         first = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
         guards |= dict.fromkeys(one.resource_id for one in first)
-    opened, trouble = list[str](), None
+    bearers, trouble = dict[str, Bearer](), None
     for guard in guards:
         try:
-            if await _bearer(context, session, guard) is not None:
-                opened.append(guard)
+            bearer = await _bearer(context, session, guard)
         except DirectoryUnavailable as failure:
             trouble = failure
-    if trouble is not None and not opened:
+        else:
+            bearers |= {} if bearer is None else {guard: bearer}
+    if trouble is not None and not bearers:
         raise trouble
     most = context.options.max_searched_repositories
-    return await context.transactions.read(repositories.guarded_by_any, opened, most)
+    opened = await context.transactions.read(repositories.guarded_by_any, list(bearers), most)
+    return [(one, bearers[one.resource_id]) for one in opened]
 
 
 async def _bearer(context: RepositoryContext, session: PageSession, guard: str) -> Bearer | None:
