@@ -75,6 +75,7 @@ def test_hits_order_scores_and_total_are_those_of_the_twin(
         patch.setattr(embeddings, "count_vectors", lambda _cx, ids, _most: sum(counts.get(each, 0) for each in ids))
         patch.setattr(nearness, "MOST_NEAR", most[0])
         patch.setattr(nearness, "ADDED", most[1])
+        patch.setattr(nearness, "FLOOR", -1.0)  # the floor is the real model's, not the toy's
         near, answer = _ask(snapshot, word, visible)
         expected_near, expected = _ask(alone, word, Visible(everything=True))
     readable_ids = {document.embedding for document, _ in rows if document.acl in readable} - {0}

@@ -70,7 +70,7 @@ def test_it_leads_users_administrators_and_developers_on(site: Site) -> None:
     page = opened(site, "/")
     assert page.in_main("h2")[:3] == ["You use it", "You run it", "You build on it"]
     base = "https://muniment.test"
-    assert page.links["Sign in"] == f"{base}{site.login}"
+    assert page.links["Sign in"] == f"{base}/search/sign-in"
     assert page.links["Administration console"] == f"{base}{site.directory}/console"
     assert page.links["Documentation"] == f"{base}/docs"
     assert page.links["OpenAPI 3.1 description"] == f"{base}/openapi.json"
@@ -82,7 +82,8 @@ def test_it_leads_users_administrators_and_developers_on(site: Site) -> None:
 def test_of_a_half_alone_it_tells_nothing_that_is_not_there(half: tuple[str, Site]) -> None:
     name, site = half
     page = opened(site, "/")
-    assert ("Sign in" in page.links) is ("Administration console" in page.links) is (name == "directory")
+    assert urlsplit(page.links["Sign in"]).path == (site.login if name == "directory" else "/search/sign-in")
+    assert ("Administration console" in page.links) is (name == "directory")
     assert ("List of repositories" in page.links) is (name == "repository")
     for address in page.links.values():
         if address.startswith("http"):
