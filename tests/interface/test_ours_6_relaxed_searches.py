@@ -281,3 +281,25 @@ def test_ours_6_an_explanation_of_a_relaxed_hit_adds_up(shelf: Shelf) -> None:
         weights = [float(match["weight"]) for match in told["matches"]]
         assert sum(weights) == pytest.approx(float(told["score"]), abs=0.001)
         assert [match.get("found-in", "together") for match in told["matches"]].count("together") == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("AC74{0}", "AC74 {1} {2}"), ("{0}", "+{1}-{2}"), ("{3}mail", "{3}-mail"), ("قَلَم{3}", "قلم{3}")],
+)
+def test_a_typed_word_or_number_in_either_spelling_gives_the_same_hits_in_the_same_order(
+    site: Site, one: str, other: str
+) -> None:
+    digits = str(int(site.world.word().encode().hex(), 16))[:16]
+    parts = (digits, digits[:8], digits[8:], site.world.word())
+    one, other = one.format(*parts), other.format(*parts)
+    another = f"{other}7" if other[-1].isdigit() else f"{other}z"
+    ids = [site.create(f"document {at}", text.encode()) for at, text in enumerate((one, other, another, digits[:8]))]
+    site.world.catch_up()
+
+    def asked(q: str) -> list[str]:
+        answer = site.http.get(site.search_address, params={"q": q, "words": "auto"}, headers=site.bearer())
+        return Feed(answer, site).ids
+
+    assert sorted(asked(one)) == sorted(ids[:2])
+    assert asked(other) == asked(one)

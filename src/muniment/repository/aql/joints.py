@@ -62,6 +62,7 @@ _IBAN = re.compile(
 )
 _GROUPS = re.compile("[A-Za-z0-9]+")
 _WORDS = re.compile("[^\\W_]")
+_YEARS = re.compile("(?:(?:1[5-9]|20)[0-9]{2} ?)+")
 _DIGITS = re.compile("[0-9]")
 
 
@@ -120,7 +121,10 @@ def _expression(expression: Expression) -> Expression:
         case ExpressionSet():
             return ExpressionSet(expression.operator, tuple(map(_expression, expression.expressions)))
         case Fulltext(keywords) if keywords is not None:
-            return msgspec.structs.replace(expression, keywords=_keywords(keywords))
+            # The groups of a number are no sequence that tells more than the number as one word.
+            is_number = expression.sequence is not None and as_one(expression.sequence.text) != ""
+            sequence = None if is_number else expression.sequence
+            return msgspec.structs.replace(expression, keywords=_keywords(keywords), sequence=sequence)
         case _:
             return expression
 
@@ -135,7 +139,8 @@ def _keywords(keywords: Keywords) -> Keywords:
         case Without():
             return msgspec.structs.replace(keywords, part=_keywords(keywords.part))
         case AnyWord():
-            return msgspec.structs.replace(keywords, first=_keywords(keywords.first))
+            first = _keywords(keywords.first)
+            return msgspec.structs.replace(keywords, first=first, words=_with_numbers(keywords.words, first))
         case _:
             return keywords
 
@@ -147,13 +152,22 @@ def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
         terms = _take_terms(parts[at : at + MOST_GROUPS])
         for end in range(len(terms), 1, -1):
             text = " ".join(term.text for term in terms[:end])
-            if sum(map(str.isdigit, text)) >= LEAST_DIGITS and as_one(text):
+            if sum(map(str.isdigit, text)) >= LEAST_DIGITS and not _YEARS.fullmatch(text) and as_one(text):
                 yield Either((Both(terms[:end]), Term(text)))
                 at += end
                 break
         else:
             yield parts[at]
             at += 1
+
+
+def _with_numbers(words: Iterable[Term], first: Keywords) -> tuple[Term, ...]:
+    """Put long numbers in place of their groups: whoever looks for a number wants no other one with the same groups."""
+    parts = first.parts if isinstance(first, Both) else (first,)
+    numbers = [part.parts for part in parts if isinstance(part, Either) and is_number(part)]
+    groups = {group for both, _ in numbers if isinstance(both, Both) for group in both.parts}
+    several = [*(word for word in words if word not in groups), *(one for _, one in numbers if isinstance(one, Term))]
+    return tuple(dict.fromkeys(several))
 
 
 def _take_terms(parts: Iterable[Keywords]) -> tuple[Term, ...]:

@@ -219,6 +219,16 @@ class Analyser:
             ways = [way._replace(counted_as=counted_as) for way in ways]
         return [*ways, as_written] if self._asked else ways
 
+    def as_written(self, text: str) -> list[list[tuple[int, str]]]:
+        """List the exact words of a term, and of its other spellings if signs or blanks divide it, or may do so."""
+        text = self.form(text)
+        written = self._exact(text)
+        one = joints.as_one(text) or (text if len(written) == 1 else "")
+        if not (one and self.alike):
+            return [written]
+        forms = [written, self._exact(one), self._exact(self._exact(one)[0][1] + patterns.JOINED)]
+        return [each for at, each in enumerate(forms) if each not in forms[:at]]
+
     def _variants_of_words(self, text: str) -> list[str]:
         """List the variants of a query's words in the query's language, or in all languages if it is not known."""
         asked = "" if self._asked == self.language else self._asked

@@ -390,8 +390,10 @@ class Compiler:
         ]
         for field in self._searched_fields[readable]:
             for word in self._analyser.content_words(words):
-                as_written = self._words(field.words, self._analyser.exact(word.text))
-                queries.append(Query.boost_query(as_written, _AS_WRITTEN))
+                written = self._analyser.as_written(word.text)
+                weights = [[each] for _, each in written[0]] if len(written) > 1 else ()
+                as_written = [self._words(field.words, words, weights) for words in written]
+                queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
             for pair in pairs:
                 if len(pair) > 1:
                     near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
