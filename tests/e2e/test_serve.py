@@ -62,7 +62,7 @@ def test_it_serves_both_halves_over_tls_and_links_everything(running: Server) ->
         page = http.get("/")
         assert page.status_code == 200
         assert page.headers["content-type"].startswith("text/html")
-        for linked in ("/search/sign-in", "/rest/repositories/main", "/health/ready", "/docs/settings"):
+        for linked in ("/search/sign-in", "/search?in=main", "/health/ready", "/docs/settings"):
             assert f'href="{running.base}{linked}"' in page.text
         assert http.get("/docs/settings.md").text.startswith("# Settings")
         assert http.get("/style.css").headers["content-type"].startswith("text/css")

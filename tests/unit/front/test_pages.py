@@ -75,7 +75,7 @@ def test_it_leads_users_administrators_and_developers_on(site: Site) -> None:
     assert page.links["Documentation"] == f"{base}/docs"
     assert page.links["OpenAPI 3.1 description"] == f"{base}/openapi.json"
     assert page.links["Health of this server"] == f"{base}/health/ready"
-    assert page.links[site.world.repository] == f"{base}{site.repository}"
+    assert page.links[site.world.repository] == f"{base}/search?in={site.world.repository}"
 
 
 @pytest.mark.slow
