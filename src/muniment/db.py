@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -323,10 +324,9 @@ Each list has the name of the parameter that takes it, and the names of the SQL'
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0011, 0039).
 
-    It is for statements that run in nearly every request, or for each row of an import. For each execution,
-    SQLAlchemy itself would take several times as long as the database. A prepared statement can read and write
-    integers, texts, bytes and booleans. A parameter of ``IN`` (``expanding``) takes a list. The methods raise
-    SQLAlchemy's exceptions.
+    It is for statements that run in nearly every request, or for each row of an import: SQLAlchemy would take several
+    times as long as the database. It reads and writes integers, texts, bytes and booleans. A parameter of ``IN``
+    (``expanding``) takes a list. The methods raise SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
@@ -340,12 +340,12 @@ class PreparedStatement:
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run the statement with these parameters, and return the first row, or None if there is no row."""
-        row: Sequence[Any] | None = self._run(cx, values).fetchone()
+        row: Sequence[Any] | None = self._run(cx, values, methodcaller("fetchone"))
         return self._read(row) if row is not None and self._booleans else row
 
     def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
         """Run the statement with these parameters, and return all rows."""
-        rows: list[Sequence[Any]] = self._run(cx, values).fetchall()
+        rows: list[Sequence[Any]] = self._run(cx, values, methodcaller("fetchall"))
         return [self._read(row) for row in rows] if self._booleans else rows
 
     def run(self, cx: Connection, **values: Any) -> None:
@@ -361,10 +361,9 @@ class PreparedStatement:
         return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
-        # SQLite stores booleans as 0 and 1.
         return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
 
-    def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
+    def _run(self, cx: Connection, values: dict[str, Any], read: Callable[[Any], Any] = id) -> Any:
         # Each length needs SQL of its own, so a list is filled up to a power of two: with NULL, which equals no value.
         lengths = [len(values[name]) for name in self._lists]
         sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
@@ -372,7 +371,7 @@ class PreparedStatement:
         parameters = {**parameters, **values}
         for name, members_of_list in members:
             parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
-        return on_driver(cx, sql, parameters)
+        return on_driver(cx, sql, parameters, read=read)
 
     def _compile(self, dialect: sa.Dialect, sizes: Sequence[int]) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
@@ -461,20 +460,21 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def on_driver(connection: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
-    """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
+def on_driver(
+    connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = id
+) -> Any:
+    """Run a statement on the driver, and return what ``read`` makes of the cursor. Raises SQLAlchemy's exceptions.
 
-    ``values`` are the statement's parameters. With ``each`` they are a list of parameters, and the statement runs once
-    for each item.
+    ``values`` are its parameters; with ``each`` a list, for as many runs. Without ``read`` the result means nothing.
     """
     try:
         # No variable holds the cursor: an error's traceback would keep it, and so keep the connection open.
         if each:
             return driver_of(connection).cursor().executemany(sql, values)
-        return driver_of(connection).execute(sql, values or {})
+        return read(driver_of(connection).execute(sql, values or {}))
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
-        raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
+        raise DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
 
 
 def driver_of(connection: Connection) -> Any:

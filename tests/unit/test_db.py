@@ -1,10 +1,12 @@
 """A prepared statement says what SQLAlchemy would say."""
 
+from contextlib import ExitStack
+
 import pytest
 import sqlalchemy as sa
 
 from muniment.clock import Instant
-from muniment.db import Database, PreparedStatement
+from muniment.db import Database, PreparedStatement, TookTooLong, driver_of, translated_errors
 from muniment.repository import repositories
 from muniment.repository.permissions import acls as decisions
 from muniment.repository.permissions.table import acls
@@ -55,3 +57,19 @@ def test_booleans_are_booleans_and_null_stays_null(filled: Database) -> None:
         assert [row[1] for row in rows] == [False, None, True]
         assert _STATEMENT.first(cx, names=["public"], least=-1) == ["public", True]
         assert _STATEMENT.first(cx, names=["nobody"], least=-1) is None
+
+
+@pytest.mark.only("sqlite", "PostgreSQL sends all rows before the first is read.")
+def test_a_statement_that_is_stopped_while_its_rows_are_read_is_refused_like_any_other(database: Database) -> None:
+    count = sa.select(sa.literal(1).label("number")).cte(recursive=True)
+    count = count.union_all(sa.select(count.c.number + 1).where(count.c.number < 1_000_000))
+    long = PreparedStatement(sa.select(count.c.number))
+
+    def ask() -> None:
+        with translated_errors(), database.read() as cx, ExitStack() as after:
+            after.callback(driver_of(cx).set_progress_handler, None, 0)
+            driver_of(cx).set_progress_handler(lambda: True, 1000)
+            long.all(cx)
+
+    with pytest.raises(TookTooLong):
+        ask()
