@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 import sqlalchemy as sa
@@ -133,12 +134,10 @@ def counted(database: Database) -> Iterator[list[str]]:
     sent: list[str] = []
     on_driver = db.on_driver
 
-    def note_too(
-        cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, *, each: bool = False
-    ) -> object:
+    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, **how: Any) -> object:
         if sql not in ("BEGIN IMMEDIATE", "COMMIT"):
             sent.append(sql)
-        return on_driver(cx, sql, values, each=each)
+        return on_driver(cx, sql, values, **how)
 
     def note(_cx: sa.Connection, _cursor: object, statement: str, *_more: object) -> None:
         sent.append(statement)

@@ -363,7 +363,7 @@ class PreparedStatement:
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
         return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
 
-    def _run(self, cx: Connection, values: dict[str, Any], read: Callable[[Any], Any] = id) -> Any:
+    def _run(self, cx: Connection, values: dict[str, Any], read: Callable[[Any], Any] = iter) -> Any:
         # Each length needs SQL of its own, so a list is filled up to a power of two: with NULL, which equals no value.
         lengths = [len(values[name]) for name in self._lists]
         sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
@@ -461,11 +461,11 @@ def _begin_writing(connection: Connection, until: float) -> None:
 
 
 def on_driver(
-    connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = id
+    connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = iter
 ) -> Any:
     """Run a statement on the driver, and return what ``read`` makes of the cursor. Raises SQLAlchemy's exceptions.
 
-    ``values`` are its parameters; with ``each`` a list, for as many runs. Without ``read`` the result means nothing.
+    ``values`` are its parameters; with ``each`` a list, for as many runs. By default, the rows are returned one by one.
     """
     try:
         # No variable holds the cursor: an error's traceback would keep it, and so keep the connection open.

@@ -139,10 +139,10 @@ def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(
 ) -> None:
     on_driver = db.on_driver
 
-    def fail(cx: Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
+    def fail(cx: Connection, sql: str, values: Mapping[str, object] | None = None, **how: Any) -> object:
         if sql == "COMMIT":
             raise OSError("no space left")
-        return on_driver(cx, sql, values)
+        return on_driver(cx, sql, values, **how)
 
     with monkeypatch.context() as patched:
         patched.setattr(db, "on_driver", fail)

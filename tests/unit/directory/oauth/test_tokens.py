@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -312,10 +313,10 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
     }
     on_driver = db.on_driver
 
-    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
+    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, **how: Any) -> object:
         if values:
             sent.append((sql, dict(values)))
-        return on_driver(cx, sql, values)
+        return on_driver(cx, sql, values, **how)
 
     sa.event.listen(office.db.engine, "before_cursor_execute", note)
     with patch.object(db, "on_driver", note_too), office.db.begin() as cx:

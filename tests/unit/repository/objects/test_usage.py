@@ -161,9 +161,9 @@ def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf, monkeypatch
     sent: list[str] = []
     on_driver = db.on_driver
 
-    def note(cx: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
+    def note(cx: Connection, sql: str, values: Any = None, **how: Any) -> Any:
         sent.append(sql)
-        return on_driver(cx, sql, values, each=each)
+        return on_driver(cx, sql, values, **how)
 
     monkeypatch.setattr(db, "on_driver", note)
     make(shelf, MARTA, StorageQuota(), *range(100))
