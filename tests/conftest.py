@@ -81,8 +81,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what applies to the other database alone, and in the campaign what `make test` runs.
 
-    Marks are set before the marker expression chooses. How many tests are left out is printed as deselected. The
-    longest come first, so that no process is left with one when the others are done.
+    Marks are set before the marker expression chooses. How many tests are left out is printed as deselected. Modules
+    with long tests come first and whole, so that no process is left with one when the others are done, and what a
+    module sets up is set up once.
     """
     for item in items:
         if runs.waits_for_campaign(item):
@@ -96,7 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= {item for item in items if runs.waits_for_whole_campaign(item)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: not runs.is_long(item.nodeid))
+    long = {item.path for item in items if runs.is_long(item.nodeid)}
+    items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_collection_finish() -> None:
