@@ -299,7 +299,7 @@ def test_a_typed_word_or_number_in_either_spelling_gives_the_same_hits_in_the_sa
 
     def asked(q: str) -> list[str]:
         answer = site.http.get(site.search_address, params={"q": q, "words": "auto"}, headers=site.bearer())
-        return Feed(answer, site).ids
+        return [str(found) for found in Feed(answer, site).ids]
 
     assert sorted(asked(one)) == sorted(ids[:2])
     assert asked(other) == asked(one)
