@@ -19,6 +19,9 @@ CORE = "core"
 _CLAUSE = re.compile(r"interface/test_[2-7]_")
 """The tests of the given interface's clauses."""
 
+_OF_INDEX = ("contract/test_search_sorts", "contract/test_long_questions")
+"""The contracts of the index alone: which database is below it says little."""
+
 _LONGER = ("properties/", "campaign/")
 """What `make test` runs for a moment, and the campaign for long, on each database."""
 
@@ -151,7 +154,8 @@ def usual_databases(path: Path, marks: Iterable[pytest.Mark]) -> tuple[str, ...]
             return (str(mark.args[0]),)
         if mark.name == "campaign_on":
             return tuple(each for each in DATABASES if each != mark.args[0])
-    return DATABASES if _below(path).startswith("contract/") else ("sqlite",)
+    where = _below(path)
+    return DATABASES if where.startswith("contract/") and not where.startswith(_OF_INDEX) else ("sqlite",)
 
 
 def usual_names(path: Path) -> tuple[str, ...]:

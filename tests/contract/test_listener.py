@@ -282,15 +282,45 @@ def test_one_address_keeps_nobody_out(tmp_path: Path, sent: bytes) -> None:
     secured = sent.startswith(b"\x16")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with serving(echo, tmp_path, secured=secured, max_connections=10) as port, ExitStack() as held:
-        for _ in range(20):
-            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)).sendall(sent)
-        for client in ("127.0.0.2", "127.0.0.3"):
-            caller = held.enter_context(socket.create_connection(("127.0.0.1", port), 30, (client, 0)))
-            if secured:
-                caller = held.enter_context(context.wrap_socket(caller))
-            caller.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert caller.recv(12) == b"HTTP/1.1 404"
+    with serving(echo, tmp_path, secured=secured, max_connections=10) as port:
+        with ExitStack() as stack:
+            for _ in range(20):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)).sendall(sent)
+            for client in ("127.0.0.2", "127.0.0.3"):
+                caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30, (client, 0)))
+                if secured:
+                    caller = stack.enter_context(context.wrap_socket(caller))
+                caller.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert caller.recv(12) == b"HTTP/1.1 404"
+        until(lambda: not held(), "something is kept")
+
+
+def test_a_connection_that_makes_room_the_moment_it_is_accepted_is_not_kept(tmp_path: Path) -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    async def work(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            begun.release()
+            if scope["method"] == "GET":
+                go_on.wait(20)
+        await echo(scope, receive, send)
+
+    def connect(sent: bytes = b"") -> socket.socket:
+        caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        caller.sendall(sent)
+        assert not sent or begun.acquire(timeout=20)
+        return caller
+
+    with serving(work, tmp_path, max_connections=10) as port:
+        with ExitStack() as stack:
+            for _ in range(4):
+                connect(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\na")
+            last = connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for _ in range(20):
+                connect()
+            go_on.set()
+            assert last.recv(12) == b"HTTP/1.1 404"
+        until(lambda: not held(), "something is kept")
 
 
 def test_a_request_that_cannot_be_read_is_logged_with_its_address(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Door:
         self._place = place
         self._guests = guests
         self._loop = asyncio.get_running_loop()
-        self._handshakes = set[asyncio.Task[bool]]()
+        self._handshakes: dict[asyncio.Task[bool], Guest] = {}
         self._pause: asyncio.TimerHandle | None = None
         self._open()
 
@@ -103,8 +103,8 @@ class Door:
         self._loop.remove_reader(self._socket)
         if self._pause is not None:
             self._pause.cancel()
-        for handshake in self._handshakes:
-            handshake.cancel()
+        for guest in self._handshakes.values():
+            guest.leave()
 
     def _open(self) -> None:
         self._pause = None
@@ -141,8 +141,8 @@ class Door:
         self._place.enter()
         guest = self._guests.let_in(address[0])
         handshake = self._loop.create_task(self._shake_hands(connection, guest))
-        guest.leave = handshake.cancel
-        self._handshakes.add(handshake)
+        guest.leave = partial(_hang_up, connection)
+        self._handshakes[handshake] = guest
         handshake.add_done_callback(partial(self._shaken, connection, guest))
         return True
 
@@ -154,8 +154,17 @@ class Door:
         return False
 
     def _shaken(self, connection: socket.socket, guest: Guest, handshake: "asyncio.Task[bool]") -> None:
-        self._handshakes.discard(handshake)
+        del self._handshakes[handshake]
         self._place.leave()
         if handshake.cancelled() or not handshake.result():
             self._guests.left(guest)
             connection.close()
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End a connection whose handshake is under way.
+
+    If the task were cancelled, uvloop would close the connection without a word to a protocol that has it already.
+    """
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

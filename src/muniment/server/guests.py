@@ -26,8 +26,8 @@ _IPV6_NETWORK = 64
 class Guest:
     """A connection from the network address ``client``. ``leave`` ends it soon.
 
-    ``sharing`` names those who have a share together, and is empty for a trusted proxy. ``is_one_too_many`` if they had
-    their share when the guest came.
+    ``sharing`` names those who have a share together, and is empty for a trusted proxy. ``is_one_too_many`` if the
+    guest found no place: then its requests are refused.
     """
 
     __slots__ = ("client", "is_one_too_many", "leave", "sharing")
@@ -44,7 +44,8 @@ class Guests:
 
     If an address has its share already, a further connection from there takes the place of another one from there; if
     the worker is full, that of any other. First goes the connection for which the worker has waited longest, then the
-    one that has been idle longest. A connection that is at work stays. A trusted proxy has no share.
+    one that has been idle longest. A connection that is at work stays. A trusted proxy has no share. A connection that
+    finds no place takes none, and ends another one that found none and has not been refused yet.
     """
 
     def __init__(self, options: WebOptions) -> None:
@@ -54,18 +55,22 @@ class Guests:
         self._sharing = lru_cache(maxsize=1024)(self._find_sharing)
         self._counts: Counter[str] = Counter()
         self._present = set[Guest]()
+        self._placed = 0
         self._waited_for: dict[Guest, None] = {}
         self._idle: dict[Guest, None] = {}
+        self._without_place: dict[Guest, None] = {}
 
     def let_in(self, client: str) -> Guest:
         """Count a connection from this address, and make room for it. From now on the worker waits for it."""
         guest = Guest(client, self._sharing(client))
         if guest.sharing and self._counts[guest.sharing] >= self._share:
             guest.is_one_too_many = not self._make_room(guest.sharing)
-        elif len(self._present) + 1 >= self._most:
-            self._make_room()
+        elif self._placed + 1 >= self._most:
+            guest.is_one_too_many = not self._make_room()
         self._present.add(guest)
-        self._counts[guest.sharing] += 1
+        if not guest.is_one_too_many:
+            self._placed += 1
+            self._counts[guest.sharing] += 1
         self.wait_for(guest)
         return guest
 
@@ -73,16 +78,16 @@ class Guests:
         """Note that the worker waits for the head of a request."""
         self._idle.pop(guest, None)
         if guest in self._present:
-            self._waited_for.setdefault(guest)
+            (self._without_place if guest.is_one_too_many else self._waited_for).setdefault(guest)
 
     def begin(self, guest: Guest) -> None:
         """Note that the connection is at work: the head of a request is there."""
-        self._waited_for.pop(guest, None)
-        self._idle.pop(guest, None)
+        for several in (self._waited_for, self._idle, self._without_place):
+            several.pop(guest, None)
 
     def rest(self, guest: Guest) -> None:
         """Note that the connection is idle: its requests are answered."""
-        if guest in self._present and guest not in self._waited_for:
+        if guest in self._present and guest not in self._waited_for and not guest.is_one_too_many:
             self._idle[guest] = None
 
     def left(self, guest: Guest) -> None:
@@ -90,17 +95,21 @@ class Guests:
         if guest in self._present:
             self._present.remove(guest)
             self.begin(guest)
+            if guest.is_one_too_many:
+                return
+            self._placed -= 1
             self._counts[guest.sharing] -= 1
             if not self._counts[guest.sharing]:
                 del self._counts[guest.sharing]
 
     def _make_room(self, sharing: str = "") -> bool:
-        for other in itertools.chain(self._waited_for, self._idle):
+        """End the connection that goes first, and say whether it had a place."""
+        for other in itertools.chain(self._waited_for, self._idle, self._without_place):
             if sharing in ("", other.sharing):
                 log.info("a connection made room for another", client=other.client, idle=other in self._idle)
                 self.begin(other)
                 other.leave()
-                return True
+                return not other.is_one_too_many
         return False
 
     def _find_sharing(self, client: str) -> str:

@@ -114,7 +114,6 @@ def _config(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=options.max_connections,
         timeout_keep_alive=options.keep_alive_seconds,
         timeout_graceful_shutdown=options.stop_seconds,
         ssl_context_factory=(lambda _config, _default: _tls(secured)) if secured else None,

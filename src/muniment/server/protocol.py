@@ -14,7 +14,6 @@ from uvicorn._types import (
     HTTPResponseStartEvent,
     Scope,
 )
-from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     HEADER_VALUE_RE,
@@ -190,24 +189,21 @@ class _Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._current_cycle = cycle
-        if self._guest.is_one_too_many:
-            app = service_unavailable
         room = self._waiting_room
-        if self._is_reading and room is not None and room.front.has(cycle.scope["path"]) and app is self.app:
+        if self._guest.is_one_too_many:
+            log.warning("too many connections", client=self._guest.client)
+            self.start_task(cycle, _overloaded)
+        elif self._is_reading and room is not None and room.front.has(cycle.scope["path"]):
             self._held = cycle, app
         else:
             self.start_task(cycle, app)
 
     def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Let the application answer a request in a task."""
-        application = app
-        if app is service_unavailable:
-            log.warning("too many connections", client=self._guest.client)
-            application = _overloaded
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             try:
-                await application(scope, receive, _Sender(cycle, send))
+                await app(scope, receive, _Sender(cycle, send))
             except CutShort:
                 # ``close`` would wait until the caller has read all bytes that are still to be sent. The log has the
                 # reason already, so the server need not report an answer that was left incomplete.

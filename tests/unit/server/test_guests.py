@@ -52,6 +52,25 @@ def test_an_address_whose_connections_are_all_at_work_gets_no_further_one() -> N
     assert not house.gone
 
 
+def test_connections_that_are_refused_take_no_place_from_others() -> None:
+    house = House()
+    for _ in range(SHARE):
+        house.guests.begin(house.enter("192.0.2.1"))
+    refused = [house.enter("192.0.2.1") for _ in range(MOST)]
+    assert house.gone == refused[:-1]
+    house.guests.begin(refused[-1])
+    for _ in range(MOST):
+        guest = house.enter("192.0.2.1")
+        assert guest.is_one_too_many
+        house.guests.begin(guest)
+    for number in range(MOST - 1 - SHARE):
+        guest = house.enter(f"198.51.100.{number}")
+        assert not guest.is_one_too_many
+        house.guests.begin(guest)
+    assert house.enter("198.51.100.9").is_one_too_many
+    assert house.gone == refused[:-1]
+
+
 def test_a_full_worker_gives_up_the_connection_that_keeps_it_waiting_longest_wherever_it_comes_from() -> None:
     house = House()
     guests = [house.enter(f"192.0.2.{number}") for number in range(MOST - 1)]
