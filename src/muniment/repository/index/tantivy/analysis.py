@@ -124,6 +124,7 @@ class Analyser:
         self._asked = ""
         self._asking: dict[str, Analyser] = {}
         self._folded_characters: dict[str, str] = {}
+        self._blurring: set[str] = set()
 
     def exact(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
@@ -317,7 +318,7 @@ class Analyser:
         else:
             for one in others:
                 text = text.replace(one, folded_to[one])
-        return FlatText(text.lower(), shifts)
+        return FlatText(text.lower(), shifts, blurred=not self._blurring.isdisjoint(others))
 
     def _fold(self, character: str) -> str:
         folded_character = self._folded_characters.get(character)
@@ -325,7 +326,10 @@ class Analyser:
             if len(self._folded_characters) > _REMEMBERED:
                 self._folded_characters.clear()
             form = self.form(character)
-            letters_of_it = "".join([word for _, word in self.exact(character)])
+            words = [word for _, word in self.exact(character)]
+            letters_of_it = "".join(words)
+            if len(words) > 1 or (form and not words and unicodedata.category(character).startswith("M")):
+                self._blurring.add(character)
             # A word by itself, such as an emoji, stands between blanks.
             folded_character = f" {letters_of_it} " if form.startswith(BREAK) else letters_of_it or (form and " ")
             self._folded_characters[character] = folded_character
@@ -384,11 +388,13 @@ class FlatText:
     """A folded text, and where its characters were before.
 
     ``shifts`` names, in their order, the characters that are not one character any more: the index of each in the
-    original, and how many characters it has become longer.
+    original, and how many characters it has become longer. If the text is ``blurred``, it may show other ends of words
+    than the original: it held a mark that may join the letter before it, or a character that stands for several words.
     """
 
-    def __init__(self, text: str, shifts: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, text: str, shifts: Sequence[tuple[int, int]], *, blurred: bool = False) -> None:
         self.text = text
+        self.blurred = blurred
         self._shifts = shifts
 
     def place(self, at: int) -> int:

@@ -37,6 +37,7 @@ _AROUND = 200
 _REMEMBERED = 200
 _MOST_REMEMBERED = 5000
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_](?:(?![{UNSPACED}{BREAK}])(?:[^\W_]|[^\x00-\x7f\s])){{0,599}}")
+_NEXT_WORD = r"(?:[a-z0-9]|[^\x00-\x7f])*+[\x00-/:-@\[-`{-\x7f]++"
 _ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
 K = TypeVar("K")
 
@@ -49,9 +50,9 @@ class Finder:
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
         self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
-        self._seekers = {group: group.seeker() for group in self._groups}
+        self._seekers = {group: (group.seeker(), group.wide_seeker()) for group in self._groups}
         self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
-        self._beginners: Memory[tuple[str, str], Sequence[_Pattern]] = Memory(
+        self._beginners: Memory[tuple[_Group, str], Sequence[_Pattern]] = Memory(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
         )
 
@@ -119,7 +120,7 @@ class Finder:
             flat = self._analyser.flatten(text[before : end + overlap])
             left = dict.fromkeys(patterns, most)
             for group, open_patterns in group_sizes:
-                for found in self._seekers[group].finditer(flat.text):
+                for found in self._seekers[group][flat.blurred].finditer(flat.text):
                     at, steps = found.start(), steps - 1
                     place = before + flat.place(at)
                     if not open_patterns or steps <= 0 or (most == 1 and places and place > places[-1][0]):
@@ -195,10 +196,10 @@ class Finder:
         word, steps = None if group.inside else _WORD.match(text, at), _SEEKING
         beginners: Sequence[_Pattern] = self._groups[group]
         if word is not None:
-            memory = self._beginners.recall((group.beginning, word[0]))
+            memory = self._beginners.recall((group, word[0]))
             if memory is None:
                 steps += _SPLITTING
-                memory = self._beginners.keep((group.beginning, word[0]), self._beginning_with(word[0], group))
+                memory = self._beginners.keep((group, word[0]), self._beginning_with(word[0], group))
             beginners = memory
             if not beginners:
                 return [], steps
@@ -314,12 +315,24 @@ class _Kind(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Patterns that are sought at the same places of a text: those with this beginning."""
+    """Patterns that are sought at the same places of a text: those with this beginning.
+
+    The next word must begin with the letter ``following``, if there is one.
+    """
 
     beginning: str
     inside: bool
+    following: str
 
     def seeker(self) -> re.Pattern[str]:
+        """Make the expression that finds the places in a folded text where the patterns may match.
+
+        It does not find all of them in a text whose folded form is ``blurred``.
+        """
+        next_word = _NEXT_WORD + self.following if self.following else ""
+        return re.compile(self.wide_seeker().pattern + next_word)
+
+    def wide_seeker(self) -> re.Pattern[str]:
         """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin."""
         sought = re.escape(self.beginning)
         return re.compile(sought if self.inside else f"{sought}(?<![a-z0-9]{sought})")
@@ -349,7 +362,11 @@ class _Pattern:
         self.leaf, self.weight, self.reach = leaf
         self.words, self.beginning = words, beginning
         self.phrase = phrase
-        self.kind, self.group = _Kind(stemmed, language), _Group(beginning, inside)
+        # No stemmer changes the first letter of a word in ASCII.
+        following = str(words[1][1][0].pieces[0])[:1] if stemmed and words[1:] and words[1][0] == 1 else ""
+        is_told = not inside and beginning and beginning.isascii() and following.isascii()
+        self.kind = _Kind(stemmed, language)
+        self.group = _Group(beginning, inside, following if is_told else "")
         first_words = words[0][1]
         self.literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
         self.wild = [each for each in first_words if len(each.pieces) > 1]

@@ -100,6 +100,46 @@ def test_a_variant_deep_in_a_long_text_is_found_in_a_bounded_number_of_steps(mon
     assert split < len(text) / 2
 
 
+@pytest.mark.parametrize(
+    ("code", "filler", "written"),
+    [("A4", "an area of all a’s ", "A-4"), ("e-mail", "ever each e\ufe0e’s other ", "E mails"), ("1,234", "1 1,1 ", "1 234")],
+)
+def test_a_code_is_found_behind_many_words_that_begin_like_its_first_part(
+    code: str, filler: str, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next word tells most of these words apart from the code, so that none of them need be split."""
+    splits = 0
+    spans = Analyser.spans
+
+    def counting(self: Analyser, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
+        nonlocal splits
+        splits += 1
+        return spans(self, text, stemmed, most, language)
+
+    monkeypatch.setattr(Analyser, "spans", counting)
+    finder = Finder(ENGLISH, [Term(code)])
+    text = filler * 3000 + f"and so {written} ends."
+    assert (finder.excerpt(text, thorough=False) or "").endswith(f"and so {written} ends.")
+    assert splits < 10
+
+
+@pytest.mark.parametrize(
+    ("analyser", "code", "written"),
+    [
+        (ENGLISH, "a-m", "\u33c2"),
+        (ENGLISH, "1/4", "¼"),
+        (ENGLISH, "A4", "a\u00ad 4"),
+        (ENGLISH, "co-operation", "coo\u0301 co\ufe0e operations"),
+        (Analyser(alike=False), "cafes-4", "cafe\u0301s 4"),
+    ],
+)
+def test_a_code_is_found_where_single_characters_are_several_words_or_none(
+    analyser: Analyser, code: str, written: str
+) -> None:
+    found = Finder(analyser, [Term(code)]).excerpt(f"{FILLER}{written} stands.", thorough=False)
+    assert (found or "").endswith(f"{written} stands.")
+
+
 def test_rules_and_marks_of_markdown_are_left_out() -> None:
     text = "Title\n=====\n\n## Part\nThe **bold** pump, 2**3. . . . . . 7\n|---|:-:|\n---\nx -- y ..."
     assert cutting.beginning(text) == "Title Part The bold pump, 2**3 7 x -- y ..."
