@@ -54,7 +54,10 @@ def passages(count: int) -> list[str]:
 
 
 def queries(texts: Sequence[str]) -> list[list[str]]:
-    """Choose sixteen single words and sixteen pairs, from rare to common, that real passages hold together."""
+    """Choose sixteen single words and sixteen pairs, from rare to common, that real passages hold together.
+
+    The same texts give the same words.
+    """
     frequencies: Counter[str] = Counter()
     for text in texts:
         frequencies.update(set(_WORD.findall(text.lower())))
@@ -68,7 +71,7 @@ def queries(texts: Sequence[str]) -> list[list[str]]:
     for number, word in enumerate(singles):
         with_it = (text for text in texts if f" {word} " in text)
         holding = [set(_WORD.findall(text.lower())) for text in islice(with_it, 20 + number)]
-        beside = Counter(other for words in holding for other in words if other != word and frequencies[other] > 20)
+        beside = Counter(other for words in holding for other in sorted(words) if other != word and frequencies[other] > 20)
         if beside:
             chosen.append([word, beside.most_common(8)[-1][0]])
     return chosen
