@@ -70,8 +70,8 @@ def queries(texts: Sequence[str]) -> list[list[str]]:
     singles = [words[0] for words in chosen]
     for number, word in enumerate(singles):
         with_it = (text for text in texts if f" {word} " in text)
-        holding = [set(_WORD.findall(text.lower())) for text in islice(with_it, 20 + number)]
-        beside = Counter(other for words in holding for other in sorted(words) if other != word and frequencies[other] > 20)
+        holding = [sorted(set(_WORD.findall(text.lower()))) for text in islice(with_it, 20 + number)]
+        beside = Counter(other for words in holding for other in words if other != word and frequencies[other] > 20)
         if beside:
             chosen.append([word, beside.most_common(8)[-1][0]])
     return chosen

@@ -38,8 +38,8 @@ def typed(run: Run) -> Iterator[Line]:
         # The one worker has met every question before any is counted.
         for one in asked * 2:
             site.ask(one)
-        seconds = _ROUNDS * run.seconds
-        run.interleaved(lambda: found.append(load.run(asked, ["<feed"], [site.program], seconds=seconds, connections=1)))
+        long = _ROUNDS * run.seconds
+        run.interleaved(lambda: found.append(load.run(asked, ["<feed"], [site.program], seconds=long, connections=1)))
     yield page.compared(
         ROW,
         f"typed questions, {len(texts):,} real documents, 1 client, p99",

@@ -50,7 +50,7 @@ class Finder:
         self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
         self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
         self._groups = _group_by(self._all_patterns, lambda pattern: pattern.group)
-        self._seekers = {group: (group.seeker(), group.wide_seeker()) for group in self._groups}
+        self._seekers = {group: [group.seeker(wide=wide) for wide in (False, True)] for group in self._groups}
         self._kinds = _group_by(self._all_patterns, lambda pattern: pattern.kind)
         self._beginners: Memory[tuple[_Group, str], Sequence[_Pattern]] = Memory(
             min(_REMEMBERED * len(self._all_patterns), _MOST_REMEMBERED)
@@ -324,18 +324,14 @@ class _Group(NamedTuple):
     inside: bool
     following: str
 
-    def seeker(self) -> re.Pattern[str]:
-        """Make the expression that finds the places in a folded text where the patterns may match.
+    def seeker(self, *, wide: bool) -> re.Pattern[str]:
+        """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin.
 
-        It does not find all of them in a text whose folded form is ``blurred``.
+        It also looks at the next word unless it is ``wide``, as a folded text that is ``blurred`` needs it.
         """
-        next_word = _NEXT_WORD + self.following if self.following else ""
-        return re.compile(self.wide_seeker().pattern + next_word)
-
-    def wide_seeker(self) -> re.Pattern[str]:
-        """Make the expression that finds the places in a folded text where ASCII letters say that a word may begin."""
         sought = re.escape(self.beginning)
-        return re.compile(sought if self.inside else f"{sought}(?<![a-z0-9]{sought})")
+        begin = sought if self.inside else f"{sought}(?<![a-z0-9]{sought})"
+        return re.compile(begin + _NEXT_WORD + self.following if self.following and not wide else begin)
 
 
 class _Pattern:

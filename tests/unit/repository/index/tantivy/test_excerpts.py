@@ -102,7 +102,11 @@ def test_a_variant_deep_in_a_long_text_is_found_in_a_bounded_number_of_steps(mon
 
 @pytest.mark.parametrize(
     ("code", "filler", "written"),
-    [("A4", "an area of all a’s ", "A-4"), ("e-mail", "ever each e\ufe0e’s other ", "E mails"), ("1,234", "1 1,1 ", "1 234")],
+    [
+        ("A4", "an area of all a’s ", "A-4"),
+        ("e-mail", "ever each e\ufe0e’s other ", "E mails"),
+        ("1,234", "1 1,1 ", "1 234"),
+    ],
 )
 def test_a_code_is_found_behind_many_words_that_begin_like_its_first_part(
     code: str, filler: str, written: str, monkeypatch: pytest.MonkeyPatch
