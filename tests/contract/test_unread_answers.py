@@ -4,7 +4,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,20 @@ from tests.waiting import until
 LARGE = 8 << 20
 """Bytes that no socket's buffers hold."""
 
+BUFFERED = 200_000
+"""Bytes of a long answer that the kernel takes before anybody has read them."""
+
+QUICK = {"slow_seconds": 1, "lowest_download_rate": 100_000}
+"""Who reads nothing is cut off within 2 seconds."""
+
 SECURED = pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
 
 
 class Application:
-    """Answers with a long body, below ``/whole`` in one message. ``sent`` counts what the server has taken of it."""
+    """Answers with a long body, below ``/whole`` in one message. ``sent`` counts what the server has taken of it.
+
+    Below ``/buffered`` the body is long, but the kernel takes it whole.
+    """
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -30,10 +39,11 @@ class Application:
         if scope["type"] == "lifespan":
             await test_listener.answer(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % LARGE)]})
-        step = LARGE if scope["path"] == "/whole" else 1 << 16
-        for begin in range(0, LARGE, step):
-            more = begin + step < LARGE
+        size = BUFFERED if scope["path"] == "/buffered" else LARGE
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        step = 1 << 16 if scope["path"] == "/pieces" else size
+        for begin in range(0, size, step):
+            more = begin + step < size
             await send({"type": "http.response.body", "body": b"k" * step, "more_body": more})
         self.sent.append(scope["path"])
 
@@ -68,11 +78,52 @@ def test_an_answer_is_not_taken_before_its_caller_reads_it(tmp_path: Path, secur
 def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, connection: str, secured: bool) -> None:
     path = "/whole" if connection == "close" else "/pieces"
     with (
-        serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,
+        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
         asking(port, path, secured=secured, connection=connection) as caller,
     ):
         assert caller.recv(1), "nobody is answered"
         until(lambda: not held(), "the caller is not cut off")
+
+
+@SECURED
+def test_who_does_not_read_what_the_kernel_has_taken_loses_it_no_later(tmp_path: Path, secured: bool) -> None:
+    """Such an answer was not watched before the connection had been idle for ``keep_alive_seconds``."""
+    application = Application()
+    with (
+        serving(application, tmp_path, secured=secured, **QUICK, keep_alive_seconds=600) as port,
+        asking(port, "/buffered", secured=secured) as caller,
+    ):
+        assert caller.recv(1), "nobody is answered"
+        until(lambda: application.sent == ["/buffered"], "the kernel does not take the answer")
+        until(lambda: not held(), "the caller is not cut off")
+
+
+@SECURED
+def test_the_kernel_keeps_nothing_for_who_is_cut_off(tmp_path: Path, secured: bool) -> None:
+    """The kernel kept up to 4 MB of each such answer, and offered it for minutes."""
+    with (
+        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
+        asking(port, "/whole", secured=secured) as caller,
+    ):
+        assert caller.recv(1), "nobody is answered"
+        until(lambda: not held(), "the caller is not cut off")
+        arrived = 0
+        with suppress(ConnectionResetError):
+            arrived = read_all(caller)
+        assert arrived < BUFFERED
+
+
+@SECURED
+def test_who_has_read_an_answer_may_take_as_long_for_the_next(tmp_path: Path, secured: bool) -> None:
+    with (
+        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
+        asking(port, "/buffered", secured=secured) as caller,
+    ):
+        for _ in range(3):
+            time.sleep(0.7)
+            assert read_all(caller, BUFFERED) >= BUFFERED - 1000
+            time.sleep(0.7)
+            caller.sendall(b"GET /buffered HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 
 @pytest.mark.parametrize(
@@ -101,9 +152,9 @@ def trusting() -> ssl.SSLContext:
     return context
 
 
-def read_all(caller: socket.socket) -> int:
-    """Read an answer to its end, and return the size of its body."""
+def read_all(caller: socket.socket, size: int = LARGE) -> int:
+    """Read an answer of this size to its end, and return the size of its body."""
     arrived = 0
-    while arrived < LARGE - 1000 and (piece := caller.recv(1 << 20)):
+    while arrived < size - 1000 and (piece := caller.recv(1 << 20)):
         arrived += piece.count(b"k")
     return arrived

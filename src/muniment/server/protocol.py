@@ -127,6 +127,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._disarm()
+        self._unread.go_on()
         self._guests.begin(self._guest)
         self._head_size = 0
         # The parser accepts every list that ends in "chunked", and would pass on a body that is still compressed.
@@ -150,7 +151,8 @@ class _Protocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread.stop()
+        if self._current_cycle is not None and not self._current_cycle.response_complete:
+            self._unread.stop()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -203,7 +205,7 @@ class _Protocol(HttpToolsProtocol):
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             try:
-                await app(scope, receive, _Sender(cycle, send))
+                await app(scope, receive, _Sender(cycle, send, self._unread))
             except CutShort:
                 # ``close`` would wait until the caller has read all bytes that are still to be sent. The log has the
                 # reason already, so the server need not report an answer that was left incomplete.
@@ -315,14 +317,16 @@ class _Sender:
     """Sends an answer (ASGI). If it is short and comes in one piece, its head and its body go out in one write.
 
     Nearly every answer is short and in one piece, and each write costs a TLS record. uvicorn sends all other answers.
-    The head of an answer waits for the first piece of its body.
+    The head of an answer waits for the first piece of its body. The kernel may take a long answer whole, before its
+    caller has read any of it: ``unread`` watches it from then on.
     """
 
-    __slots__ = ("_cycle", "_head", "_send")
+    __slots__ = ("_cycle", "_head", "_send", "_unread")
 
-    def __init__(self, cycle: RequestResponseCycle, send: ASGISendCallable) -> None:
+    def __init__(self, cycle: RequestResponseCycle, send: ASGISendCallable, unread: Unread) -> None:
         self._cycle = cycle
         self._send = send
+        self._unread = unread
         self._head: HTTPResponseStartEvent | None = None
 
     async def __call__(self, message: ASGISendEvent) -> None:
@@ -344,6 +348,8 @@ class _Sender:
             await self._in_pieces(message)
         else:
             await self._send(message)
+        if cycle.response_complete and not cycle.disconnected:
+            self._unread.watch()
 
     async def _in_pieces(self, message: HTTPResponseBodyEvent) -> None:
         """Send a long part of a body. Before each piece, wait until the caller has read most of those before it."""

@@ -6,6 +6,7 @@ counts the bytes that the caller's side has acknowledged (docs/decisions/0088).
 """
 
 import asyncio
+import contextlib
 import fcntl
 import socket
 import struct
@@ -28,6 +29,9 @@ _MOST_UNREAD = 16 * PIECE
 """More bytes than the buffers between the sender and the caller's side hold."""
 
 _SHORTEST_SECONDS = 0.001
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER without time: closing resets the connection, and the kernel keeps nothing of it (socket(7))."""
 
 _TCP_INFO = struct.Struct("=16xI100xQ")
 """Where Linux has ``tcpi_snd_mss`` and ``tcpi_bytes_acked`` (``struct tcp_info`` in linux/tcp.h)."""
@@ -60,17 +64,31 @@ class Unread:
         self._socket: socket.socket = transport.get_extra_info("socket")
         segment, _ = self._tcp_info()
         seconds, rate = options.slow_seconds, options.lowest_download_rate
-        self._pace = Pace(seconds + min(seconds, segment / rate), rate)
+        self._longest = seconds + min(seconds, segment / rate)
+        self._rate = rate
+        self._pace = Pace(self._longest, rate)
         self._timer: TimerHandle | None = None
         self._counted_at, self._view = 0.0, _View(0, 0, 0)
 
     def watch(self) -> bool:
-        """Start to watch the bytes that the caller has not taken, and return whether there are any."""
+        """Start to watch the bytes that the caller has not taken, or go on, and return whether there are any.
+
+        If there are none, stop. Then the time that the caller took counts no more.
+        """
+        view = self._look()
+        if not (view.buffered or view.waiting):
+            self.stop()
+            self._pace = Pace(self._longest, self._rate)
+            return False
         if self._timer is None:
-            self._counted_at, self._view = self._loop.time(), self._look()
-            if self._view.buffered or self._view.waiting:
-                self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
-        return self._timer is not None
+            self._counted_at, self._view = self._loop.time(), view
+            self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
+        return True
+
+    def go_on(self) -> None:
+        """Stop if the caller has taken everything. Otherwise go on, if the watch has begun."""
+        if self._timer is not None:
+            self.watch()
 
     def stop(self) -> None:
         """Stop watching."""
@@ -85,6 +103,8 @@ class Unread:
         unread = self._view.buffered + self._view.waiting
         if unread and self._pace.seconds_left < _SHORTEST_SECONDS:
             log.info("an answer was read too slowly", unread=unread)
+            with contextlib.suppress(OSError):  # the connection is gone
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self._transport.abort()
         else:
             self.watch()
