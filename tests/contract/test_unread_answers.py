@@ -20,9 +20,6 @@ LARGE = 8 << 20
 BUFFERED = 200_000
 """Bytes of a long answer that the kernel takes before anybody has read them."""
 
-QUICK = {"slow_seconds": 1, "lowest_download_rate": 100_000}
-"""Who reads nothing is cut off within 2 seconds."""
-
 SECURED = pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
 
 
@@ -78,7 +75,7 @@ def test_an_answer_is_not_taken_before_its_caller_reads_it(tmp_path: Path, secur
 def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, connection: str, secured: bool) -> None:
     path = "/whole" if connection == "close" else "/pieces"
     with (
-        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
+        serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,
         asking(port, path, secured=secured, connection=connection) as caller,
     ):
         assert caller.recv(1), "nobody is answered"
@@ -90,7 +87,14 @@ def test_who_does_not_read_what_the_kernel_has_taken_loses_it_no_later(tmp_path:
     """Such an answer was not watched before the connection had been idle for ``keep_alive_seconds``."""
     application = Application()
     with (
-        serving(application, tmp_path, secured=secured, **QUICK, keep_alive_seconds=600) as port,
+        serving(
+            application,
+            tmp_path,
+            secured=secured,
+            slow_seconds=1,
+            lowest_download_rate=100_000,
+            keep_alive_seconds=600,
+        ) as port,
         asking(port, "/buffered", secured=secured) as caller,
     ):
         assert caller.recv(1), "nobody is answered"
@@ -102,7 +106,7 @@ def test_who_does_not_read_what_the_kernel_has_taken_loses_it_no_later(tmp_path:
 def test_the_kernel_keeps_nothing_for_who_is_cut_off(tmp_path: Path, secured: bool) -> None:
     """The kernel kept up to 4 MB of each such answer, and offered it for minutes."""
     with (
-        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
+        serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,
         asking(port, "/whole", secured=secured) as caller,
     ):
         assert caller.recv(1), "nobody is answered"
@@ -116,7 +120,7 @@ def test_the_kernel_keeps_nothing_for_who_is_cut_off(tmp_path: Path, secured: bo
 @SECURED
 def test_who_has_read_an_answer_may_take_as_long_for_the_next(tmp_path: Path, secured: bool) -> None:
     with (
-        serving(Application(), tmp_path, secured=secured, **QUICK) as port,
+        serving(Application(), tmp_path, secured=secured, slow_seconds=1, lowest_download_rate=100_000) as port,
         asking(port, "/buffered", secured=secured) as caller,
     ):
         for _ in range(3):

@@ -37,6 +37,42 @@ def test_a_saved_search_opens_with_its_words_and_is_changed_in_its_place(site: S
     assert other.http.post(f"{SEARCH}/saved", data=stolen | {"address": "?q=x"}).status_code == 400
 
 
+def test_typed_fields_and_signs_open_as_they_were_typed(site: Site) -> None:
+    """They opened as a base without words, or in other words."""
+    word = site.world.word()
+    typed = [f"{word} -pump", f'!pump {word} -"red valve"', f"-(pump OR valve) {word}", f"type:document {word}"]
+    typed += [f"name:{word} -format:pdf", f"{word} after:2020 -owner:nobody", f'colour:"dark red" {word}', f"{word} *"]
+    for words in typed:
+        writer = Reader(site, site.world.writer).search(words, size="1-9999", words="all")
+        writer.send("Save", {"name": words, "public": "yes"})
+        search_id = dict(parameters(writer.path))["edited"]
+        for who in (site.world.writer, site.world.reader):
+            reader = Reader(site, who).search(None, saved=search_id)
+            asked = {"q": words, "size": "1-9999", "words": "all", "edited": search_id}
+            assert dict(parameters(reader.path)) == asked
+            assert reader.root.get_element_by_id("q").get("value") == words
+    changed = {"query-document": site.aql(fulltext(word))}
+    answer = site.http.post(f"{site.repository}/saved-searches/{search_id}", json=changed, headers=site.bearer())
+    assert answer.status_code == 200, answer.text
+    assert "q" not in dict(parameters(reader.search(None, saved=search_id).path))
+
+
+def test_a_typed_folder_that_is_gone_does_not_become_words(site: Site) -> None:
+    word = site.world.word()
+    folder = site.http.post(
+        f"{site.repository}/cabinets", json={"properties": {"object_name": word}}, headers=site.bearer()
+    )
+    assert folder.status_code == 201, folder.text
+    writer = Reader(site, site.world.writer).search(f"pump in:/{word}")
+    writer.send("Save", {"name": word})
+    search_id = dict(parameters(writer.path))["edited"]
+    address = f"{site.repository}/cabinets/{folder.json()['properties']['r_object_id']}"
+    assert site.http.delete(address, headers=site.bearer()).status_code == 204
+    answer = writer.http.get(SEARCH, params={"saved": search_id})
+    assert answer.status_code == 400
+    assert "There is no folder" in answer.text
+
+
 def test_a_saved_search_that_the_page_cannot_ask_stays_a_base(site: Site) -> None:
     word = site.world.word()
     body = {

@@ -190,7 +190,7 @@ def saved_searches_of(
                 line.created,
                 line.modified,
                 line.revision,
-                SavedDocument(line.spelling, line.names, line.document, line.format),
+                SavedDocument(line.spelling, line.names, line.document, line.format, line.question),
             ),
         )
         for line in search_lines

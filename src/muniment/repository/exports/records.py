@@ -207,7 +207,10 @@ class CommentLine(ExportLine, frozen=True):
 
 
 class SavedSearchLine(ExportLine, frozen=True, kw_only=True):
-    """A saved search or a search template. ``document`` is the query document as it is stored, in Base64."""
+    """A saved search or a search template. ``document`` is the query document as it is stored, in Base64.
+
+    ``question`` is the address of the search page that asked the document.
+    """
 
     id: _Id
     kind: Literal["search", "template"]
@@ -223,6 +226,7 @@ class SavedSearchLine(ExportLine, frozen=True, kw_only=True):
     names: WrittenNames
     format: _Count
     document: bytes
+    question: str = ""
 
 
 OBJECTS = "objects.jsonl"

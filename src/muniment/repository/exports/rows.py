@@ -258,6 +258,7 @@ def _saved_searches(cx: Connection, repository: Repository, names: BearerNames) 
                 names=each.document.names,
                 format=each.document.format,
                 document=each.document.body,
+                question=each.document.question,
             )
             for kind, each in page
         ]

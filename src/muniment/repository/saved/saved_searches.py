@@ -61,13 +61,15 @@ class WrittenNames(msgspec.Struct, frozen=True):
 class SavedDocument(msgspec.Struct, frozen=True):
     """A query document as it was received: its spelling, the names in it, and its bytes.
 
-    ``format`` is the ``FORMAT`` with which the document was stored.
+    ``format`` is the ``FORMAT`` with which the document was stored. ``question`` is the address of the search page that
+    asked this document, as the page wrote it; empty if a program sent the document.
     """
 
     spelling: Spelling
     names: WrittenNames
     body: bytes
     format: int = FORMAT
+    question: str = ""
 
 
 class SearchSummary(msgspec.Struct, frozen=True):
@@ -400,14 +402,21 @@ def _check(change: SearchChange) -> dict[str, str]:
 
 
 def _size(name: str, description: str, document: SavedDocument) -> int:
-    return len(name.encode()) + len(description.encode()) + len(document.body)
+    return len(name.encode()) + len(description.encode()) + len(document.body) + len(document.question.encode())
+
+
+class _Written(WrittenNames, frozen=True, omit_defaults=True):
+    """What the column ``names`` holds: the names, and the question of a ``SavedDocument``."""
+
+    question: str = ""
 
 
 def _document_columns(document: SavedDocument) -> dict[str, Any]:
+    written = _Written(**msgspec.structs.asdict(document.names), question=document.question)
     return {
         "format": document.format,
         "spelling": document.spelling,
-        "names": msgspec.json.encode(document.names).decode(),
+        "names": msgspec.json.encode(written).decode(),
         "document": document.body,
     }
 
@@ -426,7 +435,8 @@ def _fields(row: Any) -> dict[str, Any]:
 
 def _document(row: Any) -> SavedDocument:
     names = msgspec.json.decode(row.names, type=WrittenNames)
-    return SavedDocument(row.spelling, names, bytes(row.document), row.format)
+    question = msgspec.json.decode(row.names, type=_Written).question
+    return SavedDocument(row.spelling, names, bytes(row.document), row.format, question)
 
 
 _SUMMARY_COLUMNS = tuple(saved_searches.c[name] for name in SearchSummary.__struct_fields__)

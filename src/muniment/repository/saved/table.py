@@ -5,7 +5,8 @@ import sqlalchemy as sa
 from muniment.db import repository_tables
 
 # ``owner_name`` is the owner's folded name, which a later bearer of the name shares. Nobody else has the owner's key.
-# ``names`` are the names on the wire in the document; ``format`` is the format in which the document was stored.
+# ``names`` are the names on the wire in the document, and the question of the search page that asked it;
+# ``format`` is the format in which the document was stored.
 saved_searches = sa.Table(
     "saved_searches",
     repository_tables,

@@ -115,6 +115,10 @@ class PageQuestion(msgspec.Struct, frozen=True):
             parts.append(Element(space, "sorts", {}, [Element(space, "sort", direction, [], name)], ""))
         return msgspec.structs.replace(document, children=parts)
 
+    def means(self, document: Element, names: RepositoryNames, understood: Understood) -> bool:
+        """Return whether this is the question's document, if its words mean ``understood``."""
+        return _bare(self.document(names, understood)) == _bare(document)
+
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
     """Read the parameters of an address. A parameter of an unknown name is ignored.
@@ -176,7 +180,7 @@ def of_document(document: Element, names: RepositoryNames) -> PageQuestion | Non
     except Malformed:
         return None
     words = asked.words or ""
-    if typed.has_fields(words) or _bare(asked.document(names, typed_questions.of_words(words))) != _bare(document):
+    if typed.has_fields(words) or not asked.means(document, names, typed_questions.of_words(words)):
         return None
     return asked if asked.asks else msgspec.structs.replace(asked, words="")
 

@@ -105,6 +105,9 @@ def _save(
             "The saved search to which this question adds was stored under other names: save it again first."
         )
     document = saved_documents.nested(element, options.names, limits)
+    if not asked.saved:
+        question = msgspec.structs.replace(asked, repository="", edited="").address()
+        document = msgspec.structs.replace(document, question=question)
     view = RepositoryView.read(cx, repository, principals)
     saved_documents.check(cx, view, "search", document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)

@@ -95,7 +95,9 @@ def fill(shelf: Shelf, *, namesakes: bool = True) -> dict[str, StoredObject]:
                 shelf.repository.id,
                 "search" if kind == "search" else "template",
                 SearchChange(f"My {kind}", "what it finds", True),
-                SavedDocument("xml", WrittenNames("urn:x", "dm_", "r_"), "<search>ä</search>".encode("utf-16")),
+                SavedDocument(
+                    "xml", WrittenNames("urn:x", "dm_", "r_"), "<search>ä</search>".encode("utf-16"), question="?q=ä"
+                ),
                 MARTA,
                 SavedSearchQuota(100, 100_000),
                 shelf.now,
