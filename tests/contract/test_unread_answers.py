@@ -46,10 +46,12 @@ class Application:
 
 
 @contextmanager
-def asking(port: int, path: str, *, secured: bool, connection: str = "keep-alive") -> Iterator[socket.socket]:
+def asking(
+    port: int, path: str, *, secured: bool, connection: str = "keep-alive", room: int = 4096
+) -> Iterator[socket.socket]:
     """Send a request so that little of its answer is on its way before the caller reads it."""
     with socket.socket() as caller:
-        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         caller.settimeout(30)
         caller.connect(("127.0.0.1", port))
         with trusting().wrap_socket(caller) if secured else caller as caller:
@@ -100,6 +102,19 @@ def test_who_does_not_read_what_the_kernel_has_taken_loses_it_no_later(tmp_path:
         assert caller.recv(1), "nobody is answered"
         until(lambda: application.sent == ["/buffered"], "the kernel does not take the answer")
         until(lambda: not held(), "the caller is not cut off")
+
+
+@SECURED
+def test_the_time_without_reading_begins_with_the_last_byte_that_was_taken(tmp_path: Path, secured: bool) -> None:
+    """What was taken when the watch began was counted when it should have ended, and so the time began once more."""
+    with (
+        serving(Application(), tmp_path, secured=secured, slow_seconds=2, lowest_download_rate=10_000) as port,
+        asking(port, "/buffered", secured=secured, room=1 << 15) as caller,
+    ):
+        start = time.monotonic()
+        assert caller.recv(1), "nobody is answered"
+        until(lambda: not held(), "the caller is not cut off")
+        assert time.monotonic() - start < 5.5
 
 
 @SECURED

@@ -30,6 +30,9 @@ _MOST_UNREAD = 16 * PIECE
 
 _SHORTEST_SECONDS = 0.001
 
+_LOOKS = 8
+"""How often the watch looks within the longest time. What is taken at its begin must not count at its end."""
+
 _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER without time: closing resets the connection, and the kernel keeps nothing of it (socket(7))."""
 
@@ -82,7 +85,8 @@ class Unread:
             return False
         if self._timer is None:
             self._counted_at, self._view = self._loop.time(), view
-            self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
+            seconds = min(self._pace.seconds_left, self._longest / _LOOKS)
+            self._timer = self._loop.call_later(seconds, self._check)
         return True
 
     def go_on(self) -> None:
