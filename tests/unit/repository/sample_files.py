@@ -155,8 +155,8 @@ _PICTURE = b"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x80 EI Q"
 _LOCK = b"/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<" + b"11" * 32 + b">/U<" + b"22" * 32 + b">>>"
 
 
-def pdf(words: str = "", *, picture: bool = False, locked: bool = False) -> bytes:
-    """A PDF of one page. The words must be Latin-1."""
+def pdf(words: str = "", *, picture: bool = False, locked: bool = False, about: str = "") -> bytes:
+    """A PDF of one page. The words must be Latin-1. ``about`` is what it says about itself."""
     spoken = words.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
     stream = (b"BT /F1 12 Tf 72 720 Td (" + spoken + b") Tj ET\n") if words else b"0 0 100 100 re f\n"
     stream += _PICTURE if picture else b""
@@ -166,6 +166,7 @@ def pdf(words: str = "", *, picture: bool = False, locked: bool = False) -> byte
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+        b"<<%s>>" % about.encode(),
     ]
     out = bytearray(b"%PDF-1.4\n")
     places = []
@@ -175,7 +176,7 @@ def pdf(words: str = "", *, picture: bool = False, locked: bool = False) -> byte
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(parts) + 1)
     out += b"".join(b"%010d 00000 n \n" % place for place in places)
-    out += b"trailer<</Root 1 0 R/Size %d%s>>\n" % (len(parts) + 1, _LOCK if locked else b"")
+    out += b"trailer<</Root 1 0 R/Info 6 0 R/Size %d%s>>\n" % (len(parts) + 1, _LOCK if locked else b"")
     return bytes(out) + b"startxref\n%d\n%%%%EOF\n" % start
 
 

@@ -39,8 +39,8 @@ _OUTCOMES: dict[type[Exception], _Outcome] = {Unreadable: "failed", Unsupported:
 _log = structlog.get_logger(__name__)
 
 
-KeepFound = Callable[[Connection, str, str, Mapping[str, Sequence[str]], Instant], None]
-"""Keeps what a file says about itself, by the names of properties, with the object and the content of these keys."""
+KeepFound = Callable[[Connection, Job, Mapping[str, Sequence[str]], Instant], None]
+"""Keeps what the file of a job says about itself, by the names of properties, with the job's object."""
 
 
 class Contents(Protocol):
@@ -248,7 +248,7 @@ class _HeldJob:
         def write(cx: Connection) -> None:
             # The object's row comes first, as in every transaction that locks both.
             if result.properties:
-                keep_found(cx, self.job.object_id, self.job.content_key, result.properties, self._clock())
+                keep_found(cx, self.job, result.properties, self._clock())
             queue.finish(cx, self.job, result.text, self._clock(), result.note)
 
         self._write(write)

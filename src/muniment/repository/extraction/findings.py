@@ -55,10 +55,17 @@ class Extracted(msgspec.Struct, frozen=True):
 
 
 def about(
-    title: str = "", subject: str = "", authors: Sequence[str] = (), keywords: Sequence[str] = ()
+    title: str = "",
+    subject: str = "",
+    authors: Sequence[str] = (),
+    keywords: Sequence[str] = (),
+    dates: Sequence[str] = (),
 ) -> dict[str, list[str]]:
-    """Return what a file says about itself by the names of properties, without empty texts and repetitions."""
-    found = {"title": [title], "subject": [subject], "authors": authors, "keywords": keywords}
+    """Return what a file says about itself by the names of properties, without empty texts and repetitions.
+
+    ``dates`` are in ISO 8601. Each one that cannot be believed makes way for the next.
+    """
+    found = {"title": [title], "subject": [subject], "authors": authors, "keywords": keywords, "a_content_date": dates}
     bare = {
         name: list(dict.fromkeys(filter(None, map(_bare, values[:_MOST_VALUES])))) for name, values in found.items()
     }

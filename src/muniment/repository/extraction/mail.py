@@ -6,7 +6,7 @@ import email.policy
 import re
 from collections.abc import Iterator
 from email.message import EmailMessage, Message
-from email.utils import getaddresses
+from email.utils import getaddresses, parsedate_to_datetime
 
 from muniment.repository.extraction import markup
 from muniment.repository.extraction.characters import Decoded, decode
@@ -38,7 +38,7 @@ def mail_text(content: bytes, inner: InnerFiles) -> Extracted:
     notes = [_UNENDED] if _is_cut(message) else []
     authors = [name or address for name, address in getaddresses([_header(message, "From")])]
     keywords = _header(message, "Keywords").split(",")
-    said = about(subject=_header(message, "Subject"), authors=authors, keywords=keywords)
+    said = about(subject=_header(message, "Subject"), authors=authors, keywords=keywords, dates=_dates(message))
     return Extracted("\n".join(parts.pieces), " ".join([*notes, *dict.fromkeys(parts.notes)]), said)
 
 
@@ -96,6 +96,13 @@ class _Parts:
         self.pieces.append(decoded.text)
         if decoded.note:
             self.notes.append(decoded.note)
+
+
+def _dates(message: Message) -> list[str]:
+    try:
+        return [parsedate_to_datetime(_header(message, "Date")).isoformat()]
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return []
 
 
 def _is_cut(message: Message) -> bool:

@@ -76,6 +76,12 @@ _DIALECTS = {
 _INNER = ("package", "aFChunk")
 """The kinds of references to whole files within a file."""
 
+_DATES = ("modified", "date", "created", "creation-date")
+_SAID = tuple(
+    f"{{*}}{name}" for name in ("title", "subject", "creator", "initial-creator", "keywords", "keyword", *_DATES)
+)
+"""The elements in which a file says when it was changed, or else made; and all in which it speaks of itself."""
+
 _PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 
 
@@ -260,9 +266,7 @@ class _Package:
         except Unreadable:
             return {}
         values: dict[str, list[str]] = {}
-        for element in root.iter(
-            "{*}title", "{*}subject", "{*}creator", "{*}initial-creator", "{*}keywords", "{*}keyword"
-        ):
+        for element in root.iter(*_SAID):
             values.setdefault(str(element.tag).rpartition("}")[2], []).append("".join(map(str, element.itertext())))
         first = {name: texts[0] for name, texts in values.items()}
         # An OpenDocument's creator is who changed it last.
@@ -271,7 +275,8 @@ class _Package:
         keywords = [
             word for name in ("keywords", "keyword") for text in values.get(name, []) for word in separate(text)
         ]
-        return about(first.get("title", ""), first.get("subject", ""), authors, keywords)
+        dates = [first[name] for name in _DATES if name in first]
+        return about(first.get("title", ""), first.get("subject", ""), authors, keywords, dates)
 
 
 def read(file: BinaryIO, format_: Format, inner: InnerFiles) -> Extracted:

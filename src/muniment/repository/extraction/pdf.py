@@ -17,6 +17,9 @@ _PAGE_PICTURE = 3
 _UNENDED = "The file is truncated or damaged: its end is missing."
 _LINE_END = re.compile("\r?\n")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_DATE = re.compile(
+    r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?)?)?)?(?:Z|([+-])(\d\d)'?(\d\d)?)?", re.ASCII
+)
 _HYPHEN = re.compile("[\ufffe\x02][ \t]*\r?\n?")
 """What pdfium writes for a hyphen at the end of a line, and for the end of that line."""
 
@@ -56,7 +59,18 @@ def _about(pdf: pypdfium2.PdfDocument) -> dict[str, list[str]]:
     said: dict[str, str] = pdf.get_metadata_dict()
     names = ("Title", "Subject", "Author", "Keywords")
     title, subject, author, keywords = (said.get(name, "") for name in names)
-    return about(title, subject, separate(author), separate(keywords))
+    dates = [_iso(said.get(name, "")) for name in ("ModDate", "CreationDate")]
+    return about(title, subject, separate(author), separate(keywords), dates)
+
+
+def _iso(date: str) -> str:
+    """Write a PDF's date (PDF 32000-1 7.9.4) in ISO 8601; empty if it is none."""
+    found = _DATE.match(date)
+    if found is None:
+        return ""
+    year, month, day, hour, minute, second, sign, hours, minutes = found.groups()
+    offset = f"{sign}{hours}:{minutes or '00'}" if hours else "Z"
+    return f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}{offset}"
 
 
 def _result(text: str, pages: int, unread: int, pictures: int, has_end: bool) -> Extracted:

@@ -119,7 +119,10 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One file to read, leased to the extractor that took it. ``attempts`` counts the failed attempts so far."""
+    """One file to read, leased to the extractor that took it. ``attempts`` counts the failed attempts so far.
+
+    ``due`` is since when it could be taken. For a file that is taken for the first time, its object got it then.
+    """
 
     object_id: str
     repository_id: int
@@ -128,6 +131,7 @@ class Job(msgspec.Struct, frozen=True):
     file_name: str
     attempts: int
     lease: str
+    due: Instant
 
 
 def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
@@ -390,7 +394,8 @@ def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> J
     if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
         return None  # the extractor whose lease ran out has just finished
     turns.go_to_the_end(cx, turn)
-    return Job(row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name, row.attempts, lease)
+    file = (row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name)
+    return Job(*file, row.attempts, lease, row.due)
 
 
 def _change(cx: Connection, object_id: str, current_lease: str | None, **values: object) -> bool:

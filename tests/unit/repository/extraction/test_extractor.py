@@ -107,8 +107,12 @@ def test_what_a_file_says_about_itself_goes_to_its_object(
     page = b"<html><head><title>Annual report</title></head><body>words</body></html>"
     (object_id,) = keep(repository_db, store, repository_id, {"a.html": page}, now)
     told: list[object] = []
-    extractor.drain(repository_db, store, OPTIONS, lambda _cx, *found: told.append(found), lambda: now + 100)
-    assert told == [(object_id, "a.html", {"title": ["Annual report"]}, now + 100)]
+
+    def note(_cx: Connection, job: queue.Job, *found: object) -> None:
+        told.extend([job.object_id, job.content_key, job.due, *found])
+
+    extractor.drain(repository_db, store, OPTIONS, note, lambda: now + 100)
+    assert told == [object_id, "a.html", now, {"title": ["Annual report"]}, now + 100]
 
 
 def test_every_end_of_a_reading_is_noted(

@@ -293,9 +293,18 @@ def test_what_a_document_says_about_itself_is_found() -> None:
     relation = f'<Relationship Id="rId2" Type="{core}" Target="core.xml"/></Relationships>'
     content["_rels/.rels"] = main.replace("</Relationships>", relation)
     said = "<dc:title>T</dc:title><dc:creator>A;B</dc:creator><cp:keywords>x, y</cp:keywords><dc:subject> </dc:subject>"
-    content["core.xml"] = f"<cp:p xmlns:cp='cp' xmlns:dc='dc'>{said}</cp:p>"
+    said += "<dct:created>2001-02-03T04:05:06Z</dct:created><dct:modified>2002-02-03T04:05:06Z</dct:modified>"
+    content["core.xml"] = f"<cp:p xmlns:cp='cp' xmlns:dc='dc' xmlns:dct='dct'>{said}</cp:p>"
     expected = {"title": ["T"], "authors": ["A", "B"], "keywords": ["x", "y"]}
+    expected["a_content_date"] = ["2002-02-03T04:05:06Z", "2001-02-03T04:05:06Z"]
     assert read(made.pack(content), "docx").properties == expected
+
+
+def test_an_open_document_says_when_it_was_changed_and_made() -> None:
+    said = "<meta:creation-date>2001-02-03T04:05:06.123456789</meta:creation-date><dc:date>2002-02-03</dc:date>"
+    meta = f"<m xmlns:dc='dc' xmlns:meta='meta'>{said}</m>"
+    found = read(made.pack(unpacked(made.odt("words")) | {"meta.xml": meta}), "odt").properties
+    assert found == {"a_content_date": ["2002-02-03", "2001-02-03T04:05:06.123456789"]}
 
 
 def unpacked(content: bytes) -> dict[str, str | bytes]:

@@ -136,3 +136,31 @@ def test_what_html_says_about_itself_is_found() -> None:
     page = b"<html><head><title>T</title><meta name=Author content='A; B'><meta name=keywords content='x, y'></head>"
     said = {"title": ["T"], "authors": ["A", "B"], "keywords": ["x", "y"]}
     assert reading(page + b"<body>w", "a.html").properties == said
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("Tue, 06 May 2003 10:11:12 +0200", ["2003-05-06T10:11:12+02:00"]),
+        ("Tue, 06 May 2003 10:11:12 -0000", ["2003-05-06T10:11:12"]),
+        ("a day in May", None),
+        ("Tue, 99 May 2003 10:11:12 +9999", None),
+    ],
+)
+def test_the_date_of_a_mail_is_found(written: str, read: list[str] | None) -> None:
+    content = f"Subject: a\nFrom: b@c\nDate: {written}\n\nwords".encode()
+    assert reading(content, "a.eml").properties.get("a_content_date") == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("/ModDate(D:20030506101112+02'00')", ["2003-05-06T10:11:12+02:00"]),
+        ("/CreationDate(D:20030506101112Z)", ["2003-05-06T10:11:12Z"]),
+        ("/CreationDate(D:20010101)/ModDate(D:200305061011-01)", ["2003-05-06T10:11:00-01:00", "2001-01-01T00:00:00Z"]),
+        ("/ModDate(D:2003)", ["2003-01-01T00:00:00Z"]),
+        ("/ModDate(6. Mai 2003)", None),
+    ],
+)
+def test_the_dates_in_a_pdf_are_found(written: str, read: list[str] | None) -> None:
+    assert reading(made.pdf("words", about=written), "a.pdf").properties.get("a_content_date") == read
