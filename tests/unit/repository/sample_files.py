@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import struct
 import zipfile
 from collections.abc import Mapping
 from email.message import EmailMessage
@@ -178,6 +179,38 @@ def pdf(words: str = "", *, picture: bool = False, locked: bool = False, about: 
     out += b"".join(b"%010d 00000 n \n" % place for place in places)
     out += b"trailer<</Root 1 0 R/Info 6 0 R/Size %d%s>>\n" % (len(parts) + 1, _LOCK if locked else b"")
     return bytes(out) + b"startxref\n%d\n%%%%EOF\n" % start
+
+
+def compound(streams: Mapping[str, bytes]) -> bytes:
+    """A compound file (MS-CFB) of one table of sectors. Streams are filled up until they need no small sectors."""
+    free, end, first = 0xFFFFFFFF, 0xFFFFFFFE, 2
+    table, entries, sectors = [0xFFFFFFFD, end], [_entry("Root Entry", 5, 1, end, 0)], bytearray()
+    for number, (name, content) in enumerate(streams.items(), 1):
+        filled = content.ljust(4096, b"\0")
+        count = -(-len(filled) // 512)
+        entries.append(_entry(name, 2, free, first, len(filled), number + 1 if number < len(streams) else free))
+        table += [*range(first + 1, first + count), end]
+        sectors += filled.ljust(count * 512, b"\0")
+        first += count
+    table += [free] * (128 - len(table))
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<5H6x", 0x3E, 3, 0xFFFE, 9, 6)
+    head += struct.pack("<9I", 0, 1, 1, 0, 4096, end, 0, end, 0) + struct.pack("<109I", 0, *[free] * 108)
+    return head + struct.pack("<128I", *table) + b"".join(entries).ljust(512, b"\0") + sectors
+
+
+def _entry(name: str, kind: int, child: int, start: int, size: int, after: int = 0xFFFFFFFF) -> bytes:
+    spelled = f"{name}\0".encode("utf-16-le")
+    places = struct.pack("<64sHBBIII", spelled, len(spelled), kind, 1, 0xFFFFFFFF, after, child)
+    return places + bytes(36) + struct.pack("<IQ", start, size)
+
+
+def ole_package(name: str, content: bytes) -> bytes:
+    """A file as the Packager of Windows puts it into an object."""
+    narrow = name.encode("cp1252", "replace") + b"\0"
+    wide = struct.pack("<I", len(name)) + name.encode("utf-16-le")
+    body = b"\2\0" + narrow + b"C:\\" + narrow + struct.pack("<II", 0x30000, len(narrow)) + narrow
+    body += struct.pack("<I", len(content)) + content + wide * 3
+    return struct.pack("<I", len(body)) + body
 
 
 def compress(content: bytes, times: int = 1) -> bytes:

@@ -79,6 +79,9 @@ class InnerFiles:
 
         ``what`` is the word for such a file in the note.
         """
+        if time.monotonic() > self._end:
+            self._leave_out(name, what, "The time for the files within the file is over.")
+            return ""
         try:
             with self.deeper():
                 result = self._read(BytesIO(content), name, media_type, self)

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 import lxml.etree
 
-from muniment.repository.extraction import markup, packed, sheets
+from muniment.repository.extraction import embedded, markup, packed, sheets
 from muniment.repository.extraction.findings import Extracted, Unreadable, about, separate
 from muniment.repository.extraction.formats import Format
 from muniment.repository.extraction.inner_files import InnerFiles
@@ -73,7 +73,7 @@ _DIALECTS = {
 }
 """How the parts around a text, a slide or a sheet are read, by the kind of the reference to the part."""
 
-_INNER = ("package", "aFChunk")
+_INNER = ("package", "aFChunk", "oleObject")
 """The kinds of references to whole files within a file."""
 
 _DATES = ("modified", "date", "created", "creation-date")
@@ -206,15 +206,30 @@ class _Package:
             if other in self._added or other not in self._names or kind not in kinds:
                 continue
             self._added.add(other)
-            if kind in _INNER and self.characters_left >= 0:
-                self.add_text(self._inner.text_of(posixpath.basename(other), self._archive.read(other)))
-            elif kind in _DIALECTS and not other.endswith(".bin"):
-                try:
+            try:
+                if kind in _INNER and self.characters_left >= 0:
+                    self._add_file(other, is_object=kind == "oleObject")
+                elif kind == "comments" and other.endswith(".bin"):
+                    self.add_text(sheets.strings(self.content(other), sheets.COMMENT))
+                elif kind in _DIALECTS and not other.endswith(".bin"):
                     self.add(other, _DIALECTS[kind])
                     if kind == "drawing":
                         self.add_around(other)
-                except Unreadable as refusal:
-                    self.add_note(str(refusal))
+            except Unreadable as refusal:
+                self.add_note(str(refusal))
+
+    def _add_file(self, part: str, *, is_object: bool) -> None:
+        name, content = posixpath.basename(part), self.content(part)
+        if is_object:
+            try:
+                inner = embedded.file_within(content)
+            except Unreadable as refusal:
+                raise Unreadable(f"The file {name!r} was not read: {refusal}") from refusal
+            if inner is None:
+                return
+            self.add_text(inner.name)
+            name, content = inner.name or name, inner.content
+        self.add_text(self._inner.text_of(name, content))
 
     def add_background(self, part: str) -> None:
         """Add the text that a layout or a master lays behind its slides. A placeholder there holds only a hint."""
@@ -351,7 +366,7 @@ def _sheets(package: _Package, main: str, file: BinaryIO) -> None:
         package.add_note("The cells could not be read. The text is that of the workbook's strings.")
         for part in package.related(main, "sharedStrings"):
             if part.endswith(".bin"):
-                package.add_text(sheets.strings(package.content(part)))
+                package.add_text(sheets.strings(package.content(part), sheets.STRING))
             else:
                 package.add(part, _OOXML)
     for part in places.values():

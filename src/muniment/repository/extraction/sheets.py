@@ -20,7 +20,9 @@ _MOST_CELLS = 500_000
 _REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 _MARGIN_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|[A-JL-Za-z])')
 _MARGINS = frozenset(f"{pages}{place}" for pages in ("odd", "even", "first") for place in ("Header", "Footer"))
-_STRING_ITEM = 19
+
+STRING, COMMENT = 19, 637
+"""The kinds of records in a binary workbook that hold a string of its table, and the text of a comment."""
 
 ShownCells = Mapping[tuple[int, int], str]
 """What cells show, by their rows and columns, counted from 0."""
@@ -149,13 +151,13 @@ def texts(file: BinaryIO, shown_in: Mapping[str, ShownCells], characters: int) -
         raise
 
 
-def strings(content: bytes) -> str:
-    """Return the table of strings of a binary workbook (MS-XLSB 2.4.740)."""
+def strings(content: bytes, wanted: int) -> str:
+    """Return the texts in the records of a kind in a part of a binary workbook (MS-XLSB 2.4.740, 2.4.332)."""
     found, place = [], 0
     while place < len(content):
         kind, place = _number(content, place, 2)
         size, place = _number(content, place, 4)
-        if kind == _STRING_ITEM:
+        if kind == wanted:
             length = int.from_bytes(content[place + 1 : place + 5], "little")
             found.append(content[place + 5 : min(place + 5 + 2 * length, place + size)].decode("utf-16-le", "replace"))
         place += size

@@ -1,12 +1,13 @@
 """Files of the office family give the text that their readers see, in its order, and nothing else."""
 
 import io
+import tracemalloc
 import zipfile
 
 import pytest
 from msoffcrypto.format.ooxml import OOXMLFile
 
-from muniment.repository.extraction import office, readers
+from muniment.repository.extraction import embedded, office, readers
 from muniment.repository.extraction.findings import Extracted, Limits, Unreadable
 from muniment.repository.extraction.formats import Format
 from muniment.repository.extraction.inner_files import InnerFiles
@@ -218,6 +219,79 @@ def test_a_file_within_a_document_that_is_not_read_is_told() -> None:
     assert "inner.bin" in inner.note
 
 
+@pytest.mark.parametrize(
+    ("streams", "expected"),
+    [
+        ({"\x01Ole10Native": made.ole_package("Łódź.txt", b"packaged words")}, ["Łódź.txt", "packaged", "words"]),
+        ({"Package": made.docx("words")}, ["words"]),
+        ({"package_stream": made.odt("words")}, ["words"]),
+        ({"CONTENTS": made.pdf("words", about=f"/Trapped({'x' * 4000})")}, ["words"]),
+        ({"CONTENTS": b"settings of a control"}, []),
+        ({"Equation Native": b"a formula"}, []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["docx", "pptx", "xlsx"])
+def test_an_object_gives_the_file_in_it(streams: dict[str, bytes], expected: list[str], kind: Format) -> None:
+    bases = {"docx": made.docx("main"), "pptx": made.pptx("main"), "xlsx": made.xlsx("main")}
+    holders = {"docx": "word/{}document.xml", "pptx": "ppt/slides/{}slide1.xml", "xlsx": "xl/worksheets/{}sheet1.xml"}
+    parts = unpacked(bases[kind])
+    relations = f"{holders[kind].format('_rels/')}.rels"
+    parts[relations] = made._relations({"rId1": ("oleObject", "/embeddings/oleObject1.bin")})
+    parts["embeddings/oleObject1.bin"] = made.compound(streams)
+    result = read(made.pack(parts), kind)
+    assert result.text.split() == [*read(bases[kind], kind).text.split(), *expected]
+    assert not result.note
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {44: 0x100000, 68: 1, 72: 8257, 520: 2},
+        {64: 0x10000, 60: 2, 520: 2},
+        {48: 0xFFFF},
+        {1272: 0x4000000, 520: 2},
+        {1272: 100, 1140: 2, 1144: 0x4000000, 520: 2},
+    ],
+    ids=["table", "small table", "no directory", "stream", "small streams"],
+)
+def test_a_damaged_object_costs_no_document_its_words_and_little_memory(damage: dict[int, int]) -> None:
+    whole = bytearray(made.compound({"Package": made.docx("inner")}))
+    for place, value in damage.items():
+        whole[place : place + 4] = value.to_bytes(4, "little")
+    tracemalloc.start()
+    with pytest.raises(Unreadable, match="damaged"):
+        embedded.file_within(bytes(whole))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    content = unpacked(document(paragraph("main")))
+    content["word/_rels/document.xml.rels"] = made._relations({"rId1": ("oleObject", "oleObject1.bin")})
+    result = read(made.pack(content | {"word/oleObject1.bin": bytes(whole)}), "docx")
+    assert result.text.split() == ["main"]
+    assert "'oleObject1.bin' was not read: It is damaged" in result.note
+
+
+def test_an_old_file_in_a_document_is_kept_for_another_reader_and_told_without_one() -> None:
+    content = unpacked(document(paragraph("main")))
+    content["word/_rels/document.xml.rels"] = made._relations({"rId1": ("oleObject", "oleObject1.bin")})
+    old = made.compound({"WordDocument": b"old words"})
+    for kept_bytes in (0, 1 << 20):
+        limits = Limits(20, 1 << 30, 1000, 3, kept_bytes)
+        result = readers.read(io.BytesIO(made.pack(content | {"word/oleObject1.bin": old})), "a.docx", "", limits)
+        assert result.text.split() == ["main"]
+        assert [each.content for each in result.kept] == [old] * bool(kept_bytes)
+        assert ("from before 2007" in result.note) == (not kept_bytes)
+
+
+def test_no_file_within_a_document_is_begun_when_the_time_is_over() -> None:
+    content = unpacked(document(paragraph("main")))
+    content["word/_rels/document.xml.rels"] = made._relations({"rId1": ("package", "inner.docx")})
+    content["word/inner.docx"] = made.docx("inner")
+    result = readers.read(io.BytesIO(made.pack(content)), "a.docx", "", Limits(0, 1 << 30, 1000, 3))
+    assert result.text.split() == ["main"]
+    assert "'inner.docx' was not read: The time" in result.note
+
+
 def test_slides_give_their_charts_their_comments_and_what_their_master_says() -> None:
     parts = unpacked(made.pptx("slide"))
     kinds = {"rId1": ("chart", "../c.xml"), "rId2": ("comments", "../r.xml"), "rId3": ("slideLayout", "../l.xml")}
@@ -250,6 +324,15 @@ def test_what_hangs_on_a_sheet_is_read() -> None:
         "xl/c.xml": CHART,
     }
     assert words(made.pack(parts), "xlsx") == ["Ledger", "words", "4711", "Top", "remark", "box", "Sales", "May"]
+
+
+def test_comments_of_a_binary_workbook_are_read() -> None:
+    text = "Prüfe\U0001f600"
+    wide = b"\0" + (len(text) + 1).to_bytes(4, "little") + text.encode("utf-16-le")
+    comments = b"\xf4\x04\0" + b"\xfd\x04" + bytes([len(wide)]) + wide + b"\xf5\x04\0"
+    parts = unpacked(made.xlsx("words"))
+    parts["xl/worksheets/_rels/sheet1.xml.rels"] = made._relations({"rId1": ("comments", "../comments1.bin")})
+    assert words(made.pack(parts | {"xl/comments1.bin": comments}), "xlsx")[-1] == text
 
 
 def test_a_workbook_on_which_the_library_fails_gives_its_strings(monkeypatch: pytest.MonkeyPatch) -> None:
