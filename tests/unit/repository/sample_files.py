@@ -4,7 +4,7 @@ import gzip
 import io
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -156,8 +156,10 @@ _PICTURE = b"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x80 EI Q"
 _LOCK = b"/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<" + b"11" * 32 + b">/U<" + b"22" * 32 + b">>>"
 
 
-def pdf(words: str = "", *, picture: bool = False, locked: bool = False, about: str = "") -> bytes:
-    """A PDF of one page. The words must be Latin-1. ``about`` is what it says about itself."""
+def pdf(
+    words: str = "", *, picture: bool = False, locked: bool = False, about: str = "", fields: Sequence[str] = ()
+) -> bytes:
+    """A PDF of one page, perhaps with fields of a form. The words must be Latin-1. ``about`` is about the file."""
     spoken = words.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
     stream = (b"BT /F1 12 Tf 72 720 Td (" + spoken + b") Tj ET\n") if words else b"0 0 100 100 re f\n"
     stream += _PICTURE if picture else b""
@@ -168,7 +170,12 @@ def pdf(words: str = "", *, picture: bool = False, locked: bool = False, about: 
         b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
         b"<<%s>>" % about.encode(),
+        *(b"<</Type/Annot/Subtype/Widget/Rect[0 0 99 20]/P 3 0 R%s>>" % each.encode() for each in fields),
     ]
+    if fields:
+        references = b" ".join(b"%d 0 R" % (7 + number) for number in range(len(fields)))
+        parts[0] = parts[0].replace(b">>", b"/AcroForm<</Fields[%s]>>>>" % references)
+        parts[2] = parts[2].replace(b"/Contents", b"/Annots[%s]/Contents" % references)
     out = bytearray(b"%PDF-1.4\n")
     places = []
     for number, part in enumerate(parts, 1):

@@ -225,10 +225,10 @@ def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
 
 
 def _said(properties: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    title, subject, authors, keywords = (
-        properties.get(name, ()) for name in ("title", "subject", "authors", "keywords")
+    title, subject, authors, keywords, dates = (
+        properties.get(name, ()) for name in ("title", "subject", "authors", "keywords", "a_content_date")
     )
-    return about(" ".join(title[:1]), " ".join(subject[:1]), authors, keywords)
+    return about(" ".join(title[:1]), " ".join(subject[:1]), authors, keywords, dates)
 
 
 def _kept(message: ReadAnswer, content: bytes) -> tuple[KeptFile, ...]:

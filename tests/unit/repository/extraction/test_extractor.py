@@ -104,15 +104,16 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
 def test_what_a_file_says_about_itself_goes_to_its_object(
     repository_db: Database, store: Folder, repository_id: int, now: Instant
 ) -> None:
-    page = b"<html><head><title>Annual report</title></head><body>words</body></html>"
-    (object_id,) = keep(repository_db, store, repository_id, {"a.html": page}, now)
+    mail = b"Subject: Annual report\nFrom: \nDate: Tue, 6 May 2003 10:11:12 +0200\n\nwords"
+    (object_id,) = keep(repository_db, store, repository_id, {"a.eml": mail}, now)
     told: list[object] = []
 
     def note(_cx: Connection, job: queue.Job, *found: object) -> None:
         told.extend([job.object_id, job.content_key, job.due, *found])
 
     extractor.drain(repository_db, store, OPTIONS, note, lambda: now + 100)
-    assert told == [object_id, "a.html", now, {"title": ["Annual report"]}, now + 100]
+    said = {"subject": ["Annual report"], "a_content_date": ["2003-05-06T10:11:12+02:00"]}
+    assert told == [object_id, "a.eml", now, said, now + 100]
 
 
 def test_every_end_of_a_reading_is_noted(

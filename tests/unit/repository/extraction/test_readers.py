@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from muniment.repository.extraction import cells, right_to_left
+from muniment.repository.extraction import cells, pdf, right_to_left
 from muniment.repository.extraction.findings import Extracted, Limits
 from muniment.repository.extraction.readers import read
 from muniment.repository.extraction.right_to_left import Glyph
@@ -164,3 +164,30 @@ def test_the_date_of_a_mail_is_found(written: str, read: list[str] | None) -> No
 )
 def test_the_dates_in_a_pdf_are_found(written: str, read: list[str] | None) -> None:
     assert reading(made.pdf("words", about=written), "a.pdf").properties.get("a_content_date") == read
+
+
+def test_what_a_form_in_a_pdf_holds_is_read_as_it_is_shown() -> None:
+    options = "/Opt[[(a)(first)][(b)(second)][(c)(third)]]"
+    fields = [
+        "/FT/Tx/T(1)/V<FEFF014100F3647A>",
+        f"/FT/Ch/Ff 131072/T(2){options}/V(b)",
+        f"/FT/Ch/Ff 2097152/T(3){options}/V[(a)(c)]",
+        f"/FT/Ch/Ff 393216/T(4){options}/V(fourth)",
+        "/FT/Tx/Ff 8192/T(5)/V(secret)",
+        "/FT/Tx/F 2/T(6)/V(hidden)",
+        "/FT/Btn/T(7)/V/Yes/AS/Yes",
+        "/FT/Tx/T(8)/V(two\\rlines)",
+        "/FT/Tx/T(9)",
+    ]
+    result = reading(made.pdf("page", fields=fields), "a.pdf")
+    assert result.text.split() == ["page", "Łó摺", "second", "first", "third", "fourth", "two", "lines"]
+    assert not result.note
+
+
+def test_a_form_of_very_many_fields_costs_no_pdf_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "_MOST_FIELDS", 2)
+    for count, note in ((2, ""), (3, "The form has too many fields; they were not read.")):
+        fields = [f"/FT/Tx/T({number})/V(value{number})" for number in range(count)]
+        result = reading(made.pdf("page", fields=fields), "a.pdf")
+        assert result.note == note
+        assert result.text.split() == ["page"] + ([] if note else ["value0", "value1"])
