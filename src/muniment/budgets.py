@@ -1,6 +1,7 @@
 """May the work in this thread go on? It has so many seconds, and it ends early when nobody waits for its result.
 
 Nothing can interrupt one call of the index engine. So the engine's room checks the budget before each call.
+Source: docs/decisions/0087.
 """
 
 import math

@@ -322,7 +322,7 @@ Each list has the name of the parameter that takes it, and the names of the SQL'
 
 
 class PreparedStatement:
-    """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0011, 0039).
+    """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0053, 0057).
 
     It is for statements that run in nearly every request, or for each row of an import: SQLAlchemy would take several
     times as long as the database. It reads and writes integers, texts, bytes and booleans. A parameter of ``IN``
@@ -433,7 +433,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 def _take_connection(engine: Engine, **options: Any) -> Connection:
     """Take a connection to SQLite out of the pool, for many transactions.
 
-    SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0011, 0012).
+    SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0052, 0057).
     """
     connection = engine.connect()
     connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)

@@ -3,7 +3,7 @@
 An event is one line, and no log level filters it. A server writes it to its log and to the data folder's
 ``events.log``. A command writes it to that file only. An event holds no token, password, secret or cookie. It holds a
 name from a stranger only if something of that name exists. No request waits for its event, and none fails if its event
-cannot be written.
+cannot be written (docs/decisions/0028).
 """
 
 import os

@@ -8,7 +8,7 @@ unless ``force`` is set. If one half runs elsewhere, some rules cannot be checke
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
-then sees the earlier one.
+then sees the earlier one (docs/decisions/0081).
 """
 
 from collections.abc import Callable, Collection, Mapping

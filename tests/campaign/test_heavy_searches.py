@@ -1,7 +1,7 @@
 """Other accounts search and list as heavily as they may, and hang up: what one caller's search and list take meanwhile.
 
 The bounds are printed beside the figures: ten times what is taken when idle beside one account, two seconds beside
-eight, and no 503 (decision 0086).
+eight, and no 503 (decision 0087).
 """
 
 import random

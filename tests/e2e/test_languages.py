@@ -1,4 +1,4 @@
-"""A served repository has texts in several languages; docs/aql.md, "Several languages" (decision 0067)."""
+"""A served repository has texts in several languages; docs/aql.md, "Several languages" (decision 0094)."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ CLAUSE = re.compile(
     r"\b(given|ours) ([0-9]+(?:\.[0-9]+)?)(?:-([0-9]+(?:\.[0-9]+)?))?((?:, [0-9]+\.[0-9]+)*)", re.IGNORECASE
 )
 PAGE = re.compile(r"(?<![\w*./-])((?:[\w.-]+/)*[\w-]+\.md)\b")
-DECISION = re.compile(r"\bdecisions?(?: |/)([0-9]{4})\b")
+DECISIONS = re.compile(r"\bdecisions?(?: |/)([0-9]{4}(?:, [0-9]{4})*)\b")
 
 
 @cache
@@ -45,6 +45,16 @@ def clauses() -> set[str]:
     for row in re.findall(r"^\| ([0-9]+\.[0-9]+(?:, [0-9]+\.[0-9]+)*)\b[^|]*\|", INTERFACE, re.MULTILINE):
         listed |= {f"given {number}" for number in row.split(", ")}
     return listed | {f"ours {number}" for number in re.findall(r"^### Ours ([0-9]+) ", INTERFACE, re.MULTILINE)}
+
+
+def recorded() -> set[str]:
+    """The numbers of all decision records."""
+    return {page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")}
+
+
+def cited(text: str) -> set[str]:
+    """The numbers of the decisions that a text cites."""
+    return {number for listed in DECISIONS.findall(text) for number in listed.split(", ")}
 
 
 @pytest.mark.slow
@@ -81,9 +91,14 @@ def test_every_clause_that_is_cited_is_in_the_interface() -> None:
 
 
 def test_every_decision_that_is_cited_is_recorded() -> None:
-    recorded = {page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")}
-    found = [f"{place}: {m[0]}" for place, text in prose() for m in DECISION.finditer(text) if m[1] not in recorded]
+    found = [f"{place}: {number}" for place, text in prose() for number in cited(text) - recorded()]
     assert not found, "\n".join(found)
+
+
+def test_every_decision_is_cited_where_it_is_kept() -> None:
+    """A record that no module, and no page about how the house is built, leads to decides nothing any more."""
+    leading = [text for place, text in prose() if place.startswith(("src/", "ARCHITECTURE.md", "CONTRIBUTING.md"))]
+    assert not recorded().difference(*map(cited, leading))
 
 
 def test_an_offender_is_found() -> None:

@@ -562,7 +562,7 @@ def test_a_private_saved_search_of_somebody_else_is_none(site: Site, writer: Rea
 def test_lists_of_saved_searches_are_read_outside_the_event_loop(
     writer: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list reads all that the caller may see, to order it. No other caller waits for that (decision 0026)."""
+    """A list reads all that the caller may see, to order it. No other caller waits for that (decision 0031)."""
     threads, page = list[str](), saved_searches.page
 
     def noted(*asked: Any) -> Any:

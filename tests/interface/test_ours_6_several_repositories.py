@@ -1,4 +1,4 @@
-"""ours 6: one search of several repositories; docs/aql.md, "Several repositories"; docs/decisions/0046."""
+"""ours 6: one search of several repositories; docs/aql.md, "Several repositories"; docs/decisions/0063."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing

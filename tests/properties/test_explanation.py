@@ -290,7 +290,7 @@ def test_an_explanation_is_that_of_a_repository_with_nothing_but_what_its_caller
     asked: list[Query],
     caller: Principals,
 ) -> None:
-    """failures B1: all but scores, which have the average length of all texts (docs/decisions/0056)."""
+    """failures B1: all but scores, which have the average length of all texts (docs/decisions/0062)."""
     whole, twin = (Made(repository_db, tmp_path, now) for _ in range(2))
     twins: dict[str, str] = {}
     for thing in some:

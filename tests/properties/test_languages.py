@@ -1,4 +1,4 @@
-"""An index of several languages finds what the oracle finds, and shows nothing of what is hidden (decision 0067)."""
+"""An index of several languages finds what the oracle finds, and shows nothing of what is hidden (decision 0094)."""
 
 from collections.abc import Iterator
 

@@ -82,7 +82,7 @@ def test_hits_order_scores_and_total_are_those_of_the_twin(
     assert set(near.embeddings) <= readable_ids
     assert len(near.embeddings) == min(most[0], len(readable_ids))
     assert near.embeddings == expected_near.embeddings
-    # The score of words depends on the average length of all texts (docs/decisions/0056), and nearness on that score.
+    # The score of words depends on the average length of all texts (docs/decisions/0062), and nearness on that score.
     both = [each.scores for each in (near, expected_near) if any(each.scores)]
     of_best = [[score / max(scores) for score in scores] for scores in both]
     assert of_best[:1] == [pytest.approx(scores, rel=1e-3, abs=1e-3) for scores in of_best[1:]]

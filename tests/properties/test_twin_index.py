@@ -154,7 +154,7 @@ def _ask(snapshot: Snapshot, query: BoundQuery, visible: Visible) -> Answer:
 
 
 def _told(answer: Answer) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """All but scores and order: those depend on the average length of all texts (docs/decisions/0056)."""
+    """All but scores and order: those depend on the average length of all texts (docs/decisions/0062)."""
     return {hit.object_id: (hit.excerpt, hit.terms) for hit in answer.hits}
 
 

@@ -1,8 +1,8 @@
 """Has anything changed since an answer was worked out? Two random marks tell. The database itself renews them.
 
-Every write that may change who a user is or what they may do renews the mark *generation* (decision 0011). Every write
+Every write that may change who a user is or what they may do renews the mark *generation* (decision 0057). Every write
 that may end a token renews the mark *endings*. Sign-ins, refreshes and the purge end no living token, so they do not
-renew *endings* (decision 0037). One statement reads both marks. An answer that was worked out under marks is true
+renew *endings* (decision 0057). One statement reads both marks. An answer that was worked out under marks is true
 until a mark changes or its token expires.
 """
 

@@ -1,7 +1,7 @@
 """How are texts in properties compared? By their folded forms, which ignore case and compatibility forms of letters.
 
 A database folds short ASCII texts itself (``is_plain``). Any other text is stored beside its folded form, which is made
-here, so that every database compares in the same way. Source: docs/decisions/0010.
+here, so that every database compares in the same way. Source: docs/decisions/0079.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 A *scrambled* number stands for a counter. Nobody who sees two of them can tell which came first, or how many lie
 between them. A *sealed* text goes out to a caller and comes back. The caller can neither read nor change it, and cannot
-compare two of them.
+compare two of them. Source: docs/decisions/0031.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """Start the processes of one server together, restart one that fails, and stop them together.
 
 The supervisor has one thread only, because a fork copies no other threads. Forked processes share the memory of the
-modules that the supervisor has imported.
+modules that the supervisor has imported (docs/decisions/0059).
 """
 
 import ctypes

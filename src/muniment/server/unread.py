@@ -2,7 +2,7 @@
 
 The size of a transport's buffer says too little over TLS: beneath it lies another transport with a buffer of its own.
 So the kernel is asked. While any buffer above the kernel's holds bytes, the kernel has bytes to send, too; and it
-counts the bytes that the caller's side has acknowledged (docs/decisions/0088).
+counts the bytes that the caller's side has acknowledged (docs/decisions/0089).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How is a frequent request answered with little work? There are three short ways (decisions 0037, 0052, 0057).
+"""How is a frequent request answered with little work? There are three short ways (decisions 0052, 0057).
 
 First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
 ``HotFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,

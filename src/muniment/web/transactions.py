@@ -62,7 +62,7 @@ class Transactions:
     """Runs decisions and questions in one database. Writes run in a small pool of threads.
 
     SQLite has one writer, and its commit waits for the disk. So writes that wait at one time share a transaction: they
-    run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline``, they run in
+    run one after the other, and are answered when the commit is on disk (decision 0052). With ``inline``, they run in
     the event loop on SQLite, and the commit runs in a thread. That suits decisions that take less time than a
     change of threads.
 

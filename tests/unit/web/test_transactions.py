@@ -1,4 +1,4 @@
-"""Writes that wait at one time are kept by one commit, and each is answered as if it were alone (decision 0012)."""
+"""Writes that wait at one time are kept by one commit, and each is answered as if it were alone (decision 0052)."""
 
 import asyncio
 import sqlite3

@@ -2,7 +2,7 @@
 
 Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
 and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
-generation is a random mark. Database triggers renew it at every write that may change an answer (decision 0011). Each
+generation is a random mark. Database triggers renew it at every write that may change an answer (decision 0057). Each
 request reads the mark anew.
 """
 

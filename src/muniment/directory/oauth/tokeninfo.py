@@ -1,6 +1,6 @@
 """Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
 
-The bytes of an answer about an access token are remembered under both of the directory's marks (decision 0037). A
+The bytes of an answer about an access token are remembered under both of the directory's marks (decision 0057). A
 refusal is never remembered.
 """
 

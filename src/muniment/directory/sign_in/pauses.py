@@ -1,4 +1,4 @@
-"""May this account sign in from this place now? Wrong passwords pause its sign-in there (decision 0020).
+"""May this account sign in from this place now? Wrong passwords pause its sign-in there (decision 0025).
 
 A *place* is a source from which an account signed in before: a browser, known by a cookie, or an address together with
 an OAuth client or with the sign-in form. Wrong passwords count for the place from which they come. All other sources
@@ -145,7 +145,7 @@ def browser_cookie(cookie: str) -> str:
 
 
 def neighbourhood(address: str) -> str:
-    """Return the part of an address that tells callers apart: all of IPv4, the /64 network of IPv6 (decision 0020).
+    """Return the part of an address that tells callers apart: all of IPv4, the /64 network of IPv6 (decision 0025).
 
     A text that is no address is returned as it is.
     """

@@ -2,7 +2,7 @@
 
 A person who types "command not found" looks for these words. So AND, OR and NOT are operators only in capitals, and
 only if other words are not in capitals. ``-word`` and ``!word`` leave a word out. A field with a value, such as
-``type:invoice``, narrows the whole question. Source: docs/aql.md, "As people type".
+``type:invoice``, narrows the whole question. Source: docs/aql.md, "As people type"; docs/decisions/0092.
 """
 
 import itertools

@@ -6,7 +6,7 @@ takes only rows whose transaction is older than every open transaction, ordered 
 SQLite has one writer at a time: there the sequence is the order, and the transaction is 0.
 
 The oldest lines are cut off, and the same transaction stores the position of the cut. A follower or a search behind
-that position notices the cut, and does not take the remaining lines for all lines.
+that position notices the cut, and does not take the remaining lines for all lines. Source: docs/decisions/0022.
 """
 
 import itertools

@@ -3,8 +3,9 @@
 The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
 already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
 the reason why there is none. At the end of every reading, the change log gets a change of kind `text`, because the
-state of the text is a property of the object. Owners take turns (``turns``). The next file of an owner is the one that
-has been due longest. If several files have been due equally long, the one whose object was made first is next.
+state of the text is a property of the object (docs/decisions/0099). Owners take turns (``turns``). The next file of an
+owner is the one that has been due longest. If several files have been due equally long, the one whose object was made
+first is next.
 """
 
 import uuid

@@ -7,7 +7,7 @@ alef, yeh and kaf, hiragana and katakana. Digits of all scripts are 0 to 9. Lati
 ``letters.txt`` says which letters these are. ``tools/letters.mjs`` writes it from the root collation of CLDR.
 
 An index knows words only of letters and digits. So emoji, and the marks that join letters in Indic scripts, are in the
-index as letters of Tangut, the stand-ins. Source: docs/aql.md, "What a word is"; decision 0093.
+index as letters of Tangut, the stand-ins. Source: docs/aql.md, "What a word is"; decision 0094.
 """
 
 import re

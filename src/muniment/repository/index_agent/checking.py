@@ -7,7 +7,7 @@ index has not seen the object's last change, this does not count as a difference
 later.
 
 A repair is a line of the change log. The agent then indexes the object again, and the checker compares it again. So the
-agent stays the only writer of the index (docs/decisions/0047).
+agent stays the only writer of the index (docs/decisions/0076).
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 If the setting ``wastebasket_days`` is not 0, a deletion moves the whole row of an object into the wastebasket. So no
 search and no other list has the object any more. Its content stays stored, and still counts against the owner's quota.
-Source: docs/interface.md, ours 18; decision 0075.
+Source: docs/interface.md, ours 18; decision 0077.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """One search of several repositories: the question for each of them, and the order of their hits.
 
-Source: docs/aql.md, "Several repositories"; docs/decisions/0046; docs/decisions/0063.
+Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
 """
 
 import functools

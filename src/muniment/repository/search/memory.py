@@ -2,7 +2,7 @@
 
 An answer of the database is remembered under a mark (``marks``). A search uses the answer only if its own read of the
 database finds the same mark. A commit that changes the answer renews the mark. So the very next search in every process
-obeys the commit (docs/decisions/0039).
+obeys the commit (docs/decisions/0053).
 """
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 
 A word says much if it stands in the text several times, and in few of the objects that the caller may see. So what is
 hidden from the caller changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
-docs/decisions/0061.
+docs/decisions/0102.
 """
 
 import msgspec

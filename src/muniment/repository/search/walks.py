@@ -4,7 +4,7 @@ A caller asks for the first page of a walk by the page's number. The cursor afte
 page's hits. If the page is large, these counters are kept in the database instead. When this cursor is followed, the
 counters of the hits still to be shown are kept, up to a limit, in the order that they have then. Each later page reads
 its slice of them. So an object that does not change is shown once, whatever else is written. Rights are checked again
-for each page. Source: docs/aql.md, "Paging"; docs/decisions/0044.
+for each page. Source: docs/aql.md, "Paging"; docs/decisions/0045.
 
 A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
 can follow it.

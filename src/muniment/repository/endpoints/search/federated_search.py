@@ -1,6 +1,6 @@
 """One search of several repositories: each is asked with the caller's rights there, and one feed has the hits of all.
 
-Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/decisions/0046; docs/decisions/0063.
+Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/decisions/0063.
 """
 
 import re

@@ -6,7 +6,7 @@ which words end them. A compound is cut where its beginning and its end are comm
 
 The cut depends on the word alone, never on the words of an index. So a cut tells nothing of other people's documents.
 The parts are stored with the index, so that the words of queries are cut in the same way as the words of the index.
-Source: docs/decisions/0071.
+Source: docs/decisions/0094.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""In which language is a text? An index has one language of its own, and may have further ones (decision 0067).
+"""In which language is a text? An index has one language of its own, and may have further ones (decision 0094).
 
 With further languages, each object has a language: its property ``language_code`` names it, or else it is detected in
 the object's text. The words of a further language are in the index as stems of that language, each with a mark at its

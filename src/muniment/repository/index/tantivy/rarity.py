@@ -8,6 +8,7 @@ which the engine does not let us replace.
 The engine gives the score 1 to every word that a pattern covers. So some patterns (``may_rank``) are replaced by the
 commonest words that they cover in the objects that the caller may see. Each of these words has the weight of the whole
 pattern, which is counted as if it were one word. Of the words that an object holds, the one that scores best counts.
+Source: docs/decisions/0062.
 """
 
 import itertools

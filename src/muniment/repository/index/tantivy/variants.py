@@ -8,7 +8,7 @@ or blanks divide is found as one word (``joints``): e-mail as email. A variant s
 its place.
 
 Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters. Sources: docs/aql.md, "By
-keywords"; decision 0064 (bigrams).
+keywords"; decision 0094 (bigrams).
 """
 
 import itertools

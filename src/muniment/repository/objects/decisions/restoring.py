@@ -1,6 +1,6 @@
 """Restore a deleted object to its former folders or to another folder, or remove it for good.
 
-The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0075.
+The caller's present rights count, not those at the deletion. Source: docs/interface.md, ours 18; decision 0077.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """In which folders does an object lie, and which objects lie in a folder? No right is checked here.
 
 An object's row holds all its folders (``table``). For each folder besides the first there is also a row in
-``folder_links``. Whoever writes links has locked the object's row. Source: docs/interface.md, ours 2; decision 0074.
+``folder_links``. Whoever writes links has locked the object's row. Source: docs/interface.md, ours 2; decision 0077.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Is a name still free in a folder? This is checked only if the settings want unique names (decision 0074).
+"""Is a name still free in a folder? This is checked only if the settings want unique names (decision 0077).
 
 Names that differ only in the composition of accents are equal. The folder's row is locked until the end of the
 transaction, so that no two callers take one name at the same time. Objects that had equal names before the settings

@@ -1,4 +1,4 @@
-"""Compounds are taken apart by what a dictionary of word forms teaches (decision 0071)."""
+"""Compounds are taken apart by what a dictionary of word forms teaches (decision 0094)."""
 
 from pathlib import Path
 

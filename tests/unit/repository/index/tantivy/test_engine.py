@@ -827,7 +827,7 @@ def test_an_index_is_read_in_its_own_language_and_written_in_no_other(tmp_path: 
 
 
 def test_a_part_of_a_german_compound_finds_it(tmp_path: Path) -> None:
-    """docs/decisions/0071."""
+    """docs/decisions/0094."""
     world = World(tmp_path / "index", "German")
     world.hold(
         kept(1, "Eine Dampfmaschine treibt das Werk."),
