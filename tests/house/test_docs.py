@@ -14,7 +14,7 @@ from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.options import DirectoryOptions
 from muniment.repository import refusals as repository_refusals
 from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.search_page import routes as search_page_routes
 from muniment.web import refusals as web_refusals
@@ -59,12 +59,13 @@ def endpoint(route: Route) -> "Endpoint[Any] | None":
 
 
 def table_of(found: "Endpoint[Any]") -> Table:
-    """The address's own rows."""
-    return {kind: said for kind, said in found._table.items() if SHARED.get(kind) != said}
+    """The address's own rows: without those of every address, and of every address of a repository."""
+    own = {kind: said for kind, said in found._table.items() if SHARED.get(kind) != said}
+    return {kind: own[kind] for kind in own if kind not in ENTERING or not ENTERING.items() <= own.items()}
 
 
 def tables() -> dict[str, str]:
-    """The tables of refusals as docs/interface.md prints them: the shared one, then the addresses'."""
+    """The tables of refusals as docs/interface.md prints them: the shared ones, then the addresses'."""
 
     def rows(table: Table) -> list[str]:
         ordered = sorted(table.items(), key=lambda row: (row[1].status, row[0].__name__))
@@ -80,7 +81,11 @@ def tables() -> dict[str, str]:
     printed = []
     for own, addresses in groups.items():
         printed += [", ".join(addresses) + ":", "", *(head + list(own) if own else ["Nothing of its own."]), ""]
-    return {"shared refusals": "\n".join([*head, *rows(SHARED)]), "refusals": "\n".join(printed).rstrip()}
+    return {
+        "shared refusals": "\n".join([*head, *rows(SHARED)]),
+        "repository refusals": "\n".join([*head, *rows(ENTERING)]),
+        "refusals": "\n".join(printed).rstrip(),
+    }
 
 
 def test_the_tables_of_refusals_are_in_the_interface() -> None:
