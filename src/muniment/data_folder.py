@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 import structlog
 
-from muniment import clock, guards, locks, schema, settings
+from muniment import clock, locks, schema, settings
 from muniment.clock import Instant
 from muniment.db import Database, Half
 from muniment.directory import identities
@@ -17,7 +17,6 @@ from muniment.exit_codes import Exit, Failure
 from muniment.installation import UNFINISHED_RESTORE, Installation
 from muniment.naming import fold_name
 from muniment.repository.permissions import bearers
-from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import Principals
 from muniment.settings import Settings
 
@@ -129,7 +128,7 @@ class DataFolder:
     def migrate(self) -> None:
         """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
 
-        If ``together`` is true, the names that an earlier release stored are then bound to their present bearers.
+        If ``together`` is true, the names that imports left unbound are then bound to their present bearers.
         """
         for half in self.settings.halves:
             database = Database(self.installation.database_url(half))
@@ -139,23 +138,6 @@ class DataFolder:
                 database.close()
         if self.together:
             self._settle_names()
-
-    def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """Decide, once after a migration, which ACLs everybody may call by the bare name. Return all other ACLs.
-
-        ACLs that everybody may call are also returned if their names are no longer valid. Each ACL is returned with its
-        repository's name. The bare name is the ACL's name without the owner's name. If this was decided before, nothing
-        is decided and no ACL is returned.
-        """
-        if "repository" not in self.settings.halves:
-            return []
-        options = self.settings.repository
-        with ExitStack() as stack:
-            directory = stack.enter_context(self.database("directory")) if self.together else None
-            rights = None if directory is None else stack.enter_context(directory.read())
-            repository = stack.enter_context(self.database("repository"))
-            cx = stack.enter_context(repository.begin())
-            return guards.settle_acls(rights, cx, self.settings.directory.names, options.administrators)
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
         """Return the identities of the users and groups that bear these names now, by name.
@@ -228,7 +210,7 @@ class DataFolder:
         return file is not None and not file.exists()
 
     def _settle_names(self) -> None:
-        """Bind the names in a migrated folder to their present bearers (decision 0019)."""
+        """Bind the names that imports left unbound to their present bearers (decision 0019)."""
         borne_count = unborne_count = 0
         with self.database("repository") as database:
             while True:

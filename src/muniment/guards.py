@@ -1,17 +1,16 @@
 """Enforce the rules that bind both halves.
 
 The first one: only a resource of the directory guards a repository, and nobody can remove a resource that guards one.
-The second one: a user or group that a repository knows cannot be renamed. The third one: after a migration, everybody
-may still call an administrator's ACL by its bare name, without the owner's name. The directory says who the
-administrators are. The fourth one: a client by which the repositories sign people in is neither renamed nor removed,
-unless ``force`` is set. If one half runs elsewhere, some rules cannot be checked: each function says what happens then.
+The second one: a user or group that a repository knows cannot be renamed. The third one: a client by which the
+repositories sign people in is neither renamed nor removed, unless ``force`` is set. If one half runs elsewhere, some
+rules cannot be checked: each function says what happens then.
 
 The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
 decides in the repository. If a resource is removed while it becomes a guard, the later of the two decisions waits, and
 then sees the earlier one (docs/decisions/0081).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from sqlalchemy.engine import Connection
@@ -20,7 +19,6 @@ from muniment.clock import Instant
 from muniment.directory import administration, marks, resources
 from muniment.directory.entries import credentials, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.names import user_id
 from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
@@ -29,7 +27,6 @@ from muniment.repository import repositories
 from muniment.repository.exports import progress as unfinished_imports
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls, bearers
-from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
@@ -154,28 +151,6 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
         raise InUse(f"The import into {name!r} is not finished: 'repository import' names its guard with --resource.")
     repositories.guard(repository, guarded, guard_id)
     return guard_id
-
-
-def settle_acls(
-    directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
-) -> list[tuple[str, AclSummary]]:
-    """Decide, once after a migration, that everybody may still call administrators' ACLs by the bare name.
-
-    Returns all other ACLs, each with its repository's name: from now on, only their owners can use the bare name. The
-    administrators' ACLs whose names are no longer valid are also returned. A later call decides nothing and returns
-    none.
-
-    Administrators are the first administrator, and the users and groups in ``administrators``. Members of these groups
-    count too, unless ``directory`` is None.
-    """
-    if not acls.needs_settling(repository):
-        return []
-    users = {user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition), *administrators}
-    if directory is not None:
-        users |= administration.members_of(directory, names, administrators)
-    return [
-        (each.name, acl) for each in repositories.every(repository) for acl in acls.settle(repository, each.id, users)
-    ]
 
 
 def _guard_id(directory: Connection | None, resource_id: str) -> str:

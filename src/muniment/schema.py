@@ -17,6 +17,11 @@ from muniment.db import Database, Half
 NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0030"}
 """This release's schema of each half: the revision of its last migration."""
 
+_FORMER: Mapping[Half, frozenset[str]] = {
+    "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
+    "repository": frozenset(f"{number:04}" for number in range(1, 30)),
+}
+"""The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
 """A process that migrates holds the PostgreSQL lock with this number. Each database has its own locks."""
@@ -27,7 +32,7 @@ class SchemaMismatch(Exception):
 
 
 def migrate(database: Database, half: Half) -> None:
-    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database.
+    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer or a former database.
 
     While another process migrates the same PostgreSQL database, this call waits.
     """
@@ -36,6 +41,7 @@ def migrate(database: Database, half: Half) -> None:
     config = _alembic(half)
     with database.engine.connect() as connection, _alone(connection), _without_foreign_keys(connection):
         at = revision(connection, half)
+        _refuse_former(half, at)
         if at is not None and not knows(half, at):
             raise SchemaMismatch(
                 f"The {half} database is at schema {at}, made by a newer release: "
@@ -52,6 +58,7 @@ def check_schema(database: Database, half: Half) -> None:
         at = revision(connection, half)
     if at is None:
         raise SchemaMismatch(f"The {half} database has no tables yet: run 'muniment init' first.")
+    _refuse_former(half, at)
     if at != NEWEST[half]:
         raise SchemaMismatch(
             f"The {half} database is at schema {at}, this release works with {NEWEST[half]}: "
@@ -65,6 +72,11 @@ def revision(connection: Connection, half: Half) -> str | None:
     return connection.scalar(sa.select(table)) if sa.inspect(connection).has_table(table.name) else None
 
 
+def is_former(half: Half, revision: str | None) -> bool:
+    """Return whether a schema revision is from before the first migration, so that nothing here leads on from it."""
+    return revision in _FORMER[half]
+
+
 def knows(half: Half, revision: str) -> bool:
     """Return whether this release knows a schema revision: its own, or one of an earlier release."""
     import alembic.script
@@ -76,6 +88,14 @@ def knows(half: Half, revision: str) -> bool:
 def version_table(half: Half) -> str:
     """Return the name of the table that holds the half's schema revision."""
     return f"{half}_schema"
+
+
+def _refuse_former(half: Half, at: str | None) -> None:
+    if is_former(half, at):
+        raise SchemaMismatch(
+            f"The {half} database is at schema {at}, older than any that this release migrates: "
+            "migrate it with the commit tagged 'before-light' first."
+        )
 
 
 @contextmanager

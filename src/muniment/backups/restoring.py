@@ -71,6 +71,11 @@ def inspect(folder: Path) -> Backup:
     """
     backup = Backup(folder.absolute(), manifest.read(folder))
     for half, copy in backup.manifest.databases.items():
+        if schema.is_former(half, copy.revision):
+            raise BackupRefused(
+                f"The backup's {half} is at schema {copy.revision}, older than any that this release migrates: "
+                "restore it with the commit tagged 'before-light' first, and make a backup of that."
+            )
         if not schema.knows(half, copy.revision):
             raise BackupRefused(
                 f"The backup's {half} is at schema {copy.revision}, made by a newer release "

@@ -8,7 +8,6 @@ import typer
 import muniment.settings
 from muniment import initialise
 from muniment.cli import terminal
-from muniment.cli.repository.acls import callable_name
 from muniment.data_folder import DataFolder
 from muniment.server import logs, serve
 from muniment.server.supervisor import supervise
@@ -67,19 +66,10 @@ def migrate_command(context: typer.Context) -> None:
     initialise.require_initialised(data)
     with data.lock():
         data.migrate()
-        renamed_acls = data.settle_acls()
         new_client = initialise.ensure_search_client(data)
     terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
     if new_client:
         terminal.line(f"Made the client {new_client}, by which the search page signs people in.")
-    if renamed_acls:
-        terminal.line(
-            "Now these bare ACL names mean the ACL to its owner only. Others call the ACL as the table shows:"
-        )
-        terminal.table(
-            ("Repository", "Name", "Call it", "Id"),
-            [(repository_name, acl.name, callable_name(acl), acl.shown_id) for repository_name, acl in renamed_acls],
-        )
 
 
 def settings_command(

@@ -4,8 +4,8 @@ Every surface calls these decisions, so the rules hold everywhere. A new passwor
 all of the user's sessions (decision 0021). After every change, somebody can still sign in to the administration.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -20,14 +20,12 @@ from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     AccessEnded,
-    BadName,
     DeadToken,
     NameInUse,
     NobodyAdministers,
     NotAdministrator,
     NotSignedIn,
     UnknownEntry,
-    UnknownPartition,
     UnknownResource,
     UnparseableToken,
     WrongPartition,
@@ -215,23 +213,6 @@ def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, n
             "this name: end them first."
         )
     resources.rename(cx, names, resource, name)
-
-
-def members_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> set[str]:
-    """Return the ids of all users in these groups, however deep. Ids that name no group are left out."""
-    queue, visited_ids, user_ids = list[Entry](), set[int](), set[str]()
-    for group_id in ids:
-        with suppress(UnknownEntry, UnknownPartition, BadName):
-            queue.append(entries.find_group(cx, names, group_id))
-    while queue:
-        group = queue.pop()
-        visited_ids.add(group.id)
-        for member in memberships.members(cx, group):
-            if member.kind == "user":
-                user_ids.add(entries.shown_id(names, member))
-            elif member.id not in visited_ids:
-                queue.append(member)
-    return user_ids
 
 
 def set_password(

@@ -53,11 +53,6 @@ def run(
         data.migrate()
         _check_model(installation)
         _check_languages(installation)
-        if owner_acls := data.settle_acls():
-            log.warning(
-                "only their owners may now use the bare names of some ACLs: see 'muniment acl list'",
-                acls=len(owner_acls),
-            )
         if new_client := initialise.ensure_search_client(data):
             log.info("made the missing client of the search page", client=new_client)
         listeners = _listeners(installation, data)

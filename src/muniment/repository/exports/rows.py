@@ -126,7 +126,7 @@ def _acl(row: Row, entries: Mapping[str, Permission], names: BearerNames) -> Acl
         "" if is_unnamed else row.name,
         row.owner,
         None if is_unnamed else names.unlike(row.owner, row.owner_key),
-        bool(row.common),
+        row.common,
         is_unnamed and unnamed_acls.is_apart(row.name),
         sorted(named, key=lambda entry: str(entry.accessor)),
         row.created,

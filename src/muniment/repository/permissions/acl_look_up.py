@@ -46,7 +46,7 @@ class _Namesake(NamedTuple):
     owner: str
     owner_name: str
     owner_key: str
-    common: bool | None
+    common: bool
 
 
 _R = TypeVar("_R", Row, _Namesake)

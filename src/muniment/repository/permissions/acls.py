@@ -21,7 +21,7 @@ from muniment.db import PreparedStatement
 from muniment.naming import fold_name
 from muniment.repository import named_locks
 from muniment.repository.permissions import acl_entries, acl_look_up, acl_names, acl_rows, unnamed_acls
-from muniment.repository.permissions.acl_look_up import AT_A_TIME, UNNAMED, Row
+from muniment.repository.permissions.acl_look_up import UNNAMED, Row
 from muniment.repository.permissions.acl_names import AclQuota
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.permissions.table import acls
@@ -179,32 +179,6 @@ def look_up(cx: Connection, repository_id: int, texts: Collection[str], principa
     return {text: row.id for text, row in acl_look_up.rows_named(cx, repository_id, texts, principals).items()}
 
 
-def needs_settling(cx: Connection) -> bool:
-    """Return whether ``settle`` must still run."""
-    return cx.execute(sa.select(acls.c.id).where(acls.c.common.is_(None)).limit(1)).first() is not None
-
-
-def settle(cx: Connection, repository_id: int, administrators: Collection[str]) -> list[AclSummary]:
-    """Decide, once after a migration, which ACLs are common: those whose owners are administrators.
-
-    Returns the ACLs that are not common, whose bare names only their owners can use from now on. Also returns the ACLs
-    whose names are no longer valid. All are ordered by name.
-    """
-    administrator_names = {fold_name(administrator) for administrator in administrators}
-    still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
-    rows = cx.execute(still_open.order_by(acls.c.name, acls.c.shown_id)).all()
-    for common in (True, False):
-        ids = [row.id for row in rows if (fold_name(row.owner) in administrator_names) is common]
-        for begin in range(0, len(ids), AT_A_TIME):
-            portion = acls.c.id.in_(ids[begin : begin + AT_A_TIME])
-            cx.execute(acls.update().where(portion).values(common=common))
-    return [
-        summary(row, row.entry_count)
-        for row in rows
-        if fold_name(row.owner) not in administrator_names or not acl_names.is_name(row.name)
-    ]
-
-
 def by_id(cx: Connection, acl_id: int) -> Acl:
     """Read an ACL by its internal key. No rights are checked."""
     row = cx.execute(sa.select(acls).where(acls.c.id == acl_id)).one()
@@ -316,7 +290,7 @@ def _acl(row: Row, entries: Mapping[str, Permission]) -> Acl:
 
 def summary(row: Row, entries: int) -> AclSummary:
     """Turn a row with all columns into the ACL that a list shows."""
-    return AclSummary(row.id, row.shown_id, row.name, row.owner, bool(row.common), entries, row.modified)
+    return AclSummary(row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified)
 
 
 def _unknown(text: str) -> UnknownAcl:

@@ -1,13 +1,13 @@
 """Which key stands for a user or a group in the repository's rows?
 
 A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
-first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Every other bearer has a
-key without ``@``, which cannot be a name. If an import brings former bearers of a name that is new here, all of these
-get such keys, and the folded name is kept for the present bearer.
+first bearer of a name has the folded name itself as key. Every other bearer has a key without ``@``, which cannot be a
+name. If an import brings former bearers of a name that is new here, all of these get such keys, and the folded name is
+kept for the present bearer.
 
 If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
-waits for its first bearer. A row of the table without an identity comes from an earlier release, or from an import that
-knows former bearers of the name. It waits for ``settle``, or for the first call of its bearer (decision 0019).
+waits for its first bearer. A row of the table without an identity comes from an import that knows former bearers of
+the name. It waits for ``settle``, or for the first call of its bearer (decision 0019).
 """
 
 import hashlib

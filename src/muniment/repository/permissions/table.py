@@ -9,7 +9,7 @@ from muniment.db import BigId, repository_tables
 _WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
 
 # ``owner_name`` is the owner's folded name, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
-# ``common`` marks an ACL that a bare name means for everybody. It is null in a migrated folder until ``settle``.
+# ``common`` marks an ACL that a bare name means for everybody. It is never null.
 # Ids are never used again: index entries of a deleted ACL must not pass to a new one.
 acls = sa.Table(
     "acls",
