@@ -94,7 +94,7 @@ LONG: tuple[str, ...] = (
     "properties/test_explanation.py::test_an_explanation_is_that_of_a_repository_with_nothing_but_what_its_caller_may_see",
     "e2e/test_tour.py::test_started_again_it_keeps_its_passwords_and_its_documents",
     "properties/test_languages.py::test_hits_are_those_of_the_oracle",
-    "e2e/test_serve.py::test_a_folder_of_a_newer_release_is_refused_and_left_as_it_is",
+    "e2e/test_serve.py::test_a_folder_of_another_schema_is_refused_and_left_as_it_is",
     "properties/test_versions.py::test_versions_live_as_the_model_says",
     "contract/test_each_step_fails.py::test_an_import_says_what_it_could_not_keep_and_the_next_brings_the_rest",
     "e2e/test_pages.py::test_the_commands_of_a_page_print_what_the_page_shows",

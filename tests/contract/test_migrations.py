@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import patch
 
@@ -15,18 +17,18 @@ from sqlalchemy import event
 from muniment import schema
 from muniment.clock import Instant
 from muniment.db import Database, Half
-from muniment.directory import system
-from muniment.directory.entries import credentials
-from muniment.directory.oauth import tokens
-from muniment.directory.options import DirectoryOptions
-from muniment.directory.sign_in import pauses
-from muniment.repository.permissions import bearers
-from muniment.repository.permissions.principals import Principals
 from muniment.schema import SchemaMismatch
 from tests.conftest import Fresh
+from tests.releases import next_release
 
 PATIENCE = 60
-_upgrade = alembic.command.upgrade
+
+
+@pytest.fixture
+def next_migrations(tmp_path: Path) -> Iterator[None]:
+    """Give each half a second migration, as the next release will."""
+    with next_release(tmp_path / "next"):
+        yield
 
 
 def _migrate_until_killed(url: str, half: Half, last: int) -> None:
@@ -57,6 +59,7 @@ def _tables(database: Database) -> dict[str, list[str]]:
 
 @pytest.mark.campaign_on("postgresql")
 @pytest.mark.parametrize("half", get_args(Half))
+@pytest.mark.usefixtures("next_migrations")
 def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fresh, half: Half) -> None:
     whole = Database(fresh())
     count = _statements(whole.engine.url.render_as_string(hide_password=False), half)
@@ -84,6 +87,7 @@ def _migrate(url: str, half: Half) -> None:
 
 @pytest.mark.only("postgresql", "On SQLite a process has the data folder to itself.")
 @pytest.mark.parametrize("half", get_args(Half))
+@pytest.mark.usefixtures("next_migrations")
 def test_machines_that_migrate_at_one_time_do_it_one_after_the_other(fresh: Fresh, half: Half) -> None:
     url = fresh()
     children = [multiprocessing.get_context("fork").Process(target=_migrate, args=(url, half)) for _ in range(3)]
@@ -133,81 +137,48 @@ def test_a_newer_releases_database_is_refused_and_left_as_it_is(fresh: Fresh, ha
     database.close()
 
 
-def test_a_released_directory_keeps_its_counts_of_wrong_passwords_and_its_tokens(fresh: Fresh, now: Instant) -> None:
-    """Its users are paused as they were, elsewhere; nothing has to be written before the first sign-in."""
-    database = Database(fresh())
-    with patch.object(alembic.command, "upgrade", lambda config, _head: _upgrade(config, "directory_0002")):
-        schema.migrate(database, "directory")
-    until = now + 60_000_000
-    with database.engine.connect() as cx:
-        for number, failures in ((1, 10), (2, 0)):
-            cx.execute(
-                sa.text(
-                    "INSERT INTO entries (id, uuid, kind, space, name, name_key, units, description, disabled, locked,"
-                    " password_never_expires, must_change_password, cannot_change_password, failures, paused_until,"
-                    " attempted, created, modified) VALUES (:n, :name, 'user', 'x', :name, :name, '[]', '', false,"
-                    " false, false, false, false, :failures, :until, 0, 0, 0)"
-                ),
-                {"n": number, "name": f"user {number}", "failures": failures, "until": until if failures else 0},
-            )
-        cx.execute(
-            sa.text(
-                "INSERT INTO grants (id, user_id, client_id, resource_id, refresh_digest, refresh_expires, created)"
-                " VALUES (1, 1, 2, 'r', :digest, :until, 0)"
-            ),
-            {"digest": b"g", "until": until},
-        )
-        cx.execute(
-            sa.text(
-                "INSERT INTO access_tokens (digest, id, grant_id, issued, expires) VALUES (:digest, 'i', 1, 0, :until)"
-            ),
-            {"digest": b"t", "until": until},
-        )
-        cx.commit()
-    schema.migrate(database, "directory")
-    schema.check_schema(database, "directory")
-    with database.read() as cx:
-        found = [credentials.lock(cx, number) if database.dialect == "sqlite" else None for number in (1, 2)]
-        tries = [row[0] for row in cx.execute(sa.text("SELECT tries FROM entries ORDER BY id"))]
-        assert tries == [f'{{"":[10,{until}]}}', "{}"]
-        assert len(system.key(cx, "places")) == 32
-        assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 1
+@pytest.mark.parametrize("half", get_args(Half))
+def test_a_database_of_this_release_goes_on_with_its_rows_in_the_next(
+    fresh: Fresh, tmp_path: Path, half: Half, now: Instant
+) -> None:
+    database = Database(fresh(half))
     with database.begin() as cx:
-        locked = tokens.lock_grants(cx, [b"g"], 10_000, now, wait=True)[b"g"]
-        assert locked.grant.alive(now)
-        assert (locked.live_bound, locked.full_until) == (None, 0)
-    if found[0] is not None:
-        assert pauses.pauses(DirectoryOptions(), found[0], now) == [pauses.Pause(True, 10, until)]
+        cx.exec_driver_sql(
+            f"INSERT INTO repositories (name, description, resource_id, created) VALUES ('main', '', 'r', {now})"
+            if half == "repository"
+            else "INSERT INTO grants (user_id, client_id, resource_id, refresh_digest, refresh_expires, created)"
+            f" VALUES (1, 2, 'r', '', {now}, {now})"
+        )
+    with next_release(tmp_path / "next"):
+        with pytest.raises(SchemaMismatch, match="run 'muniment migrate' first"):
+            schema.check_schema(database, half)
+        schema.migrate(database, half)
+        schema.check_schema(database, half)
+    table = "repositories" if half == "repository" else "grants"
+    with database.read() as cx:
+        assert cx.exec_driver_sql(f"SELECT created, shelf FROM {table}").all() == [(now, "first")]
+    with pytest.raises(SchemaMismatch, match="made by a newer release"):
+        schema.migrate(database, half)
     database.close()
 
 
-def test_the_names_in_a_released_database_wait_to_be_bound(fresh: Fresh, now: Instant) -> None:
-    """failures C8: what is theirs stays theirs, and who gets the name of somebody who is gone inherits nothing."""
-    database = Database(fresh())
-    config = schema._alembic("repository")
-    with database.engine.connect() as cx:
-        config.attributes["connection"] = cx
-        alembic.command.upgrade(config, "0001")
-        cx.execute(sa.text(f"INSERT INTO repositories VALUES (1, 'main', '', 'r', {now})"))
-        cx.execute(sa.text(f"INSERT INTO acls VALUES (1, 1, 'friends', 'Eve@Staff', {now}, {now})"))
-        cx.execute(sa.text("INSERT INTO acl_entries VALUES (1, 'team@staff', 3), (1, 'world', 2), (1, 'owner', 7)"))
-        cx.execute(
-            sa.text(
-                "INSERT INTO objects (id, repository_id, type, name, owner, owner_key, acl_id, created, creator, "
-                "modified, modifier, version, properties, media_type, content_size) "
-                f"VALUES ('0900000100000001', 1, 'document', 'plan', 'Bob@Staff', 'bob@staff', 1, {now}, 'Bob@Staff', "
-                f"{now}, 'Bob@Staff', 1, '{{}}', '', 0)"
-            )
-        )
-        cx.commit()
-    schema.migrate(database, "repository")
+@pytest.mark.parametrize(
+    ("half", "former"),
+    [("directory", "directory_0001"), ("directory", "directory_0006"), ("repository", "0001"), ("repository", "0029")],
+)
+def test_a_database_from_before_the_first_migration_is_refused_and_left_as_it_is(
+    fresh: Fresh, half: Half, former: str
+) -> None:
+    database = Database(fresh(half))
     with database.begin() as cx:
-        there = {"bob@staff": "identity of bob", "team@staff": "identity of the team"}
-        settled = bearers.settle(cx, lambda names: {one: there[one] for one in names if one in there}, now)
-        assert settled == (2, 1), "eve is gone"
-        bob = Principals("bob@staff", frozenset({"team@staff"}), identities=there)
-        caller = bob.with_keys(bearers.keys(cx, bob.names))
-        assert caller.key == "bob@staff"
-        assert "team@staff" in caller.accessors
-        assert bearers.keys(cx, {"eve@staff": "another eve"})["eve@staff"] != "eve@staff"
+        cx.exec_driver_sql(f"UPDATE {schema.version_table(half)} SET version_num = '{former}'")
+    before = _tables(database)
+    for act in (schema.migrate, schema.check_schema):
+        with pytest.raises(SchemaMismatch) as refused:
+            act(database, half)
+        assert str(refused.value) == (
+            f"The {half} database is at schema {former}, older than any that this release migrates: "
+            "migrate it with the commit tagged 'before-light' first."
+        )
+    assert _tables(database) == before
     database.close()

@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-import alembic.command
 import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from muniment.backups import dumps, making, manifest, restoring
 from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
 from muniment.clock import SECOND, Instant
-from muniment.db import Busy, Database, Half
+from muniment.db import Busy, Database
 from muniment.directory import marks, resources
 from muniment.directory.sign_in import tickets
 from muniment.exit_codes import Exit
@@ -41,15 +40,13 @@ from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
+from tests.releases import next_release
 from tests.servers import Postgres, Sqlite, free_port
 from tests.shelf import ADMIN, Shelf
 from tests.waiting import until
 
 FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
 """Steps at which a backup and a restore are killed; the campaign's, on each database."""
-
-EARLIER: Mapping[Half, str] = {"directory": "directory_0005", "repository": "0025"}
-"""Schemas of a backup to whose tables later migrations add others that refer to them."""
 
 _STEPS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "subprocess.Popen", "sqlite3.connect")
 """What is counted as a step: Python's audit events of these names."""
@@ -458,7 +455,8 @@ def test_an_altered_content_is_named_and_all_others_are_there(
         (lambda kept: _edited(kept, '"contents":4', '"contents":5'), "is damaged"),
         (lambda kept: (kept / "repository.db").write_bytes(b"x"), "repository.db differs from its digest"),
         (lambda kept: (kept / "tls" / "ca.pem").unlink(), "tls/ca.pem is missing"),
-        (lambda kept: _newer(kept), "made by a newer release (9.9): restore it with that release"),
+        (lambda kept: _at(kept, "directory_9999"), "made by a newer release (9.9): restore it with that release"),
+        (lambda kept: _at(kept, "directory_0006"), "restore it with the commit tagged 'before-light' first"),
     ],
     ids=[
         "no manifest",
@@ -467,6 +465,7 @@ def test_an_altered_content_is_named_and_all_others_are_there(
         "another database",
         "a missing file",
         "a newer schema",
+        "a schema from before the first migration",
     ],
 )
 def test_what_is_no_whole_backup_of_a_known_release_is_refused_before_anything_is_made(
@@ -485,11 +484,11 @@ def _edited(kept: Path, before: str, after: str) -> None:
     file.write_text(told.replace(before, after))
 
 
-def _newer(kept: Path) -> None:
+def _at(kept: Path, revision: str) -> None:
     written = manifest.read(kept)
     (kept / manifest.NAME).unlink()
-    newer = {**written.databases, "directory": replace(written.databases["directory"], revision="directory_9999")}
-    manifest.write(kept, replace(written, databases=newer, release="9.9"))
+    other = {**written.databases, "directory": replace(written.databases["directory"], revision=revision)}
+    manifest.write(kept, replace(written, databases=other, release="9.9"))
 
 
 def test_a_folder_that_is_in_use_or_not_empty_is_left_alone(
@@ -677,7 +676,7 @@ def test_a_postgresql_that_is_not_empty_is_left_alone(
 
 
 class Interrupted(NamedTuple):
-    """A backup of an earlier schema on PostgreSQL, and a restore of it that stopped behind the migrations."""
+    """A backup of this release on PostgreSQL, and a restore of it by the next that stopped behind the migrations."""
 
     kept: Path
     data: Path
@@ -698,10 +697,8 @@ def interrupted(postgres: Postgres, folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", f"{postgres.binaries}:{os.environ['PATH']}")
     place = Place(folder, postgres, postgres.fresh)
     original = place.database(place.empty("data"))
-    upgrade = alembic.command.upgrade
-    for half, revision in EARLIER.items():
-        with patch.object(alembic.command, "upgrade", lambda config, _head, to=revision: upgrade(config, to)):
-            schema.migrate(original, half)
+    for half in schema.NEWEST:
+        schema.migrate(original, half)
     with original.begin() as cx:
         cx.execute(
             sa.text(
@@ -709,28 +706,29 @@ def interrupted(postgres: Postgres, folder: Path, monkeypatch: pytest.MonkeyPatc
             )
         )
     installation = Installation(folder / "data", settings.Settings())
-    source = making.BackupSource(installation, dict.fromkeys(EARLIER, original), folder / "none.toml")
+    source = making.BackupSource(installation, dict.fromkeys(schema.NEWEST, original), folder / "none.toml")
     making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     original.close()
     data = place.empty("restored")
-    with patch.object(restoring, "_indexes", side_effect=OSError("interrupted")):
-        assert run(data, "restore", folder / "kept") != 0
-    database = place.database(data)
-    for half in EARLIER:
-        schema.check_schema(database, half)
-    yield Interrupted(folder / "kept", data, database)
-    database.close()
+    with next_release(folder / "next"):
+        with patch.object(restoring, "_indexes", side_effect=OSError("interrupted")):
+            assert run(data, "restore", folder / "kept") != 0
+        database = place.database(data)
+        for half in schema.NEWEST:
+            schema.check_schema(database, half)
+        yield Interrupted(folder / "kept", data, database)
+        database.close()
 
 
 def test_a_restore_that_had_migrated_can_be_given_again(
     interrupted: Interrupted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first try has made tables and functions that the dump does not name. What is not ours stays."""
+    """The first try has made tables that the dump does not name. What is not ours stays."""
     interrupted.run("CREATE TABLE letters (id integer)")
     interrupted.run("CREATE FUNCTION renew_letter() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
     interrupted.run("UPDATE repositories SET description = 'changed since'")
     assert interrupted.restore() == 0, capsys.readouterr().err
-    for half in EARLIER:
+    for half in schema.NEWEST:
         schema.check_schema(interrupted.database, half)
     assert interrupted.run("SELECT description FROM repositories WHERE id = 7").scalar_one() == ""
     assert interrupted.run("SELECT renew_letter() FROM letters").first() is None
@@ -740,7 +738,7 @@ def test_a_restore_that_had_migrated_can_be_given_again(
 @pytest.mark.parametrize(
     "dependent",
     [
-        "CREATE VIEW letters AS SELECT object_id FROM folder_links",
+        "CREATE VIEW letters AS SELECT id FROM repository_shelves",
         "CREATE TABLE letters (id integer REFERENCES repositories (id))",
     ],
     ids=["a view", "a foreign key"],

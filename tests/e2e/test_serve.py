@@ -366,15 +366,22 @@ def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_direct
         assert server.stop() == 0
 
 
-def test_a_folder_of_a_newer_release_is_refused_and_left_as_it_is(data: Path) -> None:
-    for half in ("directory", "repository"):
+@pytest.mark.parametrize(
+    ("directory", "repository", "said"),
+    [("9999", "9999", "9999"), ("directory_0006", "0029", "with the commit tagged 'before-light' first")],
+    ids=["newer", "from before the first migration"],
+)
+def test_a_folder_of_another_schema_is_refused_and_left_as_it_is(
+    data: Path, directory: str, repository: str, said: str
+) -> None:
+    for half, revision in (("directory", directory), ("repository", repository)):
         with closing(sqlite3.connect(data / f"{half}.db")) as cx:
-            cx.execute(f"UPDATE {half}_schema SET version_num = '9999'")
+            cx.execute(f"UPDATE {half}_schema SET version_num = '{revision}'")
             cx.commit()
     before = {file.name: file.read_bytes() for file in data.glob("*.db")}
     for command in (["serve", "--port", str(free_port())], ["migrate"], ["init"], ["index", "check"]):
         refused = muniment(data, *command)
         assert refused.returncode in {4, 5}, (command, refused.stderr)
         assert refused.stderr.count("\n") == 1, refused.stderr
-        assert "9999" in refused.stderr
+        assert said in refused.stderr
     assert {file.name: file.read_bytes() for file in data.glob("*.db")} == before

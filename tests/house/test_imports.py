@@ -30,7 +30,7 @@ def test_the_import_contracts_hold() -> None:
 def test_a_migration_imports_nothing_of_ours() -> None:
     """Code of ours may change later; a released migration must do forever what it did when it was released."""
     migrations = [module for module in modules() if ".migrations.versions." in module.name]
-    assert len(migrations) > 10
+    assert len(migrations) >= 2
     imported = {
         (module.room, name)
         for module in migrations

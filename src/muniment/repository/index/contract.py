@@ -52,7 +52,7 @@ class IndexedObject(Protocol):
 
     @property
     def owner(self) -> str:
-        """The key of the object's owner; in an index of an earlier release, the owner's user id as callers see it."""
+        """The key of the object's owner."""
 
 
 class Visible(msgspec.Struct, frozen=True):
@@ -268,16 +268,6 @@ class Snapshot(Protocol):
     def position(self) -> Position:
         """The position in the change log up to which this snapshot is complete."""
 
-    @property
-    def numbered(self) -> bool:
-        """Whether the index holds the objects' counters. An index of an earlier release may lack them."""
-
-    def lacks(self, names: Collection[str]) -> bool:
-        """Return whether objects have values of one of these properties that the index does not hold.
-
-        An index of an earlier release may lack the values of properties that are new in this one.
-        """
-
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises IndexUnavailable, and BadQuery if the engine refuses the query.
 
@@ -294,8 +284,7 @@ class Snapshot(Protocol):
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order.
 
-        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises, and
-        IndexUnavailable also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises.
         """
 
     def embeddings(self, search: Search) -> Sequence[int]:
@@ -314,8 +303,7 @@ class Snapshot(Protocol):
 
         Equally common words are in alphabetical order. In an object that the caller may only browse, only the words of
         the metadata count. Stop words are left out. The list is empty if the beginning is not one word of 2 to 60
-        letters. It may also be empty while an index of an earlier release is being rebuilt. Raises what ``search``
-        raises.
+        letters. Raises what ``search`` raises.
         """
 
     def corrections(self, visible: Visible, word: str) -> list[Correction]:

@@ -25,7 +25,7 @@ from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery, IndexUnavailable, WrongValue
+from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.search import locations, sorting, visibility
 from muniment.repository.search.memory import SearchMemory
@@ -175,7 +175,7 @@ def search(
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
-        counters=tuple([summaries[hit.object_id].seq for hit in hits]) if snapshot.numbered else (),
+        counters=tuple([summaries[hit.object_id].seq for hit in hits]),
         relaxed=_is_relaxed(question, index_search),
         left_out=relaxation.left_out(question.query) if question.words == "any" else 0,
     )
@@ -381,8 +381,6 @@ def prepare(
     query = msgspec.structs.replace(bound_query, locale=question.locale)
     bound_facets, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(bound_facets)
-    if snapshot.lacks(bind.property_names(query.condition) | names):
-        raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
     search = Search(
         query,
         visibility.visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),

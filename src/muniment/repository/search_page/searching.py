@@ -229,7 +229,7 @@ def answer(
     options = context.options
     page_query = question_query(cx, options, repository, principals, asked)
     query, saved = page_query.query, page_query.saved
-    offered = [choice for choice in _offered(options) if not snapshot.lacks({choice.property})]
+    offered = _offered(options)
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
     together = msgspec.structs.replace(query, facets=counted)
     page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)

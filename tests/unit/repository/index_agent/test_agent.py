@@ -258,14 +258,6 @@ def test_the_name_of_a_folders_agent_is_written_whole_or_not_at_all(tmp_path: Pa
     fail_each_step(folder, begin_again, check, {"create", "write", "fsync"})
 
 
-def test_an_empty_name_of_a_folders_agent_is_written_anew(tmp_path: Path) -> None:
-    """Earlier releases left such a file if the machine stopped before the name was on the disk."""
-    (tmp_path / "follower").touch()
-    name = FolderEngine(tmp_path).follower()
-    assert len(name) == 32
-    assert FolderEngine(tmp_path).follower() == name
-
-
 @pytest.mark.slow
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -560,36 +552,6 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
-    made = [shelf.add(f"pump {number}") for number in range(5)]
-    folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
-    with running(shelf.database, folder):
-        until(lambda: reached(index, shelf))
-    own = folder / str(shelf.repository.id)
-    old = generations.current(own)
-    assert old is not None
-    about = old / "muniment.json"
-    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', '"format":1'))
-    again, seen = reader(folder, shelf), list[Path | None]()
-    assert keys(again) == made, "an index of the format before is read until the new one is there"
-
-    def opened(generation: Path, language: str) -> TantivyWriter:
-        seen.append(generations.current(own))
-        assert keys(again) == made
-        return TantivyWriter(generation, language)
-
-    with running(shelf.database, folder, opened):
-        until(lambda: generations.current(own) != old and reached(again, shelf))
-        added = shelf.add("valve")
-        until(lambda: reached(again, shelf))
-    assert seen[:2] == [old, old], "the rebuild leaves the old one in use until it is done"
-    assert keys(again) == [*made, added]
-    assert (
-        json.loads((generations.current(own) or own).joinpath("muniment.json").read_text())["format"] == fields.FORMAT
-    )
-
-
-@pytest.mark.slow
 def test_a_repository_gets_another_language_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
     made, index = shelf.add("die H\u00e4user"), reader(tmp_path / "index", shelf)
 
@@ -612,19 +574,23 @@ def test_a_repository_gets_another_language_while_searches_go_on(shelf: Shelf, t
 
 
 @pytest.mark.slow
-def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [fields.FORMAT - 1, 99])
+def test_an_index_of_another_format_is_rebuilt_by_itself(shelf: Shelf, tmp_path: Path, other: int) -> None:
     made = shelf.add("pump")
     folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
     with running(shelf.database, folder):
         until(lambda: reached(index, shelf))
-    about = (generations.current(folder / str(shelf.repository.id)) or folder) / "muniment.json"
-    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', '"format":99'))
+    own = folder / str(shelf.repository.id)
+    about = (generations.current(own) or own) / "muniment.json"
+    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', f'"format":{other}'))
     again = reader(folder, shelf)
     with pytest.raises(IndexUnavailable, match="makes a new one"):
         again.snapshot()
     with running(shelf.database, folder):
         until(lambda: reached(again, shelf))
     assert keys(again) == [made]
+    about = (generations.current(own) or own) / "muniment.json"
+    assert json.loads(about.read_text())["format"] == fields.FORMAT
 
 
 @pytest.mark.parametrize(

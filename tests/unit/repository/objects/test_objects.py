@@ -4,6 +4,7 @@ import itertools
 import threading
 import tracemalloc
 from functools import partial
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -67,6 +68,18 @@ def test_ids_of_objects_made_one_after_another_tell_neither_order_nor_distance(s
     changed = sum((one ^ other).bit_count() for one, other in itertools.pairwise(numbers)) / 63
     assert 24 < changed < 32, "half of 56 bits"
     assert min(numbers) >= keys.FORMER
+
+
+def test_objects_with_ids_of_the_former_spelling_go_on_and_no_new_one_gets_such_an_id(shelf: Shelf) -> None:
+    """Exports and folders hold them: two digits of the kind, the repository's number in 6, and the counter in 8."""
+    with patch.object(object_ids, "make", lambda _cx, _catalogue, _type, seq: f"09000001{seq:08x}"):
+        former = [shelf.create({"object_name": f"o {n}"}).id for n in range(3)]
+    new = [shelf.create({"object_name": f"o {n}"}).id for n in range(40)]
+    assert former[0] == "0900000100000001"
+    assert not any(each.startswith("00", 2) for each in new), "the former ids of up to 65,535 repositories begin so"
+    assert shelf.read(former[0].upper())[0].id == shelf.change(former[0], {"title": "t"}).id == former[0]
+    with shelf.database.read() as cx:
+        assert [stored.id for stored in inventory.every(cx, shelf.repository.id, 0, 100)] == former + new
 
 
 def test_a_number_is_never_given_twice(shelf: Shelf) -> None:

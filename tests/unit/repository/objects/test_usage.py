@@ -6,15 +6,11 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-import alembic.command
 import pytest
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from starlette.applications import Starlette
 
-from muniment import db, schema
-from muniment.clock import Instant
-from muniment.db import Database
+from muniment import db
 from muniment.repository import removal, repositories
 from muniment.repository.endpoints import routes
 from muniment.repository.objects import inventory, objects, usage
@@ -27,7 +23,6 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import QuotaExceeded
-from tests.conftest import Fresh
 from tests.counting import cost
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 
@@ -170,24 +165,6 @@ def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf, monkeypatch
     assert sum("INTO usage" in statement for statement in sent) == 1
 
 
-@pytest.mark.slow
-def test_a_migration_counts_what_is_there(fresh: Fresh, now: Instant) -> None:
-    database = Database(fresh())
-    _migrated_to(database, "0006")
-    with database.begin() as cx:
-        cx.exec_driver_sql("INSERT INTO repositories VALUES (1, 'demo', '', 'r', 0)")
-        cx.exec_driver_sql(
-            "INSERT INTO acls (id, repository_id, name, owner, created, modified) VALUES (1,1,'a','',0,0)"
-        )
-        for number, (owner, size) in enumerate((("marta@demo", 5), ("marta@demo", 7), ("boris@demo", 0)), 1):
-            _insert(cx, number, owner, size)
-    schema.migrate(database, "repository")
-    with database.read() as cx:
-        expected = {"boris@demo": Amount(1, 0), "marta@demo": Amount(2, 12)}
-        assert usage.every(cx) == inventory.amounts_by_owner(cx) == expected
-    database.close()
-
-
 class _Unread:
     """A body that nobody may ask for."""
 
@@ -244,20 +221,3 @@ def test_an_upload_that_does_not_say_its_size_is_broken_off_where_the_room_ends(
     chunked = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
     path = "/rest/repositories/demo/objects?object-name=a.bin"
     assert _sent(shelf, path, chunked, 100) == (403, 5)
-
-
-def _insert(cx: Connection, number: int, owner: str, size: int) -> None:
-    wanted = (
-        "INSERT INTO objects (seq, id, repository_id, type, name, owner, owner_key, acl_id, created, creator, "
-        "modified, modifier, version, properties, media_type, content_size) VALUES "
-        "(:seq, :id, 1, 'document', 'a', :owner, :owner, 1, 0, '', 0, '', 1, '{}', '', :size)"
-    )
-    cx.execute(sa.text(wanted), {"seq": number, "id": f"{number:016x}", "owner": owner, "size": size})
-
-
-def _migrated_to(database: Database, revision: str) -> None:
-    config = schema._alembic("repository")
-    with database.engine.connect() as connection:
-        config.attributes["connection"] = connection
-        alembic.command.upgrade(config, revision)
-        connection.commit()

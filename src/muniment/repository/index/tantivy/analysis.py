@@ -92,10 +92,8 @@ class Analyser:
 
     ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
     ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
-    analyser's own language. ``stop_words`` are further stop words, besides those of the language. Without ``varied``,
-    stems have neither bigrams nor variants, and without ``alike`` only Latin letters are folded and no words are
-    joined, as in indexes of earlier formats. ``compounds`` maps a language to what takes its compounds apart. Raises
-    ValueError for an unknown language.
+    analyser's own language. ``stop_words`` are further stop words, besides those of the language. ``compounds`` maps a
+    language to what takes its compounds apart. Raises ValueError for an unknown language.
     """
 
     def __init__(
@@ -103,8 +101,6 @@ class Analyser:
         language: str = "English",
         stop_words: Iterable[str] = (),
         *,
-        varied: bool = True,
-        alike: bool = True,
         others: Collection[str] = (),
         compounds: Mapping[str, Compounds] = {},
     ) -> None:
@@ -115,8 +111,6 @@ class Analyser:
         self.others = tuple(sorted(set(others) - {language}))
         self._stems_of = {each: _stemming(each) for each in self.others}
         self._parts_of = {"" if each == language else each: one.parts for each, one in compounds.items()}
-        self.varied = varied
-        self.alike = alike
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _stemming(language)
         self._stop_words = tuple(stop_words)
@@ -137,11 +131,11 @@ class Analyser:
 
     def form(self, text: str) -> str:
         """Return a text in the form that the engine splits into words."""
-        return letters.fold(normal(text)) if self.alike else normal(text)
+        return letters.fold(normal(text))
 
     def joined(self, text: str) -> list[str]:
         """List the words of a text, which has its ``form``, that signs or blanks divide: each once, as one word."""
-        return list(dict.fromkeys(word.text for word in variants.joined(text))) if self.alike else []
+        return list(dict.fromkeys(word.text for word in variants.joined(text)))
 
     def asking(self, locale: str) -> "Analyser":
         """Return an analyser that uses the stems and the stop words of the language that a locale names.
@@ -176,7 +170,7 @@ class Analyser:
 
     def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
-        return self._stem(self._in_stems(self._bigrams(self.form(text)), language))
+        return self._stem(self._in_stems(variants.bigrams(self.form(text)), language))
 
     def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
         """Split a text, and each of its variants, into pairs of a place and a stem."""
@@ -185,8 +179,6 @@ class Analyser:
 
     def spellings(self, text: str, joined: Iterable[str], language: str = "") -> list[str]:
         """Return a text, which has its ``form``, its variants and its ``joined`` words, as an index splits them."""
-        if not self.varied:
-            return [text]
         text = variants.bigrams(text)
         spellings = [text, *variants.variants(text, self._parts_of.get(language)), *joined]
         return [self._in_stems(each, language) for each in spellings]
@@ -203,18 +195,18 @@ class Analyser:
         if not exact_words:
             return []
         as_written = Way(False, exact_words, exact_words[0][1])
-        if self.varied and variants.stands_alone(text):
+        if variants.stands_alone(text):
             return [as_written]
-        with_bigrams = self._bigrams(text)
+        with_bigrams = variants.bigrams(text)
         ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
-        for variant in self._variants_of_words(with_bigrams) if self.varied else ():
+        for variant in self._variants_of_words(with_bigrams):
             exact = self.exact(variant)
             if exact:
                 ways += self._in_each_language(variant, exact[0][1])
-        as_one = joints.as_one(text) if self.alike else ""
+        as_one = joints.as_one(text)
         if as_one:
             ways += self._in_each_language(as_one, self.exact(as_one)[0][1])
-        if len(ways) > 1 and (as_one or len(exact_words) == 1) and self.alike:
+        if len(ways) > 1 and (as_one or len(exact_words) == 1):
             # Each spelling weighs what the written one weighs, so either spelling gives hits in the same order.
             counted_as = ways[0].counted_as or [[word] for _, word in ways[0].words]
             ways = [way._replace(counted_as=counted_as) for way in ways]
@@ -225,7 +217,7 @@ class Analyser:
         text = self.form(text)
         written = self._exact(text)
         one = joints.as_one(text) or (text if len(written) == 1 else "")
-        if not (one and self.alike):
+        if not one:
             return [written]
         forms = [written, self._exact(one), self._exact(self._exact(one)[0][1] + patterns.JOINED)]
         return [each for at, each in enumerate(forms) if each not in forms[:at]]
@@ -257,9 +249,6 @@ class Analyser:
             return text
         return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
 
-    def _bigrams(self, text: str) -> str:
-        return variants.bigrams(text) if self.varied else text
-
     def _exact(self, text: str) -> list[tuple[int, str]]:
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(text).tokens]
 
@@ -274,7 +263,7 @@ class Analyser:
             pieces = patterns.read(word.translate(_AS_GAPS)).pieces
             if any(isinstance(piece, str) and piece for piece in pieces):
                 words.append(Pattern(pieces))
-        if self.alike and len(words) == 1 and len(words[0].pieces) > 1 and words[0].pieces[-1] != Gap.RUN:
+        if len(words) == 1 and len(words[0].pieces) > 1 and words[0].pieces[-1] != Gap.RUN:
             words[0] = Pattern((*words[0].pieces, Gap.JOINED))
         return list(enumerate(words))
 
@@ -341,9 +330,8 @@ class Analyser:
 
     def _placed(self, text: str, *, with_bigrams: bool) -> PlacedText:
         """Return the ``form`` of a text, with bigrams if they are wanted, and the places of its characters."""
-        placed = normal_with_places(text)
-        placed = letters.fold_with_places(placed) if self.alike else placed
-        return variants.bigrams_with_places(placed) if with_bigrams and self.varied else placed
+        placed = letters.fold_with_places(normal_with_places(text))
+        return variants.bigrams_with_places(placed) if with_bigrams else placed
 
     def _spans(self, placed: PlacedText, stemmed: bool, most: int | None, language: str) -> list[Span]:
         words = self.exact_words if not stemmed else self._stems_of[language] if language else self.stems
@@ -363,12 +351,12 @@ class Analyser:
         variant or joined word. Joined words have their mark if they are not ``stemmed``.
         """
         placed = self._placed(text, with_bigrams=False)
-        with_bigrams = variants.bigrams_with_places(placed) if stemmed and self.varied else placed
+        with_bigrams = variants.bigrams_with_places(placed) if stemmed else placed
         spans = self._spans(with_bigrams, stemmed, None, language)
         place = spans[-1].place + 2 if spans else 0
         parts = self._parts_of.get(language)
-        of_variants = variants.variants_with_places(with_bigrams.text, parts) if stemmed and self.varied else ()
-        joined_words = variants.joined(placed.text) if self.alike else ()
+        of_variants = variants.variants_with_places(with_bigrams.text, parts) if stemmed else ()
+        joined_words = variants.joined(placed.text)
         for of, variant in itertools.chain(
             ((with_bigrams, variant) for variant in of_variants), ((placed, [word]) for word in joined_words)
         ):

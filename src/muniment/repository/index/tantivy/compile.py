@@ -103,16 +103,14 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
 
-    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit. Such a query
-    depends on the schema of the index, but not on the documents. ``has_former`` says whether the index holds former
-    versions.
+    ``permissions`` remembers the queries for what ACLs permit. Such a query depends on the schema of the index, but not
+    on the documents. ``has_former`` says whether the index holds former versions.
     """
 
     def __init__(
         self,
         index: tantivy.Index,
         schema: tantivy.Schema,
-        number: int,
         analyser: Analyser,
         permissions: "PermissionMemory",
         rarity: Rarity | None = None,
@@ -121,10 +119,6 @@ class Compiler:
     ) -> None:
         self._schema = schema
         self._has_former = has_former
-        self._searched_fields = {
-            readable: fields.searched_fields(number, readable=readable) for readable in (True, False)
-        }
-        self._one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
@@ -204,11 +198,12 @@ class Compiler:
         With ``exact``, exact words are searched, otherwise stems.
         """
 
-        def in_field(pair: fields.WordFields) -> Query:
+        def holding(readable: bool) -> Query:
+            pair = _searched(readable)
             field = pair.words if exact else pair.stems
             return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._term(field, sought)
 
-        return self._finding(visible, lambda readable: any_of(list(map(in_field, self._searched_fields[readable]))))
+        return self._finding(visible, holding)
 
     def matching_term(self, visible: Visible, term: Term) -> Query:
         """Make the query by which a caller finds the objects that match a term."""
@@ -254,9 +249,7 @@ class Compiler:
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
         """Make the query for a leaf: if ``readable``, anywhere in an object, otherwise only in its metadata."""
-        return any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
-
-    def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
+        stems, words = _searched(readable)
         match leaf:
             case Phrase():
                 return self._words(words, self._analyser.exact(leaf.text))
@@ -388,16 +381,16 @@ class Compiler:
                 for word in self._analyser.without_stop_words(words)
             )
         ]
-        for field in self._searched_fields[readable]:
-            for word in self._analyser.content_words(words):
-                written = self._analyser.as_written(word.text)
-                weights = [[each] for _, each in written[0]] if len(written) > 1 else ()
-                as_written = [self._words(field.words, words, weights) for words in written]
-                queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
-            for pair in pairs:
-                if len(pair) > 1:
-                    near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
-                    queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
+        field = _searched(readable)
+        for word in self._analyser.content_words(words):
+            written = self._analyser.as_written(word.text)
+            weights = [[each] for _, each in written[0]] if len(written) > 1 else ()
+            as_written = [self._words(field.words, words, weights) for words in written]
+            queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
+        for pair in pairs:
+            if len(pair) > 1:
+                near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
+                queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
         return queries
 
     def _words(self, field: str, words: list[tuple[int, str]], counted_as: Sequence[Sequence[str]] = ()) -> Query:
@@ -412,12 +405,12 @@ class Compiler:
     def _is_level(self, leaf: Leaf) -> bool:
         """Return whether every object that a leaf finds scores 1, as with one word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
-        return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
+        return [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
 
     def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
         """Return the first ``_MOST_RANKED`` patterns that can be ranked. With more, too many words would be scored."""
         wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
-        return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
+        return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for objects that hold a phrase: one word for each of these patterns, in this order."""
@@ -473,6 +466,11 @@ class Compiler:
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:
     """Return whether one query finds both the objects that the caller may read and those they may only browse."""
     return _alike(visible) or query.in_metadata is query.anywhere
+
+
+def _searched(readable: bool) -> fields.WordFields:
+    """Return the fields that a search looks through: those for objects that the caller may read, or only browse."""
+    return fields.ANYWHERE if readable else fields.METADATA
 
 
 def _alike(visible: Visible) -> bool:

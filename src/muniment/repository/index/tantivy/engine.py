@@ -54,7 +54,6 @@ class TantivyIndex:
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
-        self._format = fields.FORMAT
         self._place: tuple[int, int] | None = None
         self._commit: tuple[int, int] | None = None
         self._snapshot: TantivySnapshot | None = None
@@ -64,7 +63,7 @@ class TantivyIndex:
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
+                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory)
             return self._snapshot
 
     def close(self) -> None:
@@ -89,16 +88,12 @@ class TantivyIndex:
 
     def _open(self) -> tantivy.Index:
         try:
-            about = _read_about(self._folder, fields.READABLE)
+            about = _read_about(self._folder)
         except OtherFormat as error:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
-        self._format = about.format
-        varied = about.format >= fields.VARIED
         self._analyser = Analyser(
             about.language,
             self._stop_words,
-            varied=varied,
-            alike=about.format >= fields.ALIKE,
             others=about.others,
             compounds=_read_compounds(self._folder, about),
         )
@@ -124,7 +119,7 @@ class TantivyWriter:
         with failures.as_refusals("the index could not be opened for writing"):
             _prepare(folder, self._schema, wanted)
             # The writer does not keep the index open: its files would stay open after merges have replaced them.
-            about = _read_about(folder, {fields.FORMAT})
+            about = _read_about(folder)
             if (about.language, about.others) != (language, others):
                 raise OtherFormat(
                     f"The repository's index is in {about.languages}, and its texts are in {wanted.languages} now."
@@ -185,16 +180,16 @@ class TantivyWriter:
         return self._writer
 
 
-def _read_about(folder: Path, formats: Collection[int]) -> _About:
+def _read_about(folder: Path) -> _About:
     """Read the format and the languages of an index.
 
-    Raises OtherFormat if the format is none of ``formats``, and IndexUnavailable if the file is missing or damaged.
+    Raises OtherFormat if the format is not this release's, and IndexUnavailable if the file is missing or damaged.
     """
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
         raise IndexUnavailable("The repository's index is incomplete: run 'muniment index rebuild'.") from error
-    if about.format not in formats:
+    if about.format != fields.FORMAT:
         raise OtherFormat(f"The repository's index is of format {about.format}, made by another release.")
     return about
 

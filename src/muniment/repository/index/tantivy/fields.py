@@ -22,7 +22,6 @@ import msgspec
 import tantivy
 
 from muniment.clock import Instant
-from muniment.naming import fold_name
 from muniment.repository.aql.patterns import JOINED
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import keyword_values
@@ -35,43 +34,6 @@ from muniment.repository.index.text import normal
 FORMAT = 9
 """The number of the format. Raise it with every change of fields or their content, so that agents rebuild indexes."""
 
-READABLE = frozenset({1, 2, 3, 4, 5, 6, 7, 8, FORMAT})
-"""The formats that searches can use until the rebuild is done.
-
-Formats before 9 fold Latin letters alone, join no words, and hold each text as ``text.normal`` returns it.
-Formats before 8 know neither the states of texts nor the dates of contents.
-Formats before 7 know no versions.
-Formats before 6 know no embeddings.
-Formats before 5 have neither variants of words nor bigrams among the stems.
-Formats before 4 have the text in a pair of fields of its own, and a title counts as much as any metadata. Formats 1 and
-2 have no time of modification, and their number field holds the id: hits without a score are ordered by id. Format 1
-also has ids among the words of the metadata.
-"""
-
-DATED = 3
-"""The first format with the time of each object's modification."""
-
-WEIGHTED = 4
-"""The first format that holds the metadata and the text together in one pair of fields."""
-
-VARIED = 5
-"""The first format with bigrams and variants among the stems."""
-
-EMBEDDED = 6
-"""The first format that names the embedding of each object."""
-
-VERSIONED = 7
-"""The first format that says which objects are former versions."""
-
-STATED = 8
-"""The first format with the values of ``NEWLY_HELD``."""
-
-NEWLY_HELD = frozenset({"r_index_status", "a_content_date"})
-"""The properties whose values formats before ``STATED`` do not hold."""
-
-ALIKE = 9
-"""The first format in which letters of all scripts are folded, and words that signs divide are joined."""
-
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED, EMBEDDING = "number", "modified", "embedding"
 
@@ -79,7 +41,7 @@ FORMER, IS_FORMER = "former", "1"
 """The field that marks former versions, and its only value. Other objects lack the field."""
 
 TEXT = "text"
-"""The stored text, in UTF-8. Before ``WEIGHTED``, ``content`` holds it."""
+"""The stored text, in UTF-8."""
 
 HEADINGS = ("title", "object_name")
 """The properties that name an object to people."""
@@ -111,10 +73,7 @@ class WordFields(NamedTuple):
 
 ANYWHERE = WordFields("anywhere", "anywhere_exact")
 METADATA = WordFields("metadata", "metadata_exact")
-CONTENT = WordFields("content", "content_exact")
-"""The text alone, in formats before ``WEIGHTED``."""
-
-EXACT = frozenset(fields.words for fields in (ANYWHERE, METADATA, CONTENT))
+EXACT = frozenset({ANYWHERE.words, METADATA.words})
 """The fields of words as they are."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -122,7 +81,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored parts of a document, without its text. Formats before DATED have neither ``seq`` nor ``modified``.
+    """The stored parts of a document, without its text.
 
     ``language`` is the language of the text, if it is one of the index's further languages.
     """
@@ -163,36 +122,22 @@ _read_right_decoder = msgspec.json.Decoder(ReadRight)
 _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 
-def schema(number: int = FORMAT) -> tantivy.Schema:
-    """Make the schema of a format. A field is stored only if hits, excerpts or the checker need its content."""
+def schema() -> tantivy.Schema:
+    """Make the schema of the index. A field is stored only if hits, excerpts or the checker need its content."""
     builder = tantivy.SchemaBuilder()
     for name in (KEY, TYPE, ACL, OWNER):
         builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
     builder.add_bytes_field(SOURCE, stored=True)
     builder.add_json_field(PROPERTIES, fast=True, tokenizer_name="raw", index_option="basic")
-    for pair in dict.fromkeys((METADATA, *searched_fields(number, readable=True))):
-        builder.add_text_field(pair.stems, stored=pair == CONTENT, tokenizer_name="stems")
+    for pair in (METADATA, ANYWHERE):
+        builder.add_text_field(pair.stems, tokenizer_name="stems")
         builder.add_text_field(pair.words, tokenizer_name="words")
-    if number >= WEIGHTED:
-        builder.add_bytes_field(TEXT, stored=True)
-    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # last, so that formats 1 to 3 have equal fields
-    if number >= EMBEDDED:
-        builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
-    if number >= VERSIONED:
-        builder.add_text_field(FORMER, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field(TEXT, stored=True)
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)
+    builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
+    builder.add_text_field(FORMER, tokenizer_name="raw", index_option="basic")
     return builder.build()
-
-
-def searched_fields(number: int, *, readable: bool) -> Sequence[WordFields]:
-    """Return the pairs of fields that a search looks through.
-
-    With ``readable``, they are the fields for objects that the caller may read, otherwise the fields for objects that
-    the caller may only browse.
-    """
-    if not readable:
-        return (METADATA,)
-    return (ANYWHERE,) if number >= WEIGHTED else (CONTENT, METADATA)
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
@@ -327,15 +272,10 @@ def read_found_by(source: bytes) -> FoundBy:
     return _found_by_decoder.decode(source)
 
 
-def owner_key(source: Source) -> str:
-    """Return the key of the owner, even if an earlier release has stored the owner's user id as callers see it."""
-    return fold_name(source.owner)
-
-
 def read_text(stored: tantivy.Document) -> str:
     """Return the text from a document of the engine."""
-    text = stored.get_first(TEXT) or stored.get_first(CONTENT.stems)
-    return text.decode() if isinstance(text, bytes) else text if isinstance(text, str) else ""
+    text = stored.get_first(TEXT)
+    return text.decode() if isinstance(text, bytes) else ""
 
 
 def read_document(stored: tantivy.Document) -> Document:
@@ -347,7 +287,7 @@ def read_document(stored: tantivy.Document) -> Document:
         source.modified,
         source.type,
         source.acl,
-        owner_key(source),
+        source.owner,
         source.values,
         read_text(stored),
         source.ids,

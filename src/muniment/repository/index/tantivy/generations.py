@@ -58,7 +58,7 @@ class FolderEngine:
         """Return the name of this folder's agent. The name stays the same as long as the folder exists."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._folder / "follower"
-        if not file.exists() or file.stat().st_size == 0:  # after a crash of an earlier release, it may be empty
+        if not file.exists():
             disk.replace(file, uuid.uuid4().hex.encode("ascii"))
         return file.read_text(encoding="ascii")[:32]
 

@@ -24,10 +24,9 @@ _NUMBERS = struct.Struct(">Qq")
 class Reading:
     """Reads the documents of one searcher, regardless of what any caller may see."""
 
-    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema, number: int = fields.FORMAT) -> None:
+    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
         self._searcher = searcher
         self._schema = schema
-        self._versioned = number >= fields.VERSIONED
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document, in the order of their counters."""
@@ -38,7 +37,7 @@ class Reading:
                 stored_documents = [self._searcher.doc(address) for address in addresses]
             for stored in stored_documents:
                 if stored.get_first(fields.KEY) != fields.POSITION:
-                    yield _document(stored)
+                    yield fields.read_document(stored)
             if len(addresses) < _AT_A_TIME:
                 return
             offset += len(addresses)
@@ -75,8 +74,7 @@ class Reading:
         numbers = self._searcher.fast_field_values(fields.NUMBER, addresses)
         modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
-        if self._versioned:
-            stating[fields.FORMER, fields.IS_FORMER] = set()
+        stating[fields.FORMER, fields.IS_FORMER] = set()
         unreadable = set[tuple[int, int]]()
         parts = []
         for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
@@ -131,20 +129,3 @@ def digest(document: Document, analyser: Analyser) -> DocumentDigest:
 def _hash(source: bytes, text: str, number: int, modified: int) -> bytes:
     parts = (_NUMBERS.pack(number, modified), _NUMBERS.pack(len(source), 0), source, text.encode())
     return hashlib.blake2b(b"".join(parts), digest_size=16).digest()
-
-
-def _document(stored: tantivy.Document) -> Document:
-    source = fields.read_source(stored)
-    return Document(
-        source.key,
-        source.seq,
-        source.modified,
-        source.type,
-        source.acl,
-        fields.owner_key(source),
-        source.values,
-        fields.read_text(stored),
-        source.ids,
-        source.embedding,
-        source.former,
-    )

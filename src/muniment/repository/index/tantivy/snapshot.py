@@ -43,7 +43,6 @@ from muniment.repository.index.tantivy.order import Ranked, Ranking, count_of
 from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
 from muniment.repository.index.tantivy.searching import WatchedSearcher
 from muniment.repository.index.tantivy.vocabulary import Vocabulary
-from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
 """If a search asks its facets to count more hits than this, they count all hits, which costs no more."""
@@ -78,7 +77,7 @@ class SnapshotMemory:
 
 
 class TantivySnapshot:
-    """The index as of one commit (a Snapshot), of one of the formats ``fields.READABLE``. Any thread may use it."""
+    """The index as of one commit (a Snapshot). Any thread may use it."""
 
     def __init__(
         self,
@@ -86,20 +85,16 @@ class TantivySnapshot:
         searcher: tantivy.Searcher,
         analyser: Analyser,
         memory: SnapshotMemory,
-        number: int = fields.FORMAT,
     ) -> None:
         self._index = index
         self._searcher = watched = WatchedSearcher(searcher)
-        self._format = number
-        self._schema = schema = fields.schema(number)
+        self._schema = schema = fields.schema()
         self._analyser = analyser
         self._memory = memory
         self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
         self._ranking = Ranking(watched, schema)
-        self._reading = reading.Reading(watched, schema, number)
-        self._dated = number >= fields.DATED
-        self._embedded = number >= fields.EMBEDDED
-        self._has_former = number >= fields.VERSIONED and searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
+        self._reading = reading.Reading(watched, schema)
+        self._has_former = searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
         self._position = fields.read_position(searcher, schema)
         self._documents = rarity.documents(searcher, schema)
 
@@ -107,15 +102,6 @@ class TantivySnapshot:
     def position(self) -> Position:
         """The position in the change log up to which this snapshot is complete."""
         return self._position
-
-    @property
-    def numbered(self) -> bool:
-        """Whether the index holds the counters of its objects. Indexes of formats before ``DATED`` do not."""
-        return self._dated
-
-    def lacks(self, names: Collection[str]) -> bool:
-        """Return whether objects have values of one of these properties that the index does not hold."""
-        return self._format < fields.STATED and not fields.NEWLY_HELD.isdisjoint(names)
 
     def search(self, search: Search) -> Answer:
         """Answer a search, with the best hits first. Without keywords, the newest hits are first.
@@ -138,8 +124,6 @@ class TantivySnapshot:
         Hits that are equal in this order are ordered by counter. One question to the engine orders and counts all hits,
         and another one scores the hits of the page.
         """
-        if not self._dated or self.lacks([sort.name for sort in sorts]):
-            return None
         with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             page = self._ranking.by_values(query, sorts, search.offset, search.limit)
@@ -173,10 +157,8 @@ class TantivySnapshot:
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order.
 
-        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises, and
-        IndexUnavailable also if the index does not hold counters.
+        Without keywords, the order ``relevance`` is the same as ``newest``. Raises what ``search`` raises.
         """
-        self._check_numbered()
         with failures.as_refusals("a search failed"):
             _, plan, query = self._compile(search)
             if order == "relevance" and plan.compiled.level is not None:
@@ -187,8 +169,6 @@ class TantivySnapshot:
 
     def embeddings(self, search: Search) -> list[int]:
         """Return the ids of the embeddings of a search's hits, in ascending order. Raises what ``search`` raises."""
-        if not self._embedded:
-            return []
         with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             return self._ranking.values(compiler.embedded(query), fields.EMBEDDING)
@@ -210,8 +190,6 @@ class TantivySnapshot:
 
         Raises what ``search`` raises.
         """
-        if self._format < fields.WEIGHTED:
-            return []
         with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             remembered = self._seen_by(compiler, search.visible).completions
@@ -223,8 +201,6 @@ class TantivySnapshot:
 
     def corrections(self, visible: Visible, word: str) -> list[Correction]:
         """List likely corrections of a word by which the caller finds nothing. Raises IndexUnavailable."""
-        if self._format < fields.WEIGHTED:
-            return []
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).corrections(word)
 
@@ -250,23 +226,17 @@ class TantivySnapshot:
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
         """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
-        self._check_numbered()
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests(after, to, limit)
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
         """Read the digests of all documents with these keys, in the order of the documents' counters."""
-        self._check_numbered()
         with failures.as_refusals("the index could not be read"):
             return self._reading.digests_of(keys)
 
     def digest(self, document: Document) -> DocumentDigest:
         """Make the digest that ``digests`` would return for an index in which this release has written the document."""
         return reading.digest(document, self._analyser)
-
-    def _check_numbered(self) -> None:
-        if not self.numbered:
-            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         # The key is JSON, because 1, 1.0 and True are equal in Python, so queries with them would share a key.
@@ -284,7 +254,7 @@ class TantivySnapshot:
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
             plan = plan._replace(compiled=compiled_query)
         query = compiler.visible(compiled_query, search.visible)
-        if search.near.embeddings and self._embedded:
+        if search.near.embeddings:
             query = compiler.nearing(query, search.visible, search.near)
             plan = plan._replace(compiled=compiled_query._replace(needs_all=False, level=None))
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
@@ -292,7 +262,7 @@ class TantivySnapshot:
     def _compiler(self, rarity: Rarity | None = None, locale: str = "") -> Compiler:
         analyser = self._analyser.asking(locale)
         return Compiler(
-            *(self._index, self._schema, self._format, analyser, self._memory.permissions, rarity),
+            *(self._index, self._schema, analyser, self._memory.permissions, rarity),
             has_former=self._has_former,
         )
 
@@ -351,17 +321,14 @@ class TantivySnapshot:
         if limit < 1 or (search.among is not None and len(search.among) < limit):
             result = self._searcher.search(query, max(limit, 1), count=search.total, offset=offset)
             return [(score if has_scores else 0.0, address) for score, address in result.hits], count_of(result)
-        if compiled_query.level is not None and self._dated:
+        if compiled_query.level is not None:
             ranked_hits, total = self._ranking.by_counter(query, offset, limit, total=search.total)
             return [(compiled_query.level, address) for _, address in ranked_hits], total
-        by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
-        rank = by_score if has_scores else by_modification if self._dated else self._ranking.by_counter
+        rank = self._ranking.by_score if has_scores else self._ranking.by_modification
         return rank(query, offset, limit, total=search.total)
 
     def _bare_hits(self, ranked_hits: Sequence[Ranked]) -> tuple[IndexHit, ...]:
-        numbers: Sequence[float | int | None] = [0] * len(ranked_hits)
-        if self._embedded:
-            numbers = self._searcher.fast_field_values(fields.EMBEDDING, [address for _, address in ranked_hits])
+        numbers = self._searcher.fast_field_values(fields.EMBEDDING, [address for _, address in ranked_hits])
         return tuple(
             IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", (), embedding=int(number or 0))
             for (score, address), number in zip(ranked_hits, numbers, strict=True)

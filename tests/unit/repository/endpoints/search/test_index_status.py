@@ -7,8 +7,6 @@ import msgspec
 import pytest
 
 from muniment.repository.extraction import queue
-from muniment.repository.index.tantivy import fields
-from muniment.repository.index.tantivy.engine import TantivyIndex
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission
 from tests.shelf import MARTA, Shelf
 from tests.unit.repository.endpoints.search.test_facets import JSON, got, posted, values
@@ -103,15 +101,3 @@ def test_keywords_do_not_find_the_word_of_a_state(site: Site) -> None:
     filled(site)
     for state in STATES.values():
         assert got(site, f"{HERE}?q={state}")["entries"] == []
-
-
-def test_an_index_of_the_format_before_answers_everything_but_questions_about_states_and_dates(site: Site) -> None:
-    filled(site)
-    about = site.shelf.folder / "index" / "muniment.json"
-    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', f'"format":{fields.STATED - 1}'))
-    site.index = TantivyIndex(site.shelf.folder / "index")
-    assert len(got(site, f"{HERE}?q=&object-type=document")["entries"]) == len(STATES)
-    assert len(got(site, f"{HERE}?q=&object-type=document&sort=a_content_date")["entries"]) == len(STATES)
-    for facet in ("r_index_status", "a_content_date"):
-        refused = site.client.get(f"{HERE}?facet={facet}")
-        assert (refused.status_code, refused.json()["code"]) == (503, "E_INDEX_UNAVAILABLE")

@@ -87,15 +87,6 @@ def test_exact_words_have_no_variants() -> None:
     ]
 
 
-def test_an_index_of_a_former_format_has_stems_without_variants() -> None:
-    former = Analyser("English", varied=False)
-    text = "IndexSnapshot 報告 München"
-    assert former.stem_all(text) == [former.stem(text)]
-    assert [stem for _, stem in former.stem(text)] == ["indexsnapshot", "報", "告", "munchen"]
-    assert [way.words for way in former.ways("IndexSnapshot")] == [[(0, "indexsnapshot")]]
-    assert former.all_spans(normal(text), stemmed=True) == former.spans(normal(text), stemmed=True)
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,6 +1,5 @@
 """The embedded index: what an answer looks like, what a commit is, what happens when something fails."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,7 +30,6 @@ from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import (
     Answer,
-    Correction,
     FacetCounts,
     OtherFormat,
     Search,
@@ -41,7 +39,6 @@ from muniment.repository.index.contract import (
 )
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import compounds, failures, fields, languages
-from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
 from muniment.repository.index.tantivy.regexes import of_range
@@ -669,69 +666,6 @@ def test_words_of_a_text_without_blanks_tell_of_it_by_their_bigrams(world: World
     words = world.reader.snapshot().telling_words(EVERYTHING, key(1), text, 10)
     assert words == ["\u5831\u544a", "IndexSnapshot"]
     assert world.find(Fulltext(Either(tuple(map(Term, words))))) == [key(1), key(2), key(4), key(3)]
-
-
-def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:
-    folder, schema = tmp_path / "old", fields.schema(fields.WEIGHTED - 1)
-    folder.mkdir()
-    (folder / "muniment.json").write_text(json.dumps({"format": fields.WEIGHTED - 1, "language": "English"}))
-    index = tantivy.Index(schema, str(folder))
-    fields.register(index, Analyser())
-    writer = index.writer(15_000_000, 1)
-    for document in (kept(1, "the secret pump", title="A valve"), kept(2, "valves", title="nothing")):
-        old = tantivy.Document()
-        for name, text in (("key", document.key), ("type", document.type), ("acl", "1"), ("owner", document.owner)):
-            old.add_text(name, text)
-        for name in ("content", "content_exact"):
-            old.add_text(name, document.text)
-        for name in ("metadata", "metadata_exact"):
-            old.add_text(name, str(document.values["title"][0]))
-        old.add_unsigned("number", document.seq)
-        old.add_integer("modified", document.modified)
-        old.add_bytes("source", fields.source(document))
-        writer.add_document(old)
-    writer.add_document(fields.position_document(Position(0, 3), schema))
-    writer.commit()
-    writer.wait_merging_threads()
-    reader = TantivyIndex(folder)
-    snapshot, everything = reader.snapshot(), Visible(everything=True)
-    assert snapshot.position == Position(0, 3)
-
-    def ask(condition: Condition, visible: Visible) -> dict[str, tuple[str, tuple[str, ...]]]:
-        hits = snapshot.search(Search(BoundQuery((), condition), visible, 0, 10)).hits
-        return {hit.object_id: (hit.excerpt, hit.terms) for hit in hits}
-
-    browsed = Visible(browse_acls=frozenset({1}))
-    assert ask(says("valve"), everything) == {key(1): ("A valve", ("valve",)), key(2): ("valves", ("valve",))}
-    assert ask(says("pump"), everything) == {key(1): ("the secret pump", ("pump",))}
-    assert ask(Fulltext(Phrase("secret pump")), everything).keys() == {key(1)}
-    assert ask(says("valve"), browsed) == {key(1): ("A valve", ("valve",))}
-    assert ask(says("pump"), browsed) == {}
-    assert [each.text for each in snapshot.documents()] == ["the secret pump", "valves"]
-    with pytest.raises(OtherFormat):
-        TantivyWriter(folder)
-
-
-def test_an_index_without_variants_answers_until_it_is_made_anew(tmp_path: Path) -> None:
-    writer = TantivyWriter(tmp_path)
-    writer._analyser = Analyser(varied=False, alike=False)
-    documents = [kept(1, normal("IndexSnapshot 報告書")), kept(2, normal("snapshot 報"))]
-    writer.apply(documents, (), Position(0, 1))
-    writer.close()
-    about = tmp_path / "muniment.json"
-    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', f'"format":{fields.VARIED - 1}'))
-    snapshot = TantivyIndex(tmp_path).snapshot()
-
-    def find(text: str) -> set[tuple[str, str]]:
-        search = Search(BoundQuery((), says(text)), EVERYTHING, 0, 10)
-        return {(hit.object_id, hit.excerpt) for hit in snapshot.search(search).hits}
-
-    assert find("snapshot") == {(key(2), "snapshot 報")}
-    assert find("IndexSnapshot") == find("告書") == {(key(1), "IndexSnapshot 報告書")}
-    assert len(find("報")) == 2
-    assert snapshot.corrections(EVERYTHING, "snapshod") == [Correction("snapshot", 1, 1)]
-    with pytest.raises(OtherFormat):
-        TantivyWriter(tmp_path)
 
 
 @pytest.mark.parametrize(
