@@ -105,19 +105,6 @@ def test_who_does_not_read_what_the_kernel_has_taken_loses_it_no_later(tmp_path:
 
 
 @SECURED
-def test_the_time_without_reading_begins_with_the_last_byte_that_was_taken(tmp_path: Path, secured: bool) -> None:
-    """What was taken when the watch began was counted when it should have ended, and so the time began once more."""
-    with (
-        serving(Application(), tmp_path, secured=secured, slow_seconds=2, lowest_download_rate=10_000) as port,
-        asking(port, "/buffered", secured=secured, room=1 << 15) as caller,
-    ):
-        start = time.monotonic()
-        assert caller.recv(1), "nobody is answered"
-        until(lambda: not held(), "the caller is not cut off")
-        assert time.monotonic() - start < 5.5
-
-
-@SECURED
 def test_the_kernel_keeps_nothing_for_who_is_cut_off(tmp_path: Path, secured: bool) -> None:
     """The kernel kept up to 4 MB of each such answer, and offered it for minutes."""
     with (
