@@ -33,7 +33,7 @@ BITS = 56
 """The size of a scrambled number in bits: 14 hexadecimal digits."""
 
 FORMER = 1 << 48
-"""The ids of earlier releases have numbers below this; scrambled ids never do.
+"""Ids of the former spelling, which exports carry, have numbers below this; scrambled ids never do.
 
 The older ids were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and
 no installation has 65,536 of them, so the first two of the 14 digits were always 00.
@@ -110,7 +110,7 @@ class Seal:
 def scramble(cx: Connection, purpose: str, counter: int) -> str:
     """Return the 14 hexadecimal digits that stand for a counter (from 0 on); they never begin with 00.
 
-    The permutation is repeated until the number is not one of an earlier release. No two counters get the same digits.
+    The permutation is repeated until the number is not one of the former spelling. No two counters get the same digits.
     """
     return outside_the_former(_permutation(key(cx, purpose)), counter)
 

@@ -48,9 +48,9 @@ def test_the_time_without_reading_begins_with_the_last_byte_that_was_taken(monke
     seconds = Seconds()
     options = WebOptions(slow_seconds=20, lowest_download_rate=1_000_000)
     unread = Unread(cast("Transport", seconds), options, cast("AbstractEventLoop", seconds))
-    views = iter([_View(0, 9_000_000, 0)])
-    # The caller's system takes two megabytes at once, and nothing more.
-    monkeypatch.setattr(unread, "_look", lambda: next(views, _View(0, 7_000_000, 2_000_000)))
+    views = iter([_View(0, 40_000_000, 0)])
+    # The caller's system takes thirty megabytes at once, and nothing more.
+    monkeypatch.setattr(unread, "_look", lambda: next(views, _View(0, 10_000_000, 30_000_000)))
     assert unread.watch()
     seconds.run()
     assert seconds.cut_off is not None

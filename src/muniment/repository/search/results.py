@@ -90,9 +90,9 @@ class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
 
     ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
-    count all. ``counters`` are the hits' counters; it is empty on a page of a walk, and if the index does not hold
-    counters. ``relaxed`` says that hits need not have all of the words. ``left_out`` is how many words of the question
-    a relaxed search did not look for, because they were too many.
+    count all. ``counters`` are the hits' counters; it is empty on a page of a walk. ``relaxed`` says that hits need not
+    have all of the words. ``left_out`` is how many words of the question a relaxed search did not look for, because
+    they were too many.
     """
 
     hits: tuple[Hit, ...]
