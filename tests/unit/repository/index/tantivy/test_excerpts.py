@@ -128,19 +128,17 @@ def test_a_code_is_found_behind_many_words_that_begin_like_its_first_part(
 
 
 @pytest.mark.parametrize(
-    ("analyser", "code", "written"),
+    ("code", "written"),
     [
-        (ENGLISH, "a-m", "\u33c2"),
-        (ENGLISH, "1/4", "¼"),
-        (ENGLISH, "A4", "a\u00ad 4"),
-        (ENGLISH, "co-operation", "coo\u0301 co\ufe0e operations"),
-        (Analyser(alike=False), "cafes-4", "cafe\u0301s 4"),
+        ("a-m", "\u33c2"),
+        ("1/4", "¼"),
+        ("A4", "a\u00ad 4"),
+        ("co-operation", "coo\u0301 co\ufe0e operations"),
+        ("cafes-4", "cafe\u0301s 4"),
     ],
 )
-def test_a_code_is_found_where_single_characters_are_several_words_or_none(
-    analyser: Analyser, code: str, written: str
-) -> None:
-    found = Finder(analyser, [Term(code)]).excerpt(f"{FILLER}{written} stands.", thorough=False)
+def test_a_code_is_found_where_single_characters_are_several_words_or_none(code: str, written: str) -> None:
+    found = Finder(ENGLISH, [Term(code)]).excerpt(f"{FILLER}{written} stands.", thorough=False)
     assert (found or "").endswith(f"{written} stands.")
 
 
