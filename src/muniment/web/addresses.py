@@ -8,6 +8,7 @@ import enum
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
 
@@ -67,12 +68,16 @@ class CredentialKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the query, a header, or an open part of a path, with its meaning in plain English."""
+    """A parameter of the query, a header, or an open part of a path, with its meaning in plain English.
+
+    ``refused`` says, as the end of a sentence, why a method refuses a parameter of the query that other methods take.
+    """
 
     name: str
     meaning: str
     schema: Schema = field(default_factory=lambda: TEXT)
     place: Literal["query", "header", "path"] = "query"
+    refused: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ class AnswerDescription:
 class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    An empty ``summary`` means the first paragraph of the function's docstring. If ``credentials`` is None, the
+    An empty ``summary`` means the first sentence of the function's docstring. If the function is a partial one, the
+    arguments that it was given stand for names in braces there. If ``credentials`` is None, the
     method expects the credentials that the address expects. ``refused`` holds the parameters of the query that other
     methods take and this one does not, each with the reason, as the end of a sentence. ``hot`` and ``foremost`` are
     short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``, ``options`` and
@@ -109,7 +115,11 @@ class Operation(Generic[H]):
     @property
     def sentence(self) -> str:
         """What the method does, in one sentence."""
-        return self.summary or " ".join((self.endpoint.__doc__ or "").partition("\n\n")[0].split())
+        if self.summary:
+            return self.summary
+        if isinstance(self.endpoint, partial):
+            return first_sentence(self.endpoint.func).format(**self.endpoint.keywords)
+        return first_sentence(self.endpoint)
 
 
 @dataclass(frozen=True)
@@ -238,6 +248,12 @@ class AddressTable(Generic[H]):
                 return
             request.path_params[part] = request.path_params[part].removesuffix(f".{suffix}")
         request.scope["muniment.suffix"] = suffix
+
+
+def first_sentence(described: object) -> str:
+    """Return the first sentence of a docstring."""
+    paragraph = " ".join((described.__doc__ or "").partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
 
 
 class Addresses:

@@ -15,6 +15,7 @@ from muniment.web.addresses import (
     ErrorShape,
     Operation,
     Parameter,
+    first_sentence,
 )
 from muniment.web.refusals import Refusal
 from muniment.web.responses import SHARED, Table
@@ -210,7 +211,7 @@ class _RefusalResponses:
 
 def _sentence(kind: type[Refusal], code: str) -> str:
     """Return the code and the first sentence of the refusal's docstring."""
-    sentence = " ".join((kind.__doc__ or "").partition("\n\n")[0].split()).partition(". ")[0].rstrip(".") + "."
+    sentence = first_sentence(kind)
     return f"`{code}`: {sentence}" if code else sentence
 
 

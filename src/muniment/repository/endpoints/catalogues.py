@@ -13,7 +13,7 @@ from muniment import events
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, format_names, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, Answering, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.filters import fixed
@@ -21,14 +21,9 @@ from muniment.repository.filters.fixed import ListedName
 from muniment.repository.objects import objects
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet, UnknownFormat, UnknownObject
+from muniment.repository.refusals import NotOfferedYet, UnknownFormat
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import ErrorCode, Table
-
-LISTING: Table = {**ENTERING, **collections.SELECTING}
-ASPECTS: Table = {**LISTING, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
-SINGLE: Table = {**ENTERING, UnknownFormat: ErrorCode(404, "E_UNKNOWN_FORMAT")}
 
 EMPTY: Mapping[str, str] = {
     "aspect-types": "Aspect types",
@@ -43,21 +38,17 @@ Members = Mapping[str, Mapping[str, str]]
 
 
 async def list_formats(request: Request, context: RepositoryContext) -> Response:
-    """GET formats: a feed of the names of formats."""
+    """List the names of formats."""
     return await _list(request, context, "formats", "Formats", _formats(context.options.names))
 
 
-def nothing(name: str) -> Answering:
-    """Return the endpoint for the GET of the list with this name in ``EMPTY``. The list has no members."""
-
-    async def list_nothing(request: Request, context: RepositoryContext) -> Response:
-        return await _list(request, context, name, EMPTY[name], {})
-
-    return list_nothing
+async def list_nothing(request: Request, context: RepositoryContext, name: str) -> Response:
+    """List the {name}, of which there are none."""
+    return await _list(request, context, name, EMPTY[name], {})
 
 
 async def list_aspects(request: Request, context: RepositoryContext) -> Response:
-    """GET objects/{id}/aspects: an empty feed, for an object that the caller may browse."""
+    """List the aspects of an object, of which there are none."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -72,7 +63,7 @@ async def list_aspects(request: Request, context: RepositoryContext) -> Response
 
 @events.tells()
 async def refuse_aspects(request: Request, context: RepositoryContext) -> Response:
-    """POST objects/{id}/aspects: refused, because no aspects are offered."""
+    """Refused: no aspects are offered."""
     caller = await enter(request, context)
     object_id = representations.identifier(request)
     spelling.negotiate(request, spelling.both(context.options.names))
@@ -81,7 +72,7 @@ async def refuse_aspects(request: Request, context: RepositoryContext) -> Respon
 
 
 async def read_format(request: Request, context: RepositoryContext) -> Response:
-    """GET formats/{name}: the format of this name."""
+    """Show a format of contents."""
     caller = await enter(request, context)
     names, name = context.options.names, request.path_params["format"]
     media_type = spelling.negotiate(request, spelling.both(names))

@@ -33,18 +33,9 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty, WrongValue
+from muniment.repository.refusals import BadFilter, BadSort
 from muniment.repository.search import atom
 from muniment.web.refusals import Malformed
-from muniment.web.responses import ErrorCode, Table
-
-SELECTING: Table = {
-    BadFilter: ErrorCode(400, "E_BAD_FILTER"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-}
-"""The codes with which the address of a list refuses a filter, a sort or a view."""
 
 PORTION = 250
 """The most objects that are read at one time, if their order costs nothing.

@@ -29,19 +29,12 @@ from muniment.repository.people import People, PeopleChanges, Who
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.bearers import KeyMemory
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    DirectoryUnavailable,
-    NotOfferedYet,
-    NotPermitted,
-    NotSignedIn,
-    UnknownPerson,
-    UnknownRepository,
-)
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
 from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
 from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Malformed, Overloaded
-from muniment.web.responses import ErrorCode, Table, add_header
+from muniment.web.responses import add_header
 from muniment.web.slots import Slots
 from muniment.web.streams import Stream
 from muniment.web.transactions import Transactions
@@ -93,15 +86,6 @@ class RepositoryContext:
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
-
-ENTERING: Table = {
-    NotSignedIn: ErrorCode(401, "E_NOT_SIGNED_IN"),
-    DirectoryUnavailable: ErrorCode(503, "E_DIRECTORY_UNAVAILABLE"),
-    UnknownRepository: ErrorCode(404, "E_UNKNOWN_REPOSITORY"),
-    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
-    NotOfferedYet: ErrorCode(400, "E_NOT_OFFERED_YET"),
-}
-"""The refusals of every address below a repository: of ``enter``, of lacking rights, of features not offered."""
 
 
 class Caller:

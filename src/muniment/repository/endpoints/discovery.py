@@ -20,23 +20,13 @@ from muniment.repository import repositories
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import (
-    ENTERING,
-    Answering,
-    RepositoryContext,
-    address,
-    base_address,
-    enter,
-)
+from muniment.repository.endpoints.context import RepositoryContext, address, base_address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownRepository
 from muniment.repository.repositories import ListedRepository, Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import Table
-
-LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 SEARCH_TEMPLATE = (
     "search{?collections,facet,include-total,inline,items-per-page,locations,object-type,page,q,sort,timezone,view}"
@@ -74,21 +64,17 @@ class LinkTarget(msgspec.Struct, frozen=True):
     media_types: Sequence[str]
 
 
-def home(targets: Sequence[LinkTarget]) -> Answering:
-    """Return the endpoint for the GET of the home document, which lists these targets."""
-
-    async def services_document(request: Request, context: RepositoryContext) -> Response:
-        names = context.options.names
-        media_type = spelling.negotiate(request, spelling.home_types(names))
-        write = _home_json if media_type.endswith("json") else _home_xml
-        body = write(targets, base_address(request, context), names)
-        return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
-
-    return services_document
+async def home(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
+    """Show where a client begins."""
+    names = context.options.names
+    media_type = spelling.negotiate(request, spelling.home_types(names))
+    write = _home_json if media_type.endswith("json") else _home_xml
+    body = write(targets, base_address(request, context), names)
+    return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
 
 
 async def product_info(request: Request, context: RepositoryContext) -> Response:
-    """GET product-info: the product's name, our own release, and the interface's release, which clients compare."""
+    """Show the name and the release of the product."""
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
     release = _release()
@@ -108,52 +94,42 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
 
 
-def listing_of(targets: Sequence[LinkTarget]) -> Answering:
-    """Return the endpoint for the GET that lists the name and address of every repository that has a guard.
+async def list_repositories(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
+    """List the repositories.
 
     With ``inline=true``, each repository also has links to these targets.
     """
+    own = f"{base_address(request, context)}/repositories"
+    feed = collections.feed_request(request, context, own, "Repositories")
 
-    async def listing(request: Request, context: RepositoryContext) -> Response:
-        own = f"{base_address(request, context)}/repositories"
-        feed = collections.feed_request(request, context, own, "Repositories")
+    def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
+        return [_entry(feed, each, address(request, context, each), targets) for each, _ in members]
 
-        def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
-            return [_entry(feed, each, address(request, context, each), targets) for each, _ in members]
-
-        body = await context.transactions.read_long(
-            _STRANGERS, lambda cx: feed.write(_repository_page(cx, feed, entries))
-        )
-        return feed.answer(body)
-
-    return listing
+    body = await context.transactions.read_long(_STRANGERS, lambda cx: feed.write(_repository_page(cx, feed, entries)))
+    return feed.answer(body)
 
 
-def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
-    """Return the endpoint for the GET of one repository, which links to these targets (given 2.10)."""
-
-    async def show(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        names = context.options.names
-        has_links = parameters.truth(parameters.read(request), parameters.LINKS.name, default=True)
-        media_type = spelling.negotiate(request, spelling.both(names))
-        repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
-        here = address(request, context, repository)
-        host = urlsplit(here).hostname or ""
-        server = {"name": repository.name, "host": host, "version": _release(), "docbroker": host}
-        document: dict[str, Written] = {
-            "id": repository.id,
-            "name": repository.name,
-            "description": repository.description,
-            "servers": [server],
-        }
-        if has_links:
-            document["links"] = [{"rel": "self", "href": here}, *_links(targets, here, names)]
-        body = spelling.answer(media_type, "repository", document, names)
-        headers = {"Content-Type": media_type, **spelling.PRIVATE}
-        return Response(body, headers=headers)
-
-    return show
+async def show(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
+    """Show a repository, with links to these targets (given 2.10)."""
+    caller = await enter(request, context)
+    names = context.options.names
+    has_links = parameters.truth(parameters.read(request), parameters.LINKS.name, default=True)
+    media_type = spelling.negotiate(request, spelling.both(names))
+    repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
+    here = address(request, context, repository)
+    host = urlsplit(here).hostname or ""
+    server = {"name": repository.name, "host": host, "version": _release(), "docbroker": host}
+    document: dict[str, Written] = {
+        "id": repository.id,
+        "name": repository.name,
+        "description": repository.description,
+        "servers": [server],
+    }
+    if has_links:
+        document["links"] = [{"rel": "self", "href": here}, *_links(targets, here, names)]
+    body = spelling.answer(media_type, "repository", document, names)
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
+    return Response(body, headers=headers)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:

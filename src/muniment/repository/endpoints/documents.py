@@ -1,17 +1,12 @@
-"""What do the repository's bodies and answers look like in JSON, and in which media types do they come?
+"""What do the repository's answers look like in JSON?
 
-The types here only describe bodies and answers. Endpoints write their answers without them, because settings may change
-the names.
+The types here only describe answers. Endpoints write their answers without them, because settings may change the names.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-
-from muniment.repository.endpoints import spelling
-from muniment.repository.options import RepositoryNames
-from muniment.web.addresses import BINARY, Content, ErrorShape, Schema
 
 Properties = Mapping[str, Any]
 
@@ -23,6 +18,23 @@ class LinkDocument(msgspec.Struct):
     href: str | msgspec.UnsetType = msgspec.UNSET
     hreftemplate: str | msgspec.UnsetType = msgspec.UNSET
     title: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Tagged(msgspec.Struct):
+    """A thing whose answers carry an ``ETag``."""
+
+
+class Linked(msgspec.Struct):
+    """A thing with the addresses that belong to it."""
+
+    links: list[LinkDocument]
+
+
+class Named(Linked):
+    """A thing with a name and properties."""
+
+    name: str
+    properties: Properties
 
 
 class ResourceHints(msgspec.Struct):
@@ -45,12 +57,11 @@ class HomeDocument(msgspec.Struct):
     resources: dict[str, HomeResource]
 
 
-class ProductInfoDocument(msgspec.Struct):
-    """The name and the release of the product; clients compare ``major``."""
+class ProductInfoDocument(Linked):
+    """The name and the release of the product; clients compare `major`."""
 
     name: str
     properties: dict[str, str]
-    links: list[LinkDocument]
 
 
 class ServerDocument(msgspec.Struct):
@@ -72,17 +83,14 @@ class RepositoryDocument(msgspec.Struct):
     links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
 
 
-class ObjectDocument(msgspec.Struct):
+class ObjectDocument(Tagged, Named):
     """An object with its properties."""
 
-    name: str
     type: str
     definition: str
-    properties: Properties
-    links: list[LinkDocument]
 
 
-class FolderLinkDocument(msgspec.Struct, rename="kebab"):
+class FolderLinkDocument(Linked, rename="kebab"):
     """A link between a folder and an object that lies in it.
 
     In a list of an object's links, ``href`` is the address of the folder. In a list of a folder's links, it is the
@@ -92,35 +100,26 @@ class FolderLinkDocument(msgspec.Struct, rename="kebab"):
     href: str
     parent_id: str
     child_id: str
-    links: list[LinkDocument]
 
 
-class DeletedObjectDocument(msgspec.Struct):
+class DeletedObjectDocument(Named):
     """A deleted object in the wastebasket: who deleted it and when, and until when it can be restored."""
 
-    name: str
-    properties: Properties
     deleter: str
     deleted: str
     expires: str
-    links: list[LinkDocument]
 
 
-class ContentDocument(msgspec.Struct):
+class ContentDocument(Named):
     """The description of an object's content, without its bytes."""
 
-    name: str
-    properties: Properties
-    links: list[LinkDocument]
 
-
-class IndexStatusDocument(msgspec.Struct):
+class IndexStatusDocument(Linked):
     """The state of an object's text, and the reason if there is no text."""
 
     state: str
     reason: str
     attempts: int
-    links: list[LinkDocument]
 
 
 class IndexDifferenceDocument(msgspec.Struct):
@@ -163,7 +162,7 @@ class AgentReportDocument(msgspec.Struct, rename="kebab"):
     under_way: IndexCheckDocument | None
 
 
-class IndexReportDocument(msgspec.Struct):
+class IndexReportDocument(Linked):
     """What the index agents report.
 
     ``wanted`` is the time at which a check was last asked for, or null once every agent has begun that check.
@@ -171,7 +170,6 @@ class IndexReportDocument(msgspec.Struct):
 
     wanted: str | None
     agents: list[AgentReportDocument]
-    links: list[LinkDocument]
 
 
 class AclEntryDocument(msgspec.Struct, rename="kebab"):
@@ -181,62 +179,49 @@ class AclEntryDocument(msgspec.Struct, rename="kebab"):
     basic_permission: str
 
 
-class AclDocument(msgspec.Struct):
+class AclDocument(Named):
     """An ACL, with those of its entries that the caller may see."""
 
     id: str
-    name: str
     owner: str
-    properties: Properties
     permitted: list[AclEntryDocument]
-    links: list[LinkDocument]
 
 
-class PermissionSetDocument(msgspec.Struct, rename="kebab"):
+class PermissionSetDocument(Linked, rename="kebab"):
     """An object's ACL, and what the caller may do with the object."""
 
     acl_name: str
     owner: str
     basic_permission: str
     permitted: list[AclEntryDocument]
-    links: list[LinkDocument]
 
 
-class DefaultPermissionSetDocument(msgspec.Struct, rename="kebab"):
+class DefaultPermissionSetDocument(Linked, rename="kebab"):
     """The ACL that new objects in a folder get, with its entries."""
 
     acl_name: str
     owner: str
     permitted: list[AclEntryDocument]
-    links: list[LinkDocument]
 
 
-class PermissionDocument(msgspec.Struct, rename="kebab"):
+class PermissionDocument(Linked, rename="kebab"):
     """What an accessor may do with an object."""
 
     accessor: str
     basic_permission: str
-    links: list[LinkDocument]
 
 
-class FormatDocument(msgspec.Struct):
+class FormatDocument(Named):
     """The name of a format of contents, with its media type."""
 
-    name: str
-    properties: Properties
-    links: list[LinkDocument]
 
-
-class PersonDocument(msgspec.Struct):
+class PersonDocument(Named):
     """A user or a group."""
 
-    name: str
     type: str
-    properties: Properties
-    links: list[LinkDocument]
 
 
-class SavedSearchDocument(msgspec.Struct, rename="kebab"):
+class SavedSearchDocument(Tagged, rename="kebab"):
     """A saved search. Its query document is a text, in XML or JSON like the answer."""
 
     name: str
@@ -260,7 +245,7 @@ class VariableDocument(msgspec.Struct, rename="kebab"):
     to: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
+class SearchTemplateDocument(Tagged, rename="kebab"):
     """A search template: a query document as a text, and its variables."""
 
     name: str
@@ -350,70 +335,3 @@ class ErrorDocument(msgspec.Struct):
     message: str
     details: str
     id: str
-
-
-_HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
-
-_QUERY: Schema = {"type": "object", "description": "The same query document in JSON (docs/aql.md)."}
-
-
-class Documents:
-    """Describes bodies and answers by media type, for one set of names."""
-
-    def __init__(self, names: RepositoryNames) -> None:
-        self._names = names
-        self._json = (f"{names.media_type}+json", "application/json")
-        self._xml = (f"{names.media_type}+xml", "application/xml")
-        self.errors = ErrorShape(
-            "repository", spelling.error_shape(names), self.thing(ErrorDocument, "error"), spelling.error_code
-        )
-        self.feed: Content = {
-            **dict.fromkeys(self._json, FeedDocument),
-            **dict.fromkeys((spelling.ATOM, *self._xml), self._text("An Atom feed (RFC 4287).")),
-            spelling.HAL: _HAL,
-        }
-        self.thing_or_feed: Content = {**self.feed, **{key: {"type": "object"} for key in self._json}}
-        self.query: Content = {
-            **dict.fromkeys(
-                (*self._xml, "text/xml"),
-                self._text(f"A query document: `search` in the namespace {names.vocab_namespace} (docs/aql.md)."),
-            ),
-            **dict.fromkeys((*self._json, spelling.HAL), _QUERY),
-        }
-
-    def thing(self, kind: type[Any], root: str) -> Content:
-        """Describe a body or an answer that is a single thing: its media types, each with its schema."""
-        meaning = f"The same elements: `{root}` in the namespace {self._names.vocab_namespace}."
-        return {
-            **dict.fromkeys(self._json, kind),
-            **dict.fromkeys(self._xml, self._text(meaning)),
-            spelling.HAL: _HAL,
-        }
-
-    def thing_or_rows(self, kind: type[Any], root: str) -> Content:
-        """Describe an answer that is a single thing, or a feed of the rows that a statement selects."""
-        either = dict.fromkeys(self._json, (kind, FeedDocument))
-        return {**self.thing(kind, root), **either}
-
-    def home(self, kind: type[Any]) -> Content:
-        """Describe the answer with the home document: its media types, each with its schema."""
-        meaning = f"The same elements: `resources` in the namespace {self._names.vocab_namespace}."
-        by_media_type = {media_type: media_type.endswith("json") for media_type in spelling.home_types(self._names)}
-        return {media_type: kind if is_json else self._text(meaning) for media_type, is_json in by_media_type.items()}
-
-    def creation(self, metadata: type[Any]) -> Content:
-        """Describe the bodies that make an object: metadata alone; metadata and content in parts; or, if the address
-        gives a name, content alone."""
-        parts: Schema = {
-            "type": "object",
-            "description": "Metadata, then content: parts are known by order and media type, not by name.",
-        }
-        return {
-            **self.thing(metadata, "an object's kind"),
-            **dict.fromkeys(("multipart/form-data", "multipart/mixed"), parts),
-            "*/*": BINARY,
-        }
-
-    @staticmethod
-    def _text(meaning: str) -> Schema:
-        return {"type": "string", "description": meaning}

@@ -22,17 +22,39 @@ _NUMBER: Schema = {"type": "integer", "minimum": 1}
 _TRUTH: Schema = {"type": "boolean", "default": False}
 NOT_YET = "is not offered yet"
 
-REPOSITORY = Parameter("repository", "Name of a repository.", place="path")
-OBJECT_ID = Parameter(
-    "id", "Id of an object, a relation or a comment; `.json` or `.xml` after it chooses the media type.", place="path"
+
+def _refused(reason: str, *names: str) -> tuple[Parameter, ...]:
+    """List parameters that the interface knows and a method refuses, unless their value is in ``_NO_EFFECT``."""
+    return tuple(Parameter(name, "", refused=reason) for name in names)
+
+
+IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
+IF_NONE_MATCH = Parameter("If-None-Match", "An `ETag` that the caller has already.", place="header")
+RANGE = Parameter("Range", "The one range of bytes that is wanted.", place="header")
+IF_RANGE = Parameter("If-Range", "`Range` is used only if the content still has this `ETag`.", place="header")
+PLAIN_POSITION = Parameter(
+    HEADER, "`plain`: an administrator asks for the position unsealed.", {"const": "plain"}, place="header"
 )
-ACL = Parameter("acl", "Id of an ACL, or a name that needs no owner beside it.", place="path")
-TYPE_NAME = Parameter("name", "Name of an object type.", place="path")
-FORMAT_NAME = Parameter("format", "Name of a format of contents.", place="path")
-OTHER_END = Parameter("other", "Id of the folder or object at the other end of a link.", place="path")
-RELATION_TYPE = Parameter("relation_type", "Name of a type of relations.", place="path")
-PERSON = Parameter("person", "Id of a user or group, `name@partition`.", place="path")
-MEMBER = Parameter("member", "Id of a user or group that is directly in the group.", place="path")
+WRITE = (PLAIN_POSITION,)
+CONDITIONAL_WRITE = (IF_MATCH, PLAIN_POSITION)
+
+PARTS = tuple(
+    Parameter(name, meaning, place="path")
+    for name, meaning in {
+        "repository": "Name of a repository.",
+        "id": "Id of an object, a relation or a comment; `.json` or `.xml` after it chooses the media type.",
+        "acl": "Id of an ACL, or a name that needs no owner beside it.",
+        "name": "Name of an object type.",
+        "relation_type": "Name of a type of relations.",
+        "format": "Name of a format of contents.",
+        "other": "Id of the folder or object at the other end of a link.",
+        "person": "Id of a user or group, `name@partition`.",
+        "member": "Id of a user or group that is directly in the group.",
+        "search": "Id of a saved search.",
+        "template": "Id of a search template.",
+    }.items()
+)
+"""The open parts of paths."""
 
 PAGE = Parameter("page", "Number of the page; 0 is read as 1.", {"type": "integer", "minimum": 0, "default": 1})
 ITEMS_PER_PAGE = Parameter(
@@ -40,9 +62,6 @@ ITEMS_PER_PAGE = Parameter(
     "How many members a page has at most. A larger number counts as the largest that the server allows.",
     _NUMBER,
 )
-SAVED_SEARCH = Parameter("search", "Id of a saved search.", place="path")
-SEARCH_TEMPLATE = Parameter("template", "Id of a search template.", place="path")
-
 INCLUDE_TOTAL = Parameter("include-total", "Whether all members are counted.", _TRUTH)
 CURSOR = Parameter("cursor", "Where the page begins: the link `next` carries it.")
 OBJECT_TYPE = Parameter("object-type", "An object type; those below it count as well.")
@@ -51,7 +70,10 @@ SORT = Parameter("sort", "Properties to sort by, each with `ASC` or `DESC` and `
 VIEW = Parameter("view", "Which properties are shown: `:default`, `:all`, or a list of names.")
 INLINE = Parameter("inline", "Whether each entry carries the thing itself.", _TRUTH)
 LINKS = Parameter("links", "Whether entries and things carry their links.", {"type": "boolean", "default": True})
-LIST = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, FILTER, SORT, VIEW, INLINE, LINKS)
+LIST = (
+    *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, FILTER, SORT, VIEW, INLINE, LINKS),
+    *_refused(NOT_YET, "locations", "facet"),
+)
 TYPED_LIST = (*LIST, OBJECT_TYPE)
 RELATED_OBJECT = Parameter(
     "related-object-id", "Id of an object. Only relations that have this object at one of their ends are listed."
@@ -66,6 +88,7 @@ RELATIONS = (*LIST, RELATED_OBJECT, RELATED_ROLE, RELATION_NAME)
 ALL_VERSIONS = Parameter(
     "include-all-versions", "Whether former versions are listed, too, after the current ones.", _TRUTH
 )
+FOLDER_LIST = (*TYPED_LIST, ALL_VERSIONS, *_refused(NOT_YET, "hide-shared-parent"))
 
 WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as `{HEADER}` states it.")
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
@@ -119,14 +142,16 @@ COLLAPSE = Parameter(
     "says how many others there are. Total and facets count these too.",
     {"type": "string", "enum": ["none", "content"], "default": "none"},
 )
-SEARCH = (
+_KEYWORDS = (Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS)
+_IN_DOCUMENT = "belongs to a GET; a POST says it in the query document"
+_DOCUMENT = _refused(_IN_DOCUMENT, *(parameter.name for parameter in _KEYWORDS))
+_SEARCH = (
     *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, COLLAPSE, WAIT_FOR, FACET_IDS),
-    *(QUERY_LOCALE, WORDS, TYPED, MEANING),
+    *(QUERY_LOCALE, WORDS, TYPED, MEANING, PLAIN_POSITION),
 )
-KEYWORD_SEARCH = (
-    *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
-    *SEARCH,
-)
+KEYWORD_SEARCH = (*_KEYWORDS, CURSOR, *_SEARCH)
+DOCUMENT_SEARCH = (*_SEARCH, *_DOCUMENT, *_refused(_IN_DOCUMENT, CURSOR.name))
+SAVED_SEARCH = (*_SEARCH, *_DOCUMENT, CURSOR, IF_NONE_MATCH)
 SUGGESTIONS = Parameter(
     "limit",
     "How many completions are shown at most, up to 50.",
@@ -140,11 +165,9 @@ _SIMILAR_ITEMS = Parameter(
 SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 EXPLAINED = Parameter("object", "Id of the object of which the answer explains why it is a hit, or why it is none.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
-EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, TYPED, MEANING)
-KEYWORD_EXPLANATION = (
-    *EXPLANATION,
-    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
-)
+_EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS, TYPED, MEANING, PLAIN_POSITION)
+KEYWORD_EXPLANATION = (*_EXPLANATION, *_KEYWORDS)
+DOCUMENT_EXPLANATION = (*_EXPLANATION, *_DOCUMENT)
 START = Parameter(
     "start",
     "How many hits of each repository are passed over.",
@@ -160,27 +183,35 @@ REPOSITORIES = Parameter(
     "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
     "open.",
 )
-SEARCH_OF_SEVERAL = (
+_SEVERAL = (
     *(START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, FACET_IDS),
     *(QUERY_LOCALE, WORDS, TYPED, MEANING),
+    *_refused(NOT_YET, "wait-for"),
+    *_refused("belongs to a repository; this address has 'start' and 'limit'", "page", "items-per-page", "cursor"),
+    *_refused("belongs to a search of one repository: copies in several are not sought", "collapse"),
 )
-KEYWORD_SEARCH_OF_SEVERAL = (
-    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
-    *SEARCH_OF_SEVERAL,
-)
+KEYWORD_SEARCH_OF_SEVERAL = (*_KEYWORDS, *_SEVERAL)
+DOCUMENT_SEARCH_OF_SEVERAL = (*_SEVERAL, *_DOCUMENT, *_refused(_IN_DOCUMENT, CURSOR.name))
 MAX_RESULTS = Parameter(
     "max-results-count",
     "How many results are stored at most. -1 and larger numbers count as the largest that the server allows.",
     {"type": "integer", "minimum": -1, "default": 1000},
 )
-STORED_RESULTS = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS)
+STORED_RESULTS = (
+    *(PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS),
+    *_refused(NOT_YET, "filter", "sort", "facet-id-constraints"),
+)
 STORING = (MAX_RESULTS, *STORED_RESULTS, WAIT_FOR)
-SAVING = (SAVED_LOCALE,)
+SAVING = (SAVED_LOCALE, *_refused(NOT_YET, "inline"))
 
-SHOWING = (VIEW, LINKS)
+SINGLE = _refused(NOT_YET, "view", "inline", "links")
+SHOWING = (VIEW, LINKS, IF_NONE_MATCH, *_refused(NOT_YET, "inline"))
 
 DQL = Parameter("dql", "A statement in DQL: the answer shows its rows instead of the repository (docs/dql.md).")
-REPOSITORY_PARAMETERS = (DQL, PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, INLINE, LINKS)
+REPOSITORY = (
+    *(DQL, PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, INLINE, LINKS),
+    *_refused(NOT_YET, "include-domains"),
+)
 
 OBJECT_NAME = Parameter("object-name", "Name of the new object: then the body is its content alone.")
 CONTENT_COUNT = Parameter(
@@ -215,7 +246,8 @@ MEDIA_URL_POLICY = Parameter(
 NETWORK_LOCATION = Parameter("network-location", "Accepted, and has no effect.")
 CREATE = (
     *(OBJECT_NAME, OBJECT_TYPE, FORMATS, MODIFIERS, CONTENT_COUNT, ALL_PRIMARY),
-    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION),
+    *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION, PLAIN_POSITION),
+    *_refused(NOT_YET, "require-dc-write"),
 )
 
 DEL_NON_EMPTY = Parameter(
@@ -238,6 +270,7 @@ DELETE = (
     DEL_ALL_LINKS,
     DEL_VERSION,
     *(Parameter(name, "Accepted, and has no effect.") for name in ("del-vd-all", "check-subscription")),
+    *CONDITIONAL_WRITE,
 )
 
 PATH = Parameter(
@@ -261,8 +294,11 @@ CHECK_IN = (
         Parameter(name, "Accepted, and has no effect.")
         for name in ("content-length", "content-charset", "network-location")
     ),
+    *CONDITIONAL_WRITE,
+    *_refused(NOT_YET, "require-dc-write"),
 )
 CHECKOUTS = (
+    *LIST,
     Parameter(
         "checked-out-by",
         "Whose check-outs are listed: `current-user`, `all`, or `user`; then `user-name` names the user.",
@@ -277,7 +313,8 @@ SELECTED_PRIMARY = Parameter(
     {"type": "boolean"},
 )
 MEDIA = (FORMAT, CONTENT_PAGE, MODIFIER, SELECTED_PRIMARY, MEDIA_URL_POLICY, NETWORK_LOCATION)
-DESCRIPTION = MEDIA
+DOWNLOAD = (*MEDIA, IF_NONE_MATCH, RANGE, IF_RANGE)
+DESCRIPTION = (*MEDIA, *SINGLE)
 ADD_CONTENT = (
     *(FORMAT, CONTENT_PAGE, MODIFIER),
     Parameter(
@@ -291,41 +328,15 @@ ADD_CONTENT = (
         {"type": "boolean", "default": True},
     ),
     *(CONTENT_LENGTH, CONTENT_CHARSET, NETWORK_LOCATION),
+    *CONDITIONAL_WRITE,
 )
 OBJECT_IDS = Parameter(
     "object-id",
     "Ids of objects, with commas between; the parameter may also be repeated.",
     {"type": "array", "items": {"type": "string"}},
 )
-CHANGE_CONTENT = (*MEDIA, CONTENT_LENGTH, CONTENT_CHARSET)
-SINGLE_REFUSED = dict.fromkeys(("view", "inline", "links"), NOT_YET)
-SHOWING_REFUSED = {"inline": NOT_YET}
-LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
-FOLDER_REFUSED = {**LIST_REFUSED, "hide-shared-parent": NOT_YET}
-REPOSITORY_REFUSED = dict.fromkeys(("include-domains",), NOT_YET)
-DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
-    (
-        *("q", "object-type", "sort", "link", "cursor", "facet", "timezone", "facet-value-constraints"),
-        *("locations", "collections"),
-    ),
-    "belongs to a GET; a POST says it in the query document",
-)
-SEARCH_OF_SEVERAL_REFUSED = {
-    "wait-for": NOT_YET,
-    **dict.fromkeys(
-        ("page", "items-per-page", "cursor"), "belongs to a repository; this address has 'start' and 'limit'"
-    ),
-    "collapse": "belongs to a search of one repository: copies in several are not sought",
-}
-DOCUMENT_SEARCH_OF_SEVERAL_REFUSED = {**SEARCH_OF_SEVERAL_REFUSED, **DOCUMENT_SEARCH_REFUSED}
-SAVING_REFUSED = {"inline": NOT_YET}
-STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
-CREATE_REFUSED = {"require-dc-write": NOT_YET}
-DESCRIPTION_REFUSED = SINGLE_REFUSED
-"""Each dictionary ``..._REFUSED`` has parameters that the interface knows but some methods refuse, with the reason.
-
-``_NO_EFFECT`` has, for some of these parameters, a value that is accepted because it changes nothing.
-"""
+CHANGE_CONTENT = (*MEDIA, CONTENT_LENGTH, CONTENT_CHARSET, *CONDITIONAL_WRITE)
+REMOVE_CONTENT = (*MEDIA, *CONDITIONAL_WRITE)
 
 _NO_EFFECT: Mapping[str, str] = {
     "collapse": "none",
@@ -341,14 +352,6 @@ _NO_EFFECT: Mapping[str, str] = {
 REPAIR = Parameter("repair", "`true`: objects whose document differs are indexed again.", _TRUTH)
 ACCESSOR = Parameter("accessor", "A user or group, or `world`; without it, the caller.")
 FORCE = Parameter("force", "Accepted, and has no effect.")
-
-IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
-IF_NONE_MATCH = Parameter("If-None-Match", "An `ETag` that the caller has already.", place="header")
-RANGE = Parameter("Range", "The one range of bytes that is wanted.", place="header")
-IF_RANGE = Parameter("If-Range", "`Range` is used only if the content still has this `ETag`.", place="header")
-PLAIN_POSITION = Parameter(
-    HEADER, "`plain`: an administrator asks for the position unsealed.", {"const": "plain"}, place="header"
-)
 
 LOCATION = Parameter("Location", "Address of the new thing.", place="header")
 ETAG = Parameter("ETag", "Tag of this revision and representation, for `If-Match`.", TEXT, place="header")

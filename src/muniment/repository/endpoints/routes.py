@@ -1,50 +1,35 @@
-"""Every address of the repository in one list: what answers it, what it takes and gives, and what it refuses."""
+"""Every address of the repository in one list: what answers it, what it gives and takes, and what it refuses.
+
+Sources: given 2.8 to 2.10; docs/interface.md, ours.
+"""
 
 import re
+from functools import partial
 
 from starlette.requests import Request
 from starlette.routing import Route
 
-from muniment.repository.endpoints import catalogues, discovery, parameters, spelling
-from muniment.repository.endpoints.batches import batch_routes
-from muniment.repository.endpoints.contents import content_routes
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext
+from muniment.repository.endpoints import codes, discovery, parameters, rows, spelling
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.discovery import LinkTarget
 from muniment.repository.endpoints.documents import (
-    Documents,
-    FormatDocument,
+    ErrorDocument,
+    FeedDocument,
     HomeDocument,
-    IndexReportDocument,
     ProductInfoDocument,
     RepositoryDocument,
 )
-from muniment.repository.endpoints.objects import object_routes, relation_routes, version_routes
-from muniment.repository.endpoints.operations import BELOW, Addresses, Operations, answer_of, listing, showing
-from muniment.repository.endpoints.people import people, people_routes
-from muniment.repository.endpoints.permissions import acl_routes, acls
-from muniment.repository.endpoints.saved import saved_routes
-from muniment.repository.endpoints.search import dql, facets, index_report, search_routes
-from muniment.repository.endpoints.types import type_routes
+from muniment.repository.endpoints.operations import BELOW, Addresses, Family, Form, Row, addresses, content
+from muniment.repository.endpoints.people import people
+from muniment.repository.endpoints.permissions import acls
+from muniment.repository.endpoints.search import dql, federated_search
 from muniment.repository.options import RepositoryNames
-from muniment.web.addresses import Address, AddressTable, AnswerDescription, CredentialKind, Operation
+from muniment.web.addresses import Address, AddressTable, CredentialKind, ErrorShape, Operation
 
 _NOTE = (
     "Every address that answers a document also takes `.json` or `.xml` after it, which chooses the media type. "
     "Every address answers OPTIONS with its methods in `Allow`. A query parameter that an address does not know is "
     f"ignored, and the header `{parameters.IGNORED.name}` names it."
-)
-_PARTS = (
-    parameters.REPOSITORY,
-    parameters.OBJECT_ID,
-    parameters.ACL,
-    parameters.TYPE_NAME,
-    parameters.RELATION_TYPE,
-    parameters.FORMAT_NAME,
-    parameters.OTHER_END,
-    parameters.PERSON,
-    parameters.MEMBER,
-    parameters.SAVED_SEARCH,
-    parameters.SEARCH_TEMPLATE,
 )
 
 _NAME = re.compile(r"[a-z-]+")
@@ -52,33 +37,14 @@ _NAME = re.compile(r"[a-z-]+")
 
 def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     """List every address below the repository's prefix."""
-    wire = Documents(names)
-    further_addresses = (
-        *search_routes.of_one(wire, BELOW),
-        *object_routes.addresses(wire),
-        *content_routes.addresses(wire),
-        *version_routes.addresses(wire),
-        *acl_routes.addresses(wire),
-        *people_routes.addresses(wire),
-        *saved_routes.addresses(wire, BELOW),
-        *relation_routes.addresses(wire),
-        *batch_routes.addresses(wire),
-        _index_report(wire),
-        *_catalogues(wire),
-        Address(
-            f"{BELOW}/supported-facets",
-            {"GET": listing(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
-            facets.LISTING,
-        ),
-        *type_routes.addresses(wire),
-    )
+    further = addresses(rows.FAMILIES, names)
     return AddressTable(
         "repository",
         f"/{names.prefix}",
-        (*_beginning(wire, further_addresses), *further_addresses),
-        wire.errors,
+        (*_beginning(names, further), *further),
+        ErrorShape("repository", spelling.error_shape(names), content(ErrorDocument, names), spelling.error_code),
         CredentialKind.CALLER,
-        _PARTS,
+        parameters.PARTS,
         note=_NOTE,
         check=_check,
         options=True,
@@ -97,41 +63,56 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
     spelling.check_body(request, operation.body)
 
 
-def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
+def _beginning(names: RepositoryNames, further: Addresses) -> Addresses:
     """List the addresses with which a client begins.
 
-    The document of a repository links to those ``further_addresses`` that ``_link_targets`` lists.
+    The document of a repository links to those ``further`` addresses that ``_link_targets`` lists.
     """
-    info = showing(
-        discovery.product_info,
-        "Show the name and the release of the product.",
-        answer_of("The product.", wire.thing(ProductInfoDocument, "product-info")),
+    targets, anybody = _link_targets(further, BELOW), CredentialKind.NONE
+    lister, show = (partial(each, targets=targets) for each in (discovery.list_repositories, discovery.show))
+    beginning = addresses(
+        (
+            Family(codes.ENTERING, Row("GET /product-info", discovery.product_info, ProductInfoDocument), of=anybody),
+            Family(codes.LISTING, Row("GET /repositories", lister, FeedDocument), of=anybody),
+            Family(
+                codes.SEARCHES,
+                Row(
+                    "GET /search",
+                    federated_search.by_keywords,
+                    FeedDocument,
+                    parameters=parameters.KEYWORD_SEARCH_OF_SEVERAL,
+                ),
+                Row(
+                    "POST /search",
+                    federated_search.by_document,
+                    FeedDocument,
+                    Form.QUERY,
+                    parameters=parameters.DOCUMENT_SEARCH_OF_SEVERAL,
+                ),
+            ),
+        ),
+        names,
+        below="",
     )
-    targets = _link_targets(further_addresses, BELOW)
-    repositories = listing(wire, discovery.listing_of(targets), "List the repositories.")
-    searching = search_routes.of_several(wire)
-    addresses = (
-        Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
-        Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
-    )
-    home = showing(
-        discovery.home(_link_targets((*addresses, searching), "")),
-        "Show where a client begins.",
-        answer_of("The home document.", wire.home(HomeDocument)),
-    )
-    single = Operation(
-        dql.answering(discovery.repository_resource(targets)),
-        "Show a repository, and where its services are; or the rows that a statement in DQL selects.",
-        parameters=parameters.REPOSITORY_PARAMETERS,
-        refused=parameters.REPOSITORY_REFUSED,
-        answers=(answer_of("The repository, or the rows.", wire.thing_or_rows(RepositoryDocument, "repository")),),
-    )
-    return (
-        Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
-        *addresses,
-        searching,
-        Address(BELOW, {"GET": single}, search_routes.DQL),
-    )
+    home = partial(discovery.home, targets=_link_targets(beginning, ""))
+    return [
+        *addresses((Family(codes.ENTERING, Row("GET /services", home, HomeDocument), of=anybody),), names, below=""),
+        *beginning,
+        *addresses(
+            (
+                Family(
+                    codes.DQL,
+                    Row(
+                        "GET ",
+                        partial(dql.answer, otherwise=show),
+                        (RepositoryDocument, FeedDocument),
+                        parameters=parameters.REPOSITORY,
+                    ),
+                ),
+            ),
+            names,
+        ),
+    ]
 
 
 def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
@@ -152,44 +133,3 @@ def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
 def routes(context: RepositoryContext) -> list[Route]:
     """List every route of the repository, under its prefix."""
     return table(context.options.names).routes(context)
-
-
-def _index_report(wire: Documents) -> Address[RepositoryContext]:
-    report = wire.thing(IndexReportDocument, "index-report")
-    operations: Operations = {
-        "GET": showing(
-            index_report.read, "Show the results of the checks of the index.", answer_of("The results.", report)
-        ),
-        "POST": Operation(
-            index_report.want,
-            "Start a check of the index.",
-            parameters=(parameters.REPAIR,),
-            answers=(AnswerDescription(202, "The index agents will check it.", report),),
-        ),
-    }
-    return Address(f"{BELOW}/index-report", operations, ENTERING)
-
-
-def _catalogues(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
-    single = showing(
-        catalogues.read_format,
-        "Show a format of contents.",
-        answer_of("The format.", wire.thing(FormatDocument, "format")),
-    )
-    empty = (
-        Address(
-            f"{BELOW}/{name}",
-            {"GET": listing(wire, catalogues.nothing(name), f"List the {title.lower()}, of which there are none.")},
-            catalogues.LISTING,
-        )
-        for name, title in catalogues.EMPTY.items()
-    )
-    return (
-        Address(
-            f"{BELOW}/formats",
-            {"GET": listing(wire, catalogues.list_formats, "List the names of formats.")},
-            catalogues.LISTING,
-        ),
-        Address(f"{BELOW}/formats/{{format}}", {"GET": single}, catalogues.SINGLE),
-        *empty,
-    )

@@ -2,8 +2,8 @@
 
 from starlette.routing import Route
 
-from muniment.repository.endpoints.contents import contents
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext
+from muniment.repository.endpoints import codes
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.refusals import (
     BadQuery,
     BadSort,
@@ -45,7 +45,7 @@ _LED = AnswerDescription(
 )
 _ERRORS = ErrorShape("page", frame.shape, _PAGE)
 
-_ENTERED: Table = {**ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
+_ENTERED: Table = {**codes.ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
 _SEARCHED: Table = {
     **_ENTERED,
     BadQuery: ErrorCode(400, "E_BAD_QUERY"),
@@ -63,7 +63,7 @@ _SAVED: Table = {
     QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
     VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
 }
-_CONTENT: Table = {**contents.TABLE, **_ENTERED}
+_CONTENT: Table = {**codes.CONTENTS, **_ENTERED}
 
 _IN = Parameter("in", "Name of the repository; without it, the first that the sign-in opens.")
 _PAGE_NUMBER = Parameter("page", "Number of the page, from 1 on.", {"type": "integer", "minimum": 1, "default": 1})

@@ -20,14 +20,12 @@ from muniment.events import Event
 from muniment.repository.endpoints import spelling
 from muniment.repository.endpoints.batches import batch_bodies
 from muniment.repository.endpoints.batches.batch_bodies import BatchOperation, BatchPlan
-from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.spelling import Written
 from muniment.web import witness
 from muniment.web.common_transaction import CommonTransaction
-from muniment.web.responses import ErrorCode, Table
+from muniment.web.responses import ErrorCode
 from muniment.web.transport import new_request_id
-
-TABLE: Table = {**ENTERING}
 
 CAPABILITIES: Mapping[str, Written] = {
     "transactions": "both",
@@ -80,7 +78,7 @@ class OperationOutcome(msgspec.Struct):
 
 
 async def capabilities(request: Request, context: RepositoryContext) -> Response:
-    """GET batch-capabilities: what a batch can do, and which kinds of address its operations may have."""
+    """Show the capabilities of batches."""
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -93,7 +91,7 @@ async def capabilities(request: Request, context: RepositoryContext) -> Response
 
 @events.tells("acl", "object rights")
 async def execute(request: Request, context: RepositoryContext) -> Response:
-    """POST batches: execute several requests, one after the other."""
+    """Execute several requests, each alone or all in one transaction."""
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))

@@ -15,27 +15,17 @@ from muniment import events
 from muniment.repository.content.archive import Archive
 from muniment.repository.endpoints import object_body, parameters, spelling
 from muniment.repository.endpoints.contents import content_requests
-from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, enter
 from muniment.repository.objects import objects
 from muniment.repository.objects.contents.further_contents import ObjectContent
 from muniment.repository.objects.decisions import contents
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import ContentDamaged, NoContent, UnknownObject, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
-from muniment.web.responses import ErrorCode, Table
 from muniment.web.slots import HoldingResponse
-
-TABLE: Table = {
-    **ENTERING,
-    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
-    NoContent: ErrorCode(404, "E_NO_CONTENT"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    ContentDamaged: ErrorCode(500, "E_CONTENT_DAMAGED"),
-}
 
 MOST = 1000
 """How many objects an archive has at most."""
@@ -56,7 +46,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 async def of_ids(request: Request, context: RepositoryContext) -> Response:
-    """GET archived-contents: send the main contents of the objects with the ids in `object-id`."""
+    """Download the contents of several objects as one zip file."""
     caller = await enter(request, context)
     ids = [text.strip().lower()[:40] for text in parameters.read(request).get("object-id", "").split(",")]
     return await _archive(request, context, caller, [each for each in ids if each])
@@ -64,7 +54,7 @@ async def of_ids(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def of_addresses(request: Request, context: RepositoryContext) -> Response:
-    """POST archived-contents: send the main contents of the objects whose addresses the body lists."""
+    """Download the contents of several objects as one zip file."""
     caller = await enter(request, context)
     hrefs = await _read_hrefs(request, context)
     name = caller.repository.name

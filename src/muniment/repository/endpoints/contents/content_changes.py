@@ -27,7 +27,7 @@ from muniment.repository.repositories import Repository
 
 @events.tells()
 async def add(request: Request, context: RepositoryContext) -> Response:
-    """POST contents: give the object the body as its main content, as a further page, or as a rendition."""
+    """Give an object a content: the main one, a further page, or a rendition."""
     caller = await enter(request, context)
     names, values = context.options.names, parameters.read(request)
     wanted = content_requests.read_wanted(values, names)
@@ -41,7 +41,7 @@ async def add(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST contents/content: the body takes the place of a content that the object has."""
+    """Replace a content of an object."""
     caller = await enter(request, context)
     names, values = context.options.names, parameters.read(request)
     wanted, object_id = content_requests.read_wanted(values, names), representations.identifier(request)
@@ -62,7 +62,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE contents/content: remove this content from the object."""
+    """Remove a content of an object."""
     caller = await enter(request, context)
     wanted = content_requests.read_wanted(parameters.read(request), context.options.names)
     object_id, expected = representations.identifier(request), representations.expected_version(request)

@@ -18,10 +18,10 @@ from starlette.responses import Response
 
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, parameters, representations, spelling, uploads
+from muniment.repository.endpoints import codes, collections, parameters, representations, spelling, uploads
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.contents import content_requests
-from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
@@ -34,39 +34,10 @@ from muniment.repository.objects.decisions import contents
 from muniment.repository.objects.decisions.contents import WantedContent
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    CheckedOut,
-    ContentDamaged,
-    ContentExists,
-    NoContent,
-    QuotaExceeded,
-    RangeNotSatisfiable,
-    StoreUnavailable,
-    Superseded,
-    UnknownObject,
-    VersionConflict,
-    WrongValue,
-)
+from muniment.repository.refusals import ContentDamaged, RangeNotSatisfiable
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import ErrorCode, Table
 from muniment.web.slots import HoldingResponse
-
-TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    CheckedOut: ErrorCode(409, "E_LOCKED"),
-    Superseded: ErrorCode(409, "E_NOT_LATEST_VERSION"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-    NoContent: ErrorCode(404, "E_NO_CONTENT"),
-    ContentDamaged: ErrorCode(500, "E_CONTENT_DAMAGED"),
-    StoreUnavailable: ErrorCode(503, "E_STORE_UNAVAILABLE"),
-    RangeNotSatisfiable: ErrorCode(416, "E_RANGE_NOT_SATISFIABLE"),
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-    ContentExists: ErrorCode(409, "E_CONTENT_EXISTS"),
-}
 
 _PROPERTIES = (
     *("object_name", "r_object_id", "format_name", "mime_type", "full_content_size", "sha256"),
@@ -81,7 +52,7 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 
 async def media(request: Request, context: RepositoryContext) -> Response:
-    """GET content-media: send the bytes of a content, or one range of them."""
+    """Download a content of an object, whole or one range of it."""
     caller = await enter(request, context)
     return await download(
         request, context, caller, content_requests.read_wanted(parameters.read(request), context.options.names)
@@ -113,7 +84,7 @@ async def download(
 
 
 async def describe(request: Request, context: RepositoryContext) -> Response:
-    """GET contents/content: describe a content of the object."""
+    """Describe a content of an object."""
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -124,7 +95,7 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET contents: a feed of the contents of an object."""
+    """List the contents of an object."""
     caller = await enter(request, context)
     object_id, repository = representations.identifier(request), caller.repository
     here = address(request, context, repository)
@@ -135,7 +106,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
-    """GET index-status: the state of an object's text, and the reason if there is no text."""
+    """Show whether the text of an object has been extracted and indexed."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     object_id = representations.identifier(request)
@@ -207,7 +178,7 @@ async def _media(
         start, length = _range(request, content, headers["ETag"])
     except RangeNotSatisfiable as refusal:
         shape = spelling.error_shape(context.options.names)
-        answered = shape(request, TABLE[RangeNotSatisfiable], refusal.sentence)
+        answered = shape(request, codes.CONTENTS[RangeNotSatisfiable], refusal.sentence)
         answered.headers["Content-Range"] = f"bytes */{refusal.size}"
         return answered
     status = 200

@@ -16,55 +16,30 @@ from muniment.clock import timestamp
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.documents import LinkDocument, Properties
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Named, Tagged
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects import objects
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    NotPermitted,
-    QuotaExceeded,
-    UnknownComment,
-    UnknownObject,
-    UnknownProperty,
-    UnknownType,
-    VersionConflict,
-    WrongValue,
-)
+from muniment.repository.refusals import UnknownProperty, WrongValue
 from muniment.repository.relations import comments
 from muniment.repository.relations.comments import Comment, ListedComment
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownComment: ErrorCode(404, "E_UNKNOWN_COMMENT"),
-    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
-    UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
-    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
 
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
 _TITLE = 60
 """How many characters of a comment's text a feed shows at most, as the title of the comment's entry."""
 
 
-class CommentDocument(msgspec.Struct):
+class CommentDocument(Tagged, Named):
     """A comment: its text, its author, and when it was written and changed."""
-
-    name: str
-    properties: Properties
-    links: list[LinkDocument]
 
 
 async def list_comments(request: Request, context: RepositoryContext) -> Response:
-    """GET objects/{id}/comments: a feed of the comments on an object, without the replies."""
+    """List the comments on an object."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -78,7 +53,7 @@ async def list_comments(request: Request, context: RepositoryContext) -> Respons
 
 
 async def list_replies(request: Request, context: RepositoryContext) -> Response:
-    """GET comments/{id}/replies: a feed of the replies to a comment."""
+    """List the replies to a comment."""
     caller = await enter(request, context)
     repository, comment_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -93,18 +68,18 @@ async def list_replies(request: Request, context: RepositoryContext) -> Response
 
 @events.tells()
 async def comment(request: Request, context: RepositoryContext) -> Response:
-    """POST objects/{id}/comments: comment on an object."""
+    """Comment on an object."""
     return await _add(request, context, comments.add)
 
 
 @events.tells()
 async def reply(request: Request, context: RepositoryContext) -> Response:
-    """POST comments/{id}/replies: reply to a comment."""
+    """Reply to a comment."""
     return await _add(request, context, comments.reply)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET comments/{id}: the comment with this id."""
+    """Show a comment."""
     caller = await enter(request, context)
     media_type, comment_id = _media_type(request, context), representations.identifier(request)
     shown = await caller.read(
@@ -115,7 +90,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST comments/{id}: give a comment another text."""
+    """Give a comment another text."""
     caller = await enter(request, context)
     media_type, comment_id = _media_type(request, context), representations.identifier(request)
     expected, text = representations.expected_version(request), await _read_text(request, context)
@@ -129,7 +104,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE comments/{id}: remove a comment with all replies to it."""
+    """Remove a comment with the replies to it."""
     caller = await enter(request, context)
     comment_id, expected = representations.identifier(request), representations.expected_version(request)
     await caller.write(lambda cx, principals: comments.remove(cx, caller.repository, comment_id, principals, expected))

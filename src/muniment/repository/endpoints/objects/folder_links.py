@@ -16,7 +16,7 @@ from muniment.clock import Instant
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.objects.objects import writing_view
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
@@ -38,7 +38,7 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: the links from an object to its folders, without a sort in the order of ``i_folder_id``."""
+    """List the folders in which an object lies."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -49,7 +49,7 @@ async def list_parents(request: Request, context: RepositoryContext) -> Response
 
 
 async def list_children(request: Request, context: RepositoryContext) -> Response:
-    """GET child-links: a feed of the links to what lies in a folder."""
+    """List the links of a folder to the objects in it."""
     caller = await enter(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
@@ -59,51 +59,43 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
     )
 
 
-def linking(end: End) -> Answering:
-    """Return the endpoint for the POST that puts an object into a folder. The body names the ``end`` of the link."""
-
-    @events.tells()
-    async def link(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository = caller.repository
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
-        object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
-        return await _change(
-            request,
-            context,
-            caller,
-            media_type,
-            end,
-            folder_id,
-            lambda cx, principals, now: moving.link(
-                cx, writing_view(context, cx, repository, principals), object_id, folder_id, now
-            ),
-            201,
-        )
-
-    return link
+@events.tells()
+async def link(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Put an object into a folder. The body names the ``end`` of the link."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
+    object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
+    return await _change(
+        request,
+        context,
+        caller,
+        media_type,
+        end,
+        folder_id,
+        lambda cx, principals, now: moving.link(
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, now
+        ),
+        201,
+    )
 
 
-def reading(end: End) -> Answering:
-    """Return the endpoint for the GET of one link."""
-
-    async def read(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        object_id, folder_id = _ends(request, end)
-        stored = await caller.read(
-            lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
-        )
-        here = address(request, context, caller.repository)
-        return _answer(context, media_type, here, end, stored, folder_id, 200)
-
-    return read
+async def read(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Show a link."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    object_id, folder_id = _ends(request, end)
+    stored = await caller.read(
+        lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
+    )
+    here = address(request, context, caller.repository)
+    return _answer(context, media_type, here, end, stored, folder_id, 200)
 
 
 @events.tells()
 async def move(request: Request, context: RepositoryContext) -> Response:
-    """PUT parent-links/{folder}: move the object to the folder that the body refers to."""
+    """Move an object to another folder."""
     caller = await enter(request, context)
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -122,22 +114,16 @@ async def move(request: Request, context: RepositoryContext) -> Response:
     )
 
 
-def unlinking(end: End) -> Answering:
-    """Return the endpoint for the DELETE of a link. The object stays, and so do its links to other folders."""
-
-    @events.tells()
-    async def unlink(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        object_id, folder_id = _ends(request, end)
-        _, position = await caller.change(
-            lambda cx, principals: moving.unlink(
-                cx, caller.repository, principals, object_id, folder_id, context.clock()
-            ),
-            lambda stored: stored.position,
-        )
-        return Response(status_code=204, headers=position)
-
-    return unlink
+@events.tells()
+async def unlink(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Take an object out of a folder. The object stays, and so do its links to other folders."""
+    caller = await enter(request, context)
+    object_id, folder_id = _ends(request, end)
+    _, position = await caller.change(
+        lambda cx, principals: moving.unlink(cx, caller.repository, principals, object_id, folder_id, context.clock()),
+        lambda stored: stored.position,
+    )
+    return Response(status_code=204, headers=position)
 
 
 def _ends(request: Request, end: End) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import object_body, parameters, representations, spelling, uploads
 from muniment.repository.endpoints.contents import content_requests
 from muniment.repository.endpoints.contents.content_requests import ArrangedContent
-from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.endpoints.objects.objects import check_root, complete, writing_view
 from muniment.repository.endpoints.representations import ObjectBody
@@ -34,46 +34,40 @@ from muniment.web import bodies
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 
 
-def creating(root: str, *, filed: bool) -> Answering:
-    """Return the endpoint for the POST that creates an object of the type ``root`` or of a type below it.
-
-    If ``filed``, the address names the folder of the new object.
+@events.tells()
+async def create(request: Request, context: RepositoryContext, root: str) -> Response:
+    """Create an object of the type {root} or of a type below it, in a folder if the address names one.
 
     A copy has the type of its original. If the body of another new object names no type, the object gets the type that
     ``object-type`` in the query names, or else ``root``.
     """
-
-    @events.tells()
-    async def create(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository, names = caller.repository, context.options.names
-        media_type = spelling.negotiate(request, spelling.both(names))
-        values = parameters.read(request)
-        folder_id = representations.identifier(request) if filed else None
-        type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""
-        # Whoever may not put anything here is told so before they send gigabytes.
-        quota = uploads.upload_quota(context)
-        room = await caller.read(
-            lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
+    caller = await enter(request, context)
+    repository, names = caller.repository, context.options.names
+    media_type = spelling.negotiate(request, spelling.both(names))
+    values = parameters.read(request)
+    folder_id = representations.identifier(request) if "id" in request.path_params else None
+    type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""
+    # Whoever may not put anything here is told so before they send gigabytes.
+    quota = uploads.upload_quota(context)
+    room = await caller.read(
+        lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
+    )
+    upload = await _read_upload(request, context, caller, values.get("object-name"), room)
+    async with uploads.removal_on_failure(context, *upload.stored):
+        content_requests.check_length(values, sum(content.size for content in upload.stored))
+        if upload.metadata.href:
+            decide = _plan_copy(context, repository, upload, root, folder_id)
+        else:
+            decide = await _plan_new(context, repository, values, upload, type_name or root, root, folder_id)
+        (new, named), position = await caller.change(
+            lambda cx, principals: decide(cx, principals, context.clock(), quota),
+            lambda made: made.body.stored.position,
         )
-        upload = await _read_upload(request, context, caller, values.get("object-name"), room)
-        async with uploads.removal_on_failure(context, *upload.stored):
-            content_requests.check_length(values, sum(content.size for content in upload.stored))
-            if upload.metadata.href:
-                decide = _plan_copy(context, repository, upload, root, folder_id)
-            else:
-                decide = await _plan_new(context, repository, values, upload, type_name or root, root, folder_id)
-            (new, named), position = await caller.change(
-                lambda cx, principals: decide(cx, principals, context.clock(), quota),
-                lambda made: made.body.stored.position,
-            )
-        here, as_object = address(request, context, repository), root == "sysobject"
-        answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
-        answer.headers.update(position)
-        answer.background = uploads.after_commit(context, upload.stored, named)
-        return answer
-
-    return create
+    here, as_object = address(request, context, repository), root == "sysobject"
+    answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
+    answer.headers.update(position)
+    answer.background = uploads.after_commit(context, upload.stored, named)
+    return answer
 
 
 async def _read_upload(

@@ -22,7 +22,7 @@ from muniment.web.refusals import Malformed
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET object-by-path: the object of this path, or a feed if there are several that the caller may browse."""
+    """Show the object that a path names, or list the objects if there are several."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     values, names = parameters.read(request), context.options.names

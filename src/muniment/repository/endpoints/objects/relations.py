@@ -17,8 +17,8 @@ from muniment.clock import timestamp
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
-from muniment.repository.endpoints.documents import LinkDocument, Properties
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Named, Tagged
 from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
@@ -26,71 +26,30 @@ from muniment.repository.filters import fixed
 from muniment.repository.filters.fixed import ListedName
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    InUse,
-    NameTaken,
-    NotPermitted,
-    QuotaExceeded,
-    UnknownObject,
-    UnknownProperty,
-    UnknownRelation,
-    UnknownRelationType,
-    UnknownType,
-    VersionConflict,
-    WrongValue,
-)
+from muniment.repository.refusals import UnknownProperty, WrongValue
 from muniment.repository.relations import relation_types, relations
 from muniment.repository.relations.relation_types import RelationType
 from muniment.repository.relations.relations import ListedRelation, Relation, RelationDraft, RelationFilter
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownRelation: ErrorCode(404, "E_UNKNOWN_RELATION"),
-    UnknownRelationType: ErrorCode(400, "E_UNKNOWN_RELATION_TYPE"),
-    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
-    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
-    UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
-TYPES_TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownRelationType: ErrorCode(404, "E_UNKNOWN_RELATION_TYPE"),
-    UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
-    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
-    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
-    InUse: ErrorCode(409, "E_IN_USE"),
-}
 
 _ROLES: tuple[relations.Role, ...] = ("any", "parent", "child")
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "r_creator_name", "r_creation_date"}
 _OF_TYPE = ("description",)
 
 
-class RelationDocument(msgspec.Struct):
+class RelationDocument(Tagged, Named):
     """A relation, its ends, and who made it."""
 
-    name: str
     type: str
-    properties: Properties
-    links: list[LinkDocument]
 
 
-class RelationTypeDocument(msgspec.Struct):
+class RelationTypeDocument(Tagged, Named):
     """A type of relations, and what it means."""
-
-    name: str
-    properties: Properties
-    links: list[LinkDocument]
 
 
 async def list_relations(request: Request, context: RepositoryContext) -> Response:
-    """GET relations: a feed of the relations that the caller may see.
+    """List the relations between objects that the caller may see.
 
     Parameters can limit it to the relations of one object, and to those of one type.
     """
@@ -111,7 +70,7 @@ async def list_relations(request: Request, context: RepositoryContext) -> Respon
 
 @events.tells()
 async def make(request: Request, context: RepositoryContext) -> Response:
-    """POST relations: relate two objects."""
+    """Relate two objects."""
     caller = await enter(request, context)
     repository, options = caller.repository, context.options
     media_type = spelling.negotiate(request, spelling.both(options.names))
@@ -123,7 +82,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET relations/{id}: the relation with this id."""
+    """Show a relation."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     relation_id = representations.identifier(request)
@@ -133,7 +92,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE relations/{id}: remove the relation. Its objects stay."""
+    """Remove a relation. Its objects stay."""
     caller = await enter(request, context)
     relation_id = representations.identifier(request)
     await caller.write(lambda cx, principals: relations.remove(cx, caller.repository, relation_id, principals))
@@ -141,7 +100,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 
 async def list_types(request: Request, context: RepositoryContext) -> Response:
-    """GET relation-types: a feed of the types of relations."""
+    """List the types of relations."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/relation-types", "Relation types")
@@ -152,7 +111,7 @@ async def list_types(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def add_type(request: Request, context: RepositoryContext) -> Response:
-    """POST relation-types: an administrator adds a type of relations."""
+    """Add a type of relations, as an administrator."""
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -168,7 +127,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read_type(request: Request, context: RepositoryContext) -> Response:
-    """GET relation-types/{name}: the relation type of this name."""
+    """Show a type of relations."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
@@ -178,7 +137,7 @@ async def read_type(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove_type(request: Request, context: RepositoryContext) -> Response:
-    """DELETE relation-types/{name}: an administrator removes a type that no relation has."""
+    """Remove a type of relations, as an administrator."""
     caller = await enter(request, context)
     name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
     await caller.write(lambda cx, principals: relations.remove_type(cx, caller.repository, name, principals))

@@ -69,7 +69,7 @@ class _NewVersion(NamedTuple):
 
 @events.tells()
 async def check_out(request: Request, context: RepositoryContext) -> Response:
-    """PUT lock: check the object out for the caller."""
+    """Check an object out."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -88,7 +88,7 @@ async def check_out(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def cancel(request: Request, context: RepositoryContext) -> Response:
-    """DELETE lock: cancel the check-out of the object."""
+    """Cancel the check-out of an object."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     expected = representations.expected_version(request)
@@ -114,7 +114,7 @@ def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repositor
 
 @events.tells("object rights")
 async def check_in(request: Request, context: RepositoryContext) -> Response:
-    """POST versions: check in the object that the caller has checked out."""
+    """Check an object in as its next version."""
     caller = await enter(request, context)
     repository, names, object_id = caller.repository, context.options.names, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -150,12 +150,13 @@ def _current(cx: Connection, view: RepositoryView, object_id: str) -> StoredObje
     return version_lists.current(cx, view, object_id)[0]
 
 
-current = objects.showing(_current, as_object=True)
-"""GET versions/current: the current version of an object's tree."""
+async def current(request: Request, context: RepositoryContext) -> Response:
+    """Show the current version of an object."""
+    return await objects.show(request, context, _current, as_object=True)
 
 
 async def history(request: Request, context: RepositoryContext) -> Response:
-    """GET versions: a feed of the versions of an object, the newest first."""
+    """List the versions of an object, the newest first."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     object_id = representations.identifier(request)
@@ -170,7 +171,7 @@ async def history(request: Request, context: RepositoryContext) -> Response:
 
 
 async def list_checkouts(request: Request, context: RepositoryContext) -> Response:
-    """GET checked-out-objects: a feed of the objects that the caller, another user, or anybody has checked out."""
+    """List objects that are checked out."""
     caller = await enter(request, context)
     here, values = address(request, context, caller.repository), parameters.read(request)
     name = values.get("user-name", "")

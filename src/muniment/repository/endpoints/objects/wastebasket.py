@@ -27,7 +27,7 @@ from muniment.web.refusals import Malformed
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET wastebasket: a feed of the deleted objects that the caller owns, or has deleted and may still browse.
+    """List the deleted objects that can be restored.
 
     Of objects that were deleted together, one is the root, such as the folder in which the others lay. If the caller
     deleted them and may see the root, the feed has only the root. An administrator sees every root, and nothing else.
@@ -42,7 +42,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET wastebasket/{id}: a deleted object, with the properties by which people recognise it."""
+    """Show a deleted object."""
     caller = await enter(request, context)
     object_id, names = representations.identifier(request), context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
@@ -56,7 +56,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def restore(request: Request, context: RepositoryContext) -> Response:
-    """POST wastebasket/{id}/restore: put the object back where it lay, or into the folder that the body refers to."""
+    """Restore a deleted object to its folders, or to a named one."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -78,7 +78,7 @@ async def restore(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE wastebasket/{id}: remove the object for good, with its content."""
+    """Remove a deleted object for good."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ObjectBody, Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects.folders import folders
@@ -23,61 +23,43 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind, ListedPerson, People, Person
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
+from muniment.repository.refusals import NotOfferedYet, UnknownPerson
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry, Link
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {**ENTERING, **collections.SELECTING, UnknownPerson: ErrorCode(404, "E_UNKNOWN_PERSON")}
-
-HOME: Table = {**TABLE, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
 
 _DIGITS = {"user": "11", "group": "12"}
 
 
-def lister(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Return the endpoint for the GET that lists users or groups.
-
-    With ``of_group``, it lists only the direct members of the group that the address names.
-    """
-
-    async def list_people(request: Request, context: RepositoryContext) -> Response:
-        caller, people = await enter(request, context), of_directory(context)
-        group_id = request.path_params["person"] if of_group else None
-        here = address(request, context, caller.repository)
-        own = f"{group_address(here, group_id)}/{kind}s" if group_id else f"{here}/{kind}s"
-        feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
-        return await collections.answer(
-            caller,
-            feed,
-            lambda cx, principals, part: _people_page(
-                cx, part, caller.repository, people, principals, kind, group_id, here
-            ),
-        )
-
-    return list_people
+async def list_people(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """List {kind}s whom the repository lets in, directly in a group if the address names one."""
+    caller, people = await enter(request, context), of_directory(context)
+    group_id = request.path_params.get("person")
+    here = address(request, context, caller.repository)
+    own = f"{group_address(here, group_id)}/{kind}s" if group_id else f"{here}/{kind}s"
+    feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
+    return await collections.answer(
+        caller,
+        feed,
+        lambda cx, principals, part: _people_page(
+            cx, part, caller.repository, people, principals, kind, group_id, here
+        ),
+    )
 
 
-def reader(kind: Kind, *, of_group: bool = False) -> Answering:
-    """Return the endpoint for the GET of one user or group.
-
-    With ``of_group``, it finds only the direct members of the group that the address names.
-    """
-
-    async def read(request: Request, context: RepositoryContext) -> Response:
-        caller, people = await enter(request, context), of_directory(context)
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        name, group_id = last_person(request), request.path_params["person"] if of_group else None
-        person = await caller.read_long(
-            lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
-        )
-        return answer(request, context, caller, media_type, person)
-
-    return read
+async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Show a {kind} whom the repository lets in, directly in a group if the address names two."""
+    caller, people = await enter(request, context), of_directory(context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    name, parts = last_person(request), request.path_params
+    group_id = parts["person"] if "member" in parts else None
+    person = await caller.read_long(
+        lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
+    )
+    return answer(request, context, caller, media_type, person)
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
-    """GET currentuser: the user who asks."""
+    """Show the user who asks."""
     caller, people = await enter(request, context), of_directory(context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     person = await caller.read_long(
@@ -87,7 +69,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
 
 
 async def home(request: Request, context: RepositoryContext) -> Response:
-    """GET users/{person}/home: the cabinet that is the user's home."""
+    """Show the cabinet that is a user's home."""
     caller, people = await enter(request, context), of_directory(context)
     repository, names, user_id = caller.repository, context.options.names, last_person(request)
     media_type, values = spelling.negotiate(request, spelling.both(names)), parameters.read(request)

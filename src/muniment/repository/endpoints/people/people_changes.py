@@ -17,32 +17,13 @@ from muniment import events
 from muniment.events import Event
 from muniment.naming import is_storable
 from muniment.repository.endpoints import object_body, spelling
-from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.people import people
 from muniment.repository.objects.properties.properties import Given
 from muniment.repository.people import Kind, PeopleChanges, PersonChange
-from muniment.repository.refusals import (
-    InUse,
-    NameTaken,
-    NoAdministratorLeft,
-    NotOfferedYet,
-    NotWritable,
-    UnknownProperty,
-    UnknownType,
-    WrongValue,
-)
+from muniment.repository.refusals import NotOfferedYet, NotWritable, UnknownProperty, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Malformed
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **people.TABLE,
-    UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
-    NotWritable: ErrorCode(400, "E_NOT_WRITABLE"),
-    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
-    InUse: ErrorCode(409, "E_IN_USE"),
-    NoAdministratorLeft: ErrorCode(409, "E_NOBODY_ADMINISTERS"),
-}
 
 _NAMES: Mapping[Kind, tuple[str, str]] = {
     "user": ("user_name", "user_login_name"),
@@ -68,84 +49,64 @@ class MemberReference(msgspec.Struct):
     href: str
 
 
-def maker(kind: Kind) -> Answering:
-    """Return the endpoint for the POST that makes a user or group."""
-
-    @events.tells("user or group")
-    async def make(request: Request, context: RepositoryContext) -> Response:
-        event, caller, changes = await _enter(request, context, f"{kind} made")
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        person = await _read(request, context, kind, context.options.default_partition)
-        if person.id is None:
-            raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
-        new_person = await caller.administer(lambda who: changes.add(who, kind, person))
-        event.on = new_person.id
-        return people.answer(request, context, caller, media_type, new_person, 201)
-
-    return make
+@events.tells("user or group")
+async def make(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Make a {kind} in the directory, as one of its administrators."""
+    event, caller, changes = await _enter(request, context, f"{kind} made")
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    person = await _read(request, context, kind, context.options.default_partition)
+    if person.id is None:
+        raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
+    new_person = await caller.administer(lambda who: changes.add(who, kind, person))
+    event.on = new_person.id
+    return people.answer(request, context, caller, media_type, new_person, 201)
 
 
-def changer(kind: Kind) -> Answering:
-    """Return the endpoint for the POST that changes a user or group."""
-
-    @events.tells("user or group")
-    async def change(request: Request, context: RepositoryContext) -> Response:
-        event, caller, changes = await _enter(request, context, f"{kind} changed")
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        person_id: str = request.path_params["person"]
-        body = await _read(request, context, kind, person_id.rpartition("@")[2])
-        changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
-        event.on = changed_person.id
-        return people.answer(request, context, caller, media_type, changed_person)
-
-    return change
+@events.tells("user or group")
+async def change(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Change a {kind} of the directory, as one of its administrators."""
+    event, caller, changes = await _enter(request, context, f"{kind} changed")
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    person_id: str = request.path_params["person"]
+    body = await _read(request, context, kind, person_id.rpartition("@")[2])
+    changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
+    event.on = changed_person.id
+    return people.answer(request, context, caller, media_type, changed_person)
 
 
-def remover(kind: Kind) -> Answering:
-    """Return the endpoint for the DELETE of a user or group."""
-
-    @events.tells("user or group")
-    async def remove(request: Request, context: RepositoryContext) -> Response:
-        event, caller, changes = await _enter(request, context, f"{kind} removed")
-        person_id: str = request.path_params["person"]
-        event.on = await caller.administer(lambda who: changes.remove(who, kind, person_id))
-        return Response(status_code=204)
-
-    return remove
+@events.tells("user or group")
+async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Remove a {kind} from the directory, as one of its administrators."""
+    event, caller, changes = await _enter(request, context, f"{kind} removed")
+    person_id: str = request.path_params["person"]
+    event.on = await caller.administer(lambda who: changes.remove(who, kind, person_id))
+    return Response(status_code=204)
 
 
-def member_adder(kind: Kind) -> Answering:
-    """Return the endpoint for the POST that puts a user or group into a group. The body refers to the new member."""
-
-    @events.tells("user or group")
-    async def add(request: Request, context: RepositoryContext) -> Response:
-        event, caller, changes = await _enter(request, context, f"{kind} added to a group")
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        group_id: str = request.path_params["person"]
-        member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
-        membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
-        event.on = f"{membership.member.id} in {membership.group.id}"
-        answer = people.answer(request, context, caller, media_type, membership.member)
-        answer.status_code = 201
-        group_address = people.address_of(address(request, context, caller.repository), membership.group)
-        answer.headers["Location"] = people.membership_address(group_address, membership.member)
-        return answer
-
-    return add
+@events.tells("user or group")
+async def add_member(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Put a {kind} into a group, as an administrator of the directory. The body refers to the new member."""
+    event, caller, changes = await _enter(request, context, f"{kind} added to a group")
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    group_id: str = request.path_params["person"]
+    member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
+    membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
+    event.on = f"{membership.member.id} in {membership.group.id}"
+    answer = people.answer(request, context, caller, media_type, membership.member)
+    answer.status_code = 201
+    group_address = people.address_of(address(request, context, caller.repository), membership.group)
+    answer.headers["Location"] = people.membership_address(group_address, membership.member)
+    return answer
 
 
-def member_remover(kind: Kind) -> Answering:
-    """Return the endpoint for the DELETE that takes a user or group out of a group."""
-
-    @events.tells("user or group")
-    async def remove(request: Request, context: RepositoryContext) -> Response:
-        event, caller, changes = await _enter(request, context, f"{kind} removed from a group")
-        group_id, member_id = request.path_params["person"], request.path_params["member"]
-        membership = await caller.administer(lambda who: changes.remove_member(who, group_id, kind, member_id))
-        event.on = f"{membership.member.id} in {membership.group.id}"
-        return Response(status_code=204)
-
-    return remove
+@events.tells("user or group")
+async def remove_member(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Take a {kind} out of a group, as an administrator of the directory."""
+    event, caller, changes = await _enter(request, context, f"{kind} removed from a group")
+    group_id, member_id = request.path_params["person"], request.path_params["member"]
+    membership = await caller.administer(lambda who: changes.remove_member(who, group_id, kind, member_id))
+    event.on = f"{membership.member.id} in {membership.group.id}"
+    return Response(status_code=204)
 
 
 async def _enter(request: Request, context: RepositoryContext, how: str) -> tuple[Event, Caller, PeopleChanges]:

@@ -16,7 +16,7 @@ from muniment.repository import removal
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.objects.properties.properties import Given
 from muniment.repository.options import RepositoryNames
@@ -25,42 +25,13 @@ from muniment.repository.permissions.acl_lists import ListedAcl
 from muniment.repository.permissions.acl_names import AclQuota
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.refusals import (
-    InUse,
-    NameTaken,
-    NotOfferedYet,
-    QuotaExceeded,
-    UnknownAccessor,
-    UnknownAcl,
-    UnknownObject,
-    VersionConflict,
-    WrongValue,
-)
+from muniment.repository.refusals import NotOfferedYet, UnknownAcl, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
 from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
-from muniment.web.responses import ErrorCode, Table
 from muniment.web.xml import Element
-
-TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownAcl: ErrorCode(404, "E_UNKNOWN_ACL"),
-    UnknownAccessor: ErrorCode(400, "E_UNKNOWN_ACCESSOR"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
-    InUse: ErrorCode(409, "E_IN_USE"),
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-}
-
-ASSIGNING: Table = {
-    **TABLE,
-    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
-    UnknownAcl: ErrorCode(400, "E_UNKNOWN_ACL"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
 
 _LEVELS = {level.name.lower(): level for level in Permission}
 _EXTENDED = ("extend-permissions", "application-permission")
@@ -122,7 +93,7 @@ class _VisibleAcl(msgspec.Struct, frozen=True):
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET acls: a feed of the ACLs that the caller may see."""
+    """List the ACLs that the caller may see."""
     caller = await enter(request, context)
     repository = caller.repository
     here = address(request, context, repository)
@@ -134,7 +105,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def make(request: Request, context: RepositoryContext) -> Response:
-    """POST acls: make an ACL, which the caller then owns."""
+    """Make an ACL, which the caller owns."""
     event = events.begin(request.scope, "acl", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
@@ -151,7 +122,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: the ACL with this id, or the ACL that this name means for the caller."""
+    """Show an ACL."""
     caller = await enter(request, context)
     repository, name = caller.repository, _acl_name(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -163,7 +134,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST acls/{acl}: replace the entries of the ACL."""
+    """Replace the entries of an ACL."""
     event = events.begin(request.scope, "acl", how="changed")
     caller = await enter(request, context, event)
     repository = caller.repository
@@ -187,7 +158,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE acls/{acl}: remove an ACL that no object carries."""
+    """Remove an ACL that no object carries."""
     event = events.begin(request.scope, "acl", how="removed")
     caller = await enter(request, context, event)
     name = _acl_name(request)

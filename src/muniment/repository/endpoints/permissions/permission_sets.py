@@ -45,7 +45,7 @@ class _Permissions(msgspec.Struct, frozen=True):
 
 
 async def permission_set(request: Request, context: RepositoryContext) -> Response:
-    """GET permission-set: the object's ACL, the entries that the caller may see, and the caller's own permission."""
+    """Show the ACL of an object, and what it permits."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -55,7 +55,7 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
 
 @events.tells("acl")
 async def assign(request: Request, context: RepositoryContext) -> Response:
-    """PUT permission-set: give the object another ACL, or entries of its own.
+    """Assign another ACL to an object, or put entries on it.
 
     The body names an ACL by its id, by its name, or by its owner and its name.
     """
@@ -76,7 +76,7 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
 
 
 async def default_set(request: Request, context: RepositoryContext) -> Response:
-    """GET default-permission-set: the ACL that new objects in the folder get."""
+    """Show the ACL that new objects in a folder get."""
     caller = await enter(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -91,7 +91,7 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def set_default(request: Request, context: RepositoryContext) -> Response:
-    """PUT default-permission-set: set the ACL, or the entries, that new objects in the folder get."""
+    """Choose the ACL that new objects in a folder get."""
     event = events.begin(request.scope, "acl", how="made the default")
     caller = await enter(request, context, event)
     repository, folder_id = caller.repository, representations.identifier(request)
@@ -110,7 +110,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("acl")
 async def remove_default(request: Request, context: RepositoryContext) -> Response:
-    """DELETE default-permission-set: let new objects in the folder get the folder's own ACL again."""
+    """Give new objects the ACL of their folder again."""
     event = events.begin(request.scope, "acl", how="no longer the default")
     caller = await enter(request, context, event)
     folder_id = representations.identifier(request)
@@ -125,7 +125,7 @@ async def remove_default(request: Request, context: RepositoryContext) -> Respon
 
 
 async def effective(request: Request, context: RepositoryContext) -> Response:
-    """GET permissions: what one accessor may do with the object. By default, the accessor is the caller."""
+    """Show what an accessor may do with an object. By default, the accessor is the caller."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.options.names

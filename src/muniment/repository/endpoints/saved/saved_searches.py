@@ -15,7 +15,7 @@ from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.saved import saved_bodies, saved_shapes
 from muniment.repository.endpoints.saved.saved_bodies import SearchDraft
 from muniment.repository.endpoints.saved.saved_shapes import PATHS, SearchRepresentation
@@ -25,106 +25,74 @@ from muniment.repository.objects import lists
 from muniment.repository.objects.lists import ListedObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    NoStoredResults,
-    QuotaExceeded,
-    UnknownSavedSearch,
-    VersionConflict,
-    WrongValue,
-)
+from muniment.repository.refusals import UnknownSavedSearch, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches, stored_results
 from muniment.repository.saved.saved_searches import Kind, SavedDocument, SavedSearch, SavedSearchQuota, SearchChange
 from muniment.repository.search import saved_documents
 from muniment.repository.search.atom import FeedEntry
 from muniment.web.refusals import Malformed
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **search.TABLE,
-    **collections.SELECTING,
-    UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
-    NoStoredResults: ErrorCode(404, "E_NO_STORED_RESULTS"),
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
 
 _DEFAULT_RESULTS = 1000
 
 
-def listing(kind: Kind) -> Answering:
-    """Return the endpoint for the GET that lists saved searches or templates.
+async def list_all(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """List every saved {kind} that the caller may see.
 
     Without a sort in the request, what the caller owns comes first, then what others own, each with the newest first.
     """
-
-    async def list_all(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository, here = caller.repository, address(request, context, caller.repository)
-        feed = saved_shapes.feed_request(request, context, here, kind)
-        return await collections.answer(
-            caller,
-            feed,
-            lambda cx, principals, part: saved_shapes.list_page(cx, repository, principals, part, kind, here),
-        )
-
-    return list_all
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = saved_shapes.feed_request(request, context, here, kind)
+    return await collections.answer(
+        caller,
+        feed,
+        lambda cx, principals, part: saved_shapes.list_page(cx, repository, principals, part, kind, here),
+    )
 
 
-def making(kind: Kind) -> Answering:
-    """Return the endpoint for the POST that makes a saved search or template, which the caller then owns."""
-
-    @events.tells()
-    async def make(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository = caller.repository
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        body = await saved_bodies.receive(request, context, kind, repository.name)
-        if body.change.document is None and body.reference is None:
-            raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
-        await _check(context, caller, kind, body.change.document)
-        new_search = await caller.write(lambda cx, principals: _make(cx, context, repository, principals, kind, body))
-        return saved_shapes.answer(request, context, caller, media_type, new_search, 201)
-
-    return make
+@events.tells()
+async def make(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Save a {kind}, which the caller owns."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await saved_bodies.receive(request, context, kind, repository.name)
+    if body.change.document is None and body.reference is None:
+        raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
+    await _check(context, caller, kind, body.change.document)
+    new_search = await caller.write(lambda cx, principals: _make(cx, context, repository, principals, kind, body))
+    return saved_shapes.answer(request, context, caller, media_type, new_search, 201)
 
 
-def reading(kind: Kind) -> Answering:
-    """Return the endpoint for the GET of one saved search or template."""
+async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Show a saved {kind}."""
+    caller = await enter(request, context)
+    repository_id, search_id = caller.repository.id, identifier(request, kind)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
 
-    async def read(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository_id, search_id = caller.repository.id, identifier(request, kind)
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
+        saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
+        return saved_shapes.represent(cx, repository_id, principals, kind, [saved_search])[0]
 
-        def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
-            saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
-            return saved_shapes.represent(cx, repository_id, principals, kind, [saved_search])[0]
-
-        return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
-
-    return read
+    return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
 
 
-def removing(kind: Kind) -> Answering:
-    """Return the endpoint for the DELETE of one template, or of one saved search with its stored results."""
-
-    @events.tells()
-    async def remove(request: Request, context: RepositoryContext) -> Response:
-        caller = await enter(request, context)
-        repository_id, search_id = caller.repository.id, identifier(request, kind)
-        expected = representations.expected_version(request)
-        await caller.write(
-            lambda cx, principals: saved_searches.remove(cx, repository_id, kind, search_id, principals, expected)
-        )
-        return Response(status_code=204)
-
-    return remove
+@events.tells()
+async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Remove a saved {kind}, and the results that were stored."""
+    caller = await enter(request, context)
+    repository_id, search_id = caller.repository.id, identifier(request, kind)
+    expected = representations.expected_version(request)
+    await caller.write(
+        lambda cx, principals: saved_searches.remove(cx, repository_id, kind, search_id, principals, expected)
+    )
+    return Response(status_code=204)
 
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST saved-searches/{search}: change properties or the document. What the body does not name stays."""
+    """Change a saved search. What the body does not name stays."""
     caller = await enter(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, "search")
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
@@ -145,7 +113,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 
 async def execute(request: Request, context: RepositoryContext) -> Response:
-    """GET saved-searches/{search}/execution: a page of hits, found with the caller's own rights."""
+    """Execute a saved search with the caller's own rights."""
     caller = await enter(request, context)
     search_id = identifier(request, "search")
 
@@ -158,7 +126,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def store(request: Request, context: RepositoryContext) -> Response:
-    """PUT saved-searches/{search}/results: execute the search, and store the ids of its first hits.
+    """Execute a saved search, and store the results for the caller.
 
     The answer is a page of these results.
     """
@@ -182,7 +150,7 @@ async def store(request: Request, context: RepositoryContext) -> Response:
 
 
 async def results(request: Request, context: RepositoryContext) -> Response:
-    """GET saved-searches/{search}/results: a feed of the stored results that the caller may still browse."""
+    """Show the results that the caller has stored."""
     caller = await enter(request, context)
     search_id = identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
@@ -191,7 +159,7 @@ async def results(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove_results(request: Request, context: RepositoryContext) -> Response:
-    """DELETE saved-searches/{search}/results: remove the results that the caller has stored."""
+    """Remove the results that the caller has stored."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     await caller.write(

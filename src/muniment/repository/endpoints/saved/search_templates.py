@@ -11,17 +11,13 @@ from muniment.repository.endpoints.saved import saved_bodies, saved_searches
 from muniment.repository.endpoints.search import search, search_requests
 from muniment.repository.endpoints.search.search_requests import NamedQuery, QuerySource
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import UnknownSavedSearch
 from muniment.repository.saved import saved_searches as kept
 from muniment.repository.search import saved_documents, search_templates
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {**saved_searches.TABLE, UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SEARCH_TEMPLATE")}
 
 
 @events.tells()
 async def execute(request: Request, context: RepositoryContext) -> Response:
-    """POST search-templates/{template}/execution: a page of hits, found with the caller's own rights."""
+    """Execute a search template with values for its variables, and with the caller's own rights."""
     caller = await enter(request, context)
     template_id, limits = saved_searches.identifier(request, "template"), QueryLimits.of(context.options)
     search_requests.feed_type(request, context.options)

@@ -47,14 +47,13 @@ class _Question(NamedTuple):
     kind: Kind | None
 
 
-def answering(otherwise: Answering) -> Answering:
-    """Return the endpoint for a GET with a statement in DQL. A request without a statement goes to ``otherwise``."""
+async def answer(request: Request, context: RepositoryContext, otherwise: Answering) -> Response:
+    """Show a repository, and where its services are; or the rows that a statement in DQL selects.
 
-    async def answer(request: Request, context: RepositoryContext) -> Response:
-        text = parameters.read(request).get(parameters.DQL.name, "")
-        return await _answer(request, context, text) if text.strip() else await otherwise(request, context)
-
-    return answer
+    A request without a statement goes to ``otherwise``.
+    """
+    text = parameters.read(request).get(parameters.DQL.name, "")
+    return await _answer(request, context, text) if text.strip() else await otherwise(request, context)
 
 
 async def _answer(request: Request, context: RepositoryContext, text: str) -> Response:

@@ -12,69 +12,32 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository.endpoints import parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.documents import Documents
-from muniment.repository.endpoints.objects import objects
 from muniment.repository.endpoints.people import people
 from muniment.repository.endpoints.search import search, search_requests
-from muniment.repository.endpoints.search.explanation_documents import ExplanationDocument
 from muniment.repository.endpoints.search.search_requests import AskedSearch
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.index_agent import indexing
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import UnknownObject, UnknownPerson
 from muniment.repository.search import explanation
 from muniment.repository.search.condition_parts import ConditionPart
 from muniment.repository.search.explanation import Explanation
-from muniment.web.addresses import Address, AnswerDescription, Operation
 from muniment.web.refusals import Malformed
-from muniment.web.responses import Table
 
 _TYPE = "r_object_type"
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET search/explanation: explain a query that is in the parameters, or behind the `link` of a posted search."""
+    """Explain why an object is a hit of a search, or why it is none."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
-def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of explanations. ``prefix`` is the beginning of its path, up to the repository's name.
-
-    The refusals are those of a search, in ``searching``, and also UnknownObject and UnknownPerson.
-    """
-    content = wire.thing(ExplanationDocument, "explanation")
-    answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
-    operations = {
-        "GET": Operation(
-            by_keywords,
-            "Explain why an object is a hit of a search, or why it is none.",
-            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
-            answers=answers,
-        ),
-        "POST": Operation(
-            by_document,
-            "Explain what an object is to a query document.",
-            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
-            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
-            body=wire.query,
-            answers=answers,
-        ),
-    }
-    refusals = {
-        **searching,
-        UnknownObject: objects.TABLE[UnknownObject],
-        UnknownPerson: people.TABLE[UnknownPerson],
-    }
-    return Address(f"{prefix}/search/explanation", operations, refusals)
-
-
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST search/explanation: explain a query that is a document in XML or JSON."""
+    """Explain what an object is to a query document."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)

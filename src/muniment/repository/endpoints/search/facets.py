@@ -20,7 +20,7 @@ from muniment.repository.aql.wire_names import neutral_value
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import FacetCounts, FacetValue
@@ -33,9 +33,6 @@ from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom
 from muniment.web.refusals import Malformed
-from muniment.web.responses import Table
-
-LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
@@ -114,7 +111,7 @@ def in_feed(
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET supported-facets: a feed of the properties that a facet may count by."""
+    """List the properties by whose values hits can be counted."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")

@@ -92,7 +92,7 @@ class _CallerPage(msgspec.Struct, frozen=True):
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET search: search by the keywords in `q`, or by the `link` of a posted search.
+    """Search several repositories by keywords, or turn a page of a posted search.
 
     Without either, hits need no words: only the other parameters narrow the search.
     """
@@ -118,7 +118,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST search: search by a query document.
+    """Search several repositories by a query document.
 
     The document or the parameter `repositories` can name the repositories to search.
     """

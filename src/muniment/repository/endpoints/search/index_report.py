@@ -22,7 +22,7 @@ from muniment.repository.refusals import NotPermitted
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET index-report: what each index agent reports of its last check and of the check that is under way."""
+    """Show the results of the checks of the index."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     repository_id = caller.repository.id
@@ -36,7 +36,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def want(request: Request, context: RepositoryContext) -> Response:
-    """POST index-report: ask every index agent of the repository to check its index now.
+    """Start a check of the index.
 
     With ``repair``, the agents also repair their indexes.
     """

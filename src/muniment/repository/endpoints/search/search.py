@@ -20,7 +20,7 @@ from muniment.repository.aql.tree import Query
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
 from muniment.repository.endpoints.collections import PageRoom
-from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search import facets, search_requests
 from muniment.repository.endpoints.search.search_requests import AskedSearch, QuerySource
@@ -29,36 +29,11 @@ from muniment.repository.objects import inventory
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import (
-    BadQuery,
-    BadSort,
-    IndexBehind,
-    IndexUnavailable,
-    NotSearchable,
-    UnknownLink,
-    UnknownProperty,
-    UnknownType,
-    WrongValue,
-)
+from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, results, walks
 from muniment.repository.search.results import Hit, HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **ENTERING,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    NotSearchable: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
-}
-"""The refusals of a search, at every address that searches."""
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
@@ -92,7 +67,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """GET search: search by the keywords in `q`, or by the `link` of a posted search.
+    """Search by keywords, or turn a page of a posted search.
 
     Without either, hits need no words: only the other parameters narrow the search.
     """
@@ -102,7 +77,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST search: search by a query document in XML (given 2.8) or JSON."""
+    """Search by a query document."""
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search_requests.read_document(request, context))
 

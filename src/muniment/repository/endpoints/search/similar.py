@@ -8,22 +8,17 @@ from starlette.responses import Response
 
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import RepositoryContext, address, enter
-from muniment.repository.endpoints.documents import Documents
-from muniment.repository.endpoints.objects import objects
 from muniment.repository.endpoints.search import search
 from muniment.repository.endpoints.search.search import EntryForm
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import UnknownObject
 from muniment.repository.search import atom, similar
-from muniment.web.addresses import Address, AnswerDescription, Operation
-from muniment.web.responses import Table
 
 _DEFAULT = 10
 
 
 async def list_similar(request: Request, context: RepositoryContext) -> Response:
-    """GET similar: a feed of the documents that are most like the object."""
+    """List the documents that are most like an object."""
     caller = await enter(request, context)
     query, options, repository = parameters.read(request), context.options, caller.repository
     media_type = collections.feed_type(request, options.names)
@@ -67,18 +62,3 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
 
     body, position = await caller.search(index, write_feed)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
-
-
-def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of the documents that are like an object.
-
-    The refusals are those of a search, in ``searching``, and also UnknownObject.
-    """
-    operation = Operation(
-        list_similar,
-        "List the documents that are most like an object.",
-        parameters=(*parameters.SIMILAR, parameters.PLAIN_POSITION),
-        answers=(AnswerDescription(200, "The documents.", wire.feed, (parameters.POSITION,)),),
-    )
-    refusals = {**searching, UnknownObject: objects.TABLE[UnknownObject]}
-    return Address(f"{prefix}/objects/{{id}}/similar", {"GET": operation}, refusals)

@@ -7,7 +7,6 @@ from starlette.responses import Response
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import collections, parameters, positions, spelling
 from muniment.repository.endpoints.context import RepositoryContext, enter
-from muniment.repository.endpoints.documents import Documents, SuggestionsDocument
 from muniment.repository.endpoints.search import search_requests
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
@@ -15,14 +14,12 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search import suggestions
 from muniment.repository.search.suggestions import Suggestion, Suggestions, Typist
-from muniment.web.addresses import Address, AnswerDescription, Operation
-from muniment.web.responses import Table
 
 _DEFAULT, _MOST = 10, 50
 
 
 async def suggest(request: Request, context: RepositoryContext) -> Response:
-    """GET search/suggestions: complete and correct what somebody has typed."""
+    """Complete and correct what somebody is typing."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     query, options = parameters.read(request), context.options
@@ -38,18 +35,6 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
 
     body, position = await caller.search(context.indexes(caller.repository), write_suggestions)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
-
-
-def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
-    """Describe the address of suggestions below a repository. ``searching`` is the table of its refusals."""
-    content = wire.thing(SuggestionsDocument, "suggestions")
-    operation = Operation(
-        suggest,
-        "Complete and correct what somebody is typing.",
-        parameters=(parameters.Q, parameters.SUGGESTIONS, parameters.PLAIN_POSITION),
-        answers=(AnswerDescription(200, "The suggestions.", content, (parameters.POSITION,)),),
-    )
-    return Address(f"{prefix}/search/suggestions", {"GET": operation}, searching)
 
 
 def typist_of(

@@ -7,7 +7,7 @@ import msgspec
 
 from muniment.clock import timestamp
 from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.documents import LinkDocument
+from muniment.repository.endpoints.documents import Linked
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects.properties import properties
@@ -35,7 +35,7 @@ class PropertyDocument(msgspec.Struct):
     dependencies: list[str]
 
 
-class TypeDocument(msgspec.Struct):
+class TypeDocument(Linked):
     """An object type with all its properties, inherited ones first."""
 
     name: str
@@ -43,7 +43,6 @@ class TypeDocument(msgspec.Struct):
     category: str
     parent: str | None
     properties: list[PropertyDocument]
-    links: list[LinkDocument]
 
 
 class OfferedValueDocument(msgspec.Struct):
@@ -60,11 +59,10 @@ class OfferDocument(msgspec.Struct, rename="kebab"):
     values: list[OfferedValueDocument]
 
 
-class OffersDocument(msgspec.Struct):
+class OffersDocument(Linked):
     """The values that a form offers for properties of a type, by name."""
 
     properties: dict[str, OfferDocument]
-    links: list[LinkDocument]
 
 
 def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames, media_type: str) -> Thing:

@@ -11,29 +11,19 @@ from muniment.repository import removal
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.types import type_bodies, type_shapes
 from muniment.repository.objects.types import object_types, offers, type_editing, type_lists
 from muniment.repository.objects.types.object_types import Catalogue, ObjectType
 from muniment.repository.objects.types.type_lists import ListedType
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownType, VersionConflict, WrongValue
+from muniment.repository.refusals import NotPermitted, UnknownType, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web.responses import ErrorCode, Table
-
-TABLE: Table = {
-    **ENTERING,
-    **collections.SELECTING,
-    UnknownType: ErrorCode(404, "E_UNKNOWN_TYPE"),
-    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
-    InUse: ErrorCode(409, "E_IN_USE"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET types: a feed of the object types."""
+    """List the object types."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/types", "Types")
@@ -42,7 +32,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET types/{name}: the object type of this name."""
+    """Show an object type with its properties."""
     caller = await enter(request, context)
     repository = caller.repository
     names = context.options.names
@@ -56,7 +46,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def make(request: Request, context: RepositoryContext) -> Response:
-    """POST types: make an object type below another type."""
+    """Make an object type."""
     event = events.begin(request.scope, "object type", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
@@ -78,7 +68,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST types/{name}: add properties to an object type, or change its properties or its label."""
+    """Add properties to an object type, or change some."""
     event = events.begin(request.scope, "object type", how="changed")
     caller = await enter(request, context, event)
     repository, name = caller.repository, _name(request, context)
@@ -97,7 +87,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("object type")
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """DELETE types/{name}: remove an object type that no object has, and that has no type below it."""
+    """Remove an object type that no object has."""
     event = events.begin(request.scope, "object type", how="removed")
     caller = await enter(request, context, event)
     repository, name = caller.repository, _name(request, context)
@@ -113,7 +103,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def assist(request: Request, context: RepositoryContext) -> Response:
-    """POST types/{name}/assist-values: the values that a form offers for the type's properties."""
+    """Ask which values a form offers for properties of a type."""
     caller = await enter(request, context)
     names, name, repository = context.options.names, _name(request, context), caller.repository
     media_type = spelling.negotiate(request, spelling.both(names))
