@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes
-from muniment.directory.endpoints.documents import FORM
+from muniment.directory.endpoints.routes import FORM
 from muniment.directory.entries import entries
 from muniment.web.refusals import Overloaded
 from tests.console.conftest import Page, Scene

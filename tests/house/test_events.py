@@ -13,7 +13,7 @@ _CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 
 def changing_addresses() -> list[tuple[str, str, object]]:
     return [
-        (method, route.path, answering)
+        (method, route.path, getattr(answering, "func", answering))
         for route in routes()
         if (found := endpoint(route))
         for method, answering in found._methods.items()

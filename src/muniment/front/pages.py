@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -57,13 +58,21 @@ def unknown_addresses(halves: Halves, shape: Shape) -> Route:
     return Route("/{rest:path}", Endpoint(halves, methods, {}, shape))
 
 
+class PlainError(msgspec.Struct):
+    """An error of the front door."""
+
+    status: int
+    code: str
+    message: str
+
+
 def plain(request: Request, code: ErrorCode, sentence: str) -> Response:
     """Write an error for an address of neither half: a page for a browser, else JSON."""
     if accept.prefers_page(request):
         base = request.scope.get("muniment.base", "")
         ways = [("Go to the front page", f"{base}/"), ("Read the documentation", f"{base}/docs")]
         return pages.problem(request, code, sentence, ways)
-    return json_response({"status": code.status, "code": code.code, "message": sentence}, code.status)
+    return json_response(PlainError(code.status, code.code, sentence), code.status)
 
 
 async def front_page(request: Request, halves: Halves) -> Response:

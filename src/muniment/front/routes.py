@@ -36,14 +36,6 @@ _DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT, "image/png": BI
 _STATUS = {"application/json": {"type": "object", "description": "What is well, part by part."}}
 
 
-class PlainError(msgspec.Struct):
-    """An error of the front door."""
-
-    status: int
-    code: str
-    message: str
-
-
 async def describe(request: Request, halves: Halves) -> Response:
     """Describe every address of this process in OpenAPI 3.1."""
     base = request.scope["muniment.base"]
@@ -98,7 +90,10 @@ def table() -> AddressTable[Halves]:
             ),
         ),
         ErrorShape(
-            "front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda error_code: error_code.code
+            "front-door",
+            pages.plain,
+            {"application/json": pages.PlainError, **_PAGE},
+            lambda error_code: error_code.code,
         ),
         CredentialKind.NONE,
         (

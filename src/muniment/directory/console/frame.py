@@ -89,7 +89,7 @@ def wants_page(request: Request) -> bool:
 
 
 async def static(request: Request, _directory: Directory) -> Response:
-    """GET /static/<name>: the stylesheet and the icon."""
+    """Fetch a file that the pages use."""
     return pages.file(request.path_params["name"])
 
 

@@ -54,7 +54,7 @@ class SystemAttributes(msgspec.Struct, frozen=True):
 
 
 async def overview(request: Request, directory: Directory) -> Response:
-    """GET /console: the partitions, the resources, and whether TLS is required."""
+    """Show the administrator what there is."""
     names = directory.options.names
     sight = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
     values = _console_values(names, "overview", sight.user, sight.csrf) | {
@@ -76,14 +76,14 @@ async def overview(request: Request, directory: Directory) -> Response:
 
 
 async def system_attributes(request: Request, directory: Directory) -> Response:
-    """GET /console/system-attributes: the attributes that are set, and a form to add one."""
+    """Show the system attributes that are set."""
     done = _DONE.get(bodies.query(request).get("done", ""), "")
     return await _system_attributes(request, directory, done=done)
 
 
 @events.tells("system attribute")
 async def change_system_attribute(request: Request, directory: Directory) -> Response:
-    """POST /console/system-attributes: add, change or delete an attribute. Changes hold from the next request on."""
+    """Add, change or delete a system attribute. Changes hold from the next request on."""
     names = directory.options.names
     form = await bodies.form(request)
     action, name, value = (form.get(field, "") for field in ("action", "name", "value"))

@@ -46,7 +46,7 @@ def is_form(form: Mapping[str, str], directory: Directory) -> bool:
 
 
 async def page(request: Request, directory: Directory) -> Response:
-    """GET /login: the form, or who is signed in to which resource.
+    """Show the sign-in page, or who is signed in.
 
     ``RFA`` is the identifier of the resource, or empty for the administration. Without ``RFA`` the resource is that of
     the browser's sign-in, or else the administration. ``page`` is the page of the console that the browser asked for

@@ -104,7 +104,7 @@ _VERIFICATION = msgspec.json.Decoder(Verification)
 
 @events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
-    """POST /login: handle a token request, or a form of the sign-in page. Only the page's forms have a hidden field."""
+    """Issue or refresh a token, or take the form of the sign-in page. Only the page's forms have a hidden field."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
@@ -181,7 +181,7 @@ def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, 
 
 @events.tells()
 async def tokeninfo(request: Request, directory: Directory) -> Response:
-    """POST /v1/authentication/oauth/tokeninfo: say whose token this is (given 4.3)."""
+    """Say whose access token this is."""
     body = await bodies.raw_json(request)
     question = json_text.decode(body, _VERIFICATION)
     resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
@@ -202,7 +202,7 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
 
 @events.tells("revocation")
 async def revoke(request: Request, directory: Directory) -> Response:
-    """DELETE /v1/authentication/oauth/<token>: end the whole grant of the token (given 4.4)."""
+    """End the grant of a token."""
     event = events.begin(request.scope, "revocation")
     ended_grant = await directory.transactions.write(
         revocation.revoke, directory.options.names, request.path_params["token"], directory.clock()
@@ -215,7 +215,7 @@ async def revoke(request: Request, directory: Directory) -> Response:
 
 
 async def preflight(_request: Request, _directory: Directory) -> Response:
-    """OPTIONS /v1/authentication/oauth/<token>: answer what a browser asks before it sends the DELETE."""
+    """Tell a browser that it may end a grant for any page."""
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 

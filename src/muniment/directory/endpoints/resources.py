@@ -1,5 +1,6 @@
 """Activate a resource, and return its secret, which no later call returns (given 4.5)."""
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,15 +29,22 @@ ACTIVATION: Table = {
 }
 
 
+class ResourceSecret(msgspec.Struct):
+    """The secret of a resource, under two names. No later answer repeats it."""
+
+    secret_key: str
+    secretKey: str  # noqa: N815 - the name on the wire
+
+
 @events.tells("activation")
 async def activate(request: Request, directory: Directory) -> Response:
-    """POST /rest/resources/<id>/activate: activate a resource for an administrator, and return its secret."""
+    """Activate a resource, which happens once."""
     event = events.begin(request.scope, "activation")
     token, resource_id = bearer(request), request.path_params["resource_id"]
     secret = await directory.transactions.write(
         _activate, directory.options.names, token, resource_id, event, directory.clock()
     )
-    return json_response({"secret_key": secret, "secretKey": secret}, headers=spelling.NEVER_STORED)
+    return json_response(ResourceSecret(secret, secret), headers=spelling.NEVER_STORED)
 
 
 def bearer(request: Request) -> str:

@@ -1,5 +1,6 @@
 """Write the directory's errors: in the REST shape, in the OAuth shape (RFC 6749 5.2), or as a page."""
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,23 +15,35 @@ NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
 
 
+class RestError(msgspec.Struct, rename="camel"):
+    """An error of the directory, except at the token endpoint."""
+
+    status: int
+    error: str
+    error_details: None
+
+
+class OAuthError(msgspec.Struct):
+    """An error of the token endpoint (RFC 6749 5.2)."""
+
+    error: str
+    error_description: str
+
+
 def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write ``{"status", "error", "errorDetails"}``. With 401 the answer asks for a bearer token (RFC 6750 3)."""
+    """Write a ``RestError``. With 401 the answer asks for a bearer token (RFC 6750 3)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = "Bearer" if error_code.code == "not_signed_in" else 'Bearer error="invalid_token"'
-    return json_response(
-        {"status": error_code.status, "error": sentence, "errorDetails": None}, error_code.status, headers
-    )
+    return json_response(RestError(error_code.status, sentence, None), error_code.status, headers)
 
 
 def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write ``{"error", "error_description"}`` (RFC 6749 5.2). With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
+    """Write an ``OAuthError``. With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="token endpoint", charset="UTF-8"'
-    body = {"error": error_code.code, "error_description": _description(sentence)}
-    return json_response(body, error_code.status, headers)
+    return json_response(OAuthError(error_code.code, _description(sentence)), error_code.status, headers)
 
 
 def login(names: DirectoryNames) -> Shape:

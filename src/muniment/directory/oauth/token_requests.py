@@ -54,12 +54,15 @@ class PasswordCheck(msgspec.Struct, frozen=True):
     user_exists: bool
 
 
-class TokenResponse(msgspec.Struct, frozen=True):
+_BEARER = "Bearer"
+
+
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response of the token endpoint (given 2.4). The response to a refresh holds no refresh token."""
 
     access_token: str
     expires_in: int
-    refresh_token: str | msgspec.UnsetType
+    refresh_token: str | msgspec.UnsetType = msgspec.UNSET
     token_type: str
 
 
@@ -135,7 +138,7 @@ def issue_another(
     ]
     access_tokens = tokens.add_another(cx, expiries, now)
     return [
-        TokenResponse(access_token, (expires - now) // SECOND, msgspec.UNSET, "Bearer")
+        TokenResponse(access_token=access_token, expires_in=(expires - now) // SECOND, token_type=_BEARER)
         for access_token, (_, expires) in zip(access_tokens, expiries, strict=True)
     ]
 
@@ -144,4 +147,5 @@ def issue(cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token
     """Issue the first access token of a grant. The token expires with the grant at the latest."""
     expires = min(now + options.access_token_seconds * SECOND, grant.expires)
     access_token = tokens.add_access_token(cx, grant, now, expires)
-    return TokenResponse(access_token, (expires - now) // SECOND, refresh_token, "Bearer")
+    seconds = (expires - now) // SECOND
+    return TokenResponse(access_token=access_token, expires_in=seconds, refresh_token=refresh_token, token_type=_BEARER)
