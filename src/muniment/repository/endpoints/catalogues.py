@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, format_names, representations, spelling
+from muniment.repository.endpoints import collections, format_names, representations
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
@@ -66,7 +66,7 @@ async def refuse_aspects(request: Request, context: RepositoryContext) -> Respon
     """Refused: no aspects are offered."""
     caller = await enter(request, context)
     object_id = representations.identifier(request)
-    spelling.negotiate(request, spelling.both(context.options.names))
+    context.thing_type(request)
     await caller.read(lambda cx, principals: objects.read(cx, caller.repository, object_id, principals))
     raise NotOfferedYet("Aspects are not offered: an object has none.")
 
@@ -75,13 +75,13 @@ async def read_format(request: Request, context: RepositoryContext) -> Response:
     """Show a format of contents."""
     caller = await enter(request, context)
     names, name = context.options.names, request.path_params["format"]
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     await caller.read(lambda _cx, _principals: None)
     members = _formats(names)
     if name not in members:
         raise UnknownFormat(f"There is no format {name[:100]!r}.")
     thing = _thing(address(request, context, caller.repository), name, members[name])
-    return Response(thing.written(media_type, names), headers={"Content-Type": media_type, **spelling.PRIVATE})
+    return thing.reply(media_type, names)
 
 
 def _formats(names: RepositoryNames) -> Members:

@@ -21,7 +21,7 @@ from muniment.repository.callers.callers import Bearer, Callers, StaleAnswer
 from muniment.repository.callers.credentials import RequestCredentials, csrf_headers
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.endpoints import positions
+from muniment.repository.endpoints import positions, spelling
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.keys import Seal
 from muniment.repository.options import RepositoryOptions
@@ -83,6 +83,10 @@ class RepositoryContext:
     uploads: Slots = field(default_factory=Slots)
     batches: Slots = field(default_factory=Slots)
     directory_changes: Slots = field(default_factory=Slots)
+
+    def thing_type(self, request: Request) -> str:
+        """Choose the media type of an answer that is a single thing. Raises NotAcceptable."""
+        return spelling.negotiate(request, spelling.both(self.options.names))
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]

@@ -76,7 +76,7 @@ async def home(request: Request, context: RepositoryContext, targets: Sequence[L
 async def product_info(request: Request, context: RepositoryContext) -> Response:
     """Show the name and the release of the product."""
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     release = _release()
     document: dict[str, Written] = {
         "name": names.product,
@@ -114,7 +114,7 @@ async def show(request: Request, context: RepositoryContext, targets: Sequence[L
     caller = await enter(request, context)
     names = context.options.names
     has_links = parameters.truth(parameters.read(request), parameters.LINKS.name, default=True)
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
     here = address(request, context, repository)
     host = urlsplit(here).hostname or ""
@@ -127,9 +127,7 @@ async def show(request: Request, context: RepositoryContext, targets: Sequence[L
     }
     if has_links:
         document["links"] = [{"rel": "self", "href": here}, *_links(targets, here, names)]
-    body = spelling.answer(media_type, "repository", document, names)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(body, headers=headers)
+    return spelling.reply(media_type, "repository", document, names)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:

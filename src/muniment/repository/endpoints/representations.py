@@ -44,6 +44,30 @@ class Thing(msgspec.Struct, frozen=True):
         """Write the thing in this media type."""
         return spelling.answer(media_type, self.root, self.document, names, attributes=self.attributes)
 
+    def reply(self, media_type: str, names: RepositoryNames, status: int = 200, own: str = "") -> Response:
+        """Answer with the thing, as ``spelling.reply`` does."""
+        return spelling.reply(media_type, self.root, self.document, names, status, own, attributes=self.attributes)
+
+    def tagged_reply(
+        self, request: Request, media_type: str, names: RepositoryNames, revision: int, status: int, own: str
+    ) -> Response:
+        """Answer with this revision of the thing: 200, 201 with its address, or 304 when the caller has it already."""
+        body = self.written(media_type, names)
+        etag = f'"{revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
+        headers = {"ETag": etag, **spelling.PRIVATE}
+        if status == 201:
+            headers["Location"] = own
+        if request.method in ("GET", "HEAD") and matches(request, "if-none-match", etag):
+            return Response(status_code=304, headers=headers)
+        return Response(body, status, {**headers, "Content-Type": media_type})
+
+    def without(self, media_type: str, *members: str) -> "Thing":
+        """Return a copy that lacks these members in XML, where its root names it."""
+        if not media_type.endswith("xml"):
+            return self
+        document = {name: member for name, member in self.document.items() if name not in members}
+        return msgspec.structs.replace(self, document=document)
+
 
 class View(msgspec.Struct, frozen=True):
     """Which properties of an object are shown: by default, all that have a value.
@@ -88,14 +112,8 @@ def object_answer(
     names, stored = context.options.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
-    body = object_thing(here, whole, names, media_type, kind, view, links=links).written(media_type, names)
-    etag = f'"{stored.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = own
-    if request.method in ("GET", "HEAD") and matches(request, "if-none-match", etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, status, {**headers, "Content-Type": media_type})
+    thing = object_thing(here, whole, names, media_type, kind, view, links=links)
+    return thing.tagged_reply(request, media_type, names, stored.revision, status, own)
 
 
 def object_thing(

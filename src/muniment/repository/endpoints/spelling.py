@@ -173,6 +173,23 @@ def answer(
     return xml(root, document, names.vocab_namespace, attributes or {})
 
 
+def reply(
+    media_type: str,
+    root: str,
+    document: Mapping[str, Written],
+    names: RepositoryNames,
+    status: int = 200,
+    own: str = "",
+    *,
+    attributes: Mapping[str, Mapping[str, str]] | None = None,
+) -> Response:
+    """Answer with a document. With the status 201, ``own`` is the address of what was made."""
+    headers = {"Content-Type": media_type, **PRIVATE}
+    if status == 201:
+        headers["Location"] = own
+    return Response(answer(media_type, root, document, names, attributes=attributes), status, headers)
+
+
 def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
     """Write a page of a list or of a search in the chosen media type."""
     if not media_type.endswith("json"):

@@ -81,12 +81,11 @@ async def capabilities(request: Request, context: RepositoryContext) -> Response
     """Show the capabilities of batches."""
     caller = await enter(request, context)
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     await caller.read(lambda _cx, _principals: None)
     here = address(request, context, caller.repository)
     links: Written = [{"rel": "self", "href": f"{here}/batch-capabilities"}]
-    body = spelling.answer(media_type, "batch-capabilities", {**CAPABILITIES, "links": links}, names)
-    return Response(body, headers={"Content-Type": media_type, **spelling.PRIVATE})
+    return spelling.reply(media_type, "batch-capabilities", {**CAPABILITIES, "links": links}, names)
 
 
 @events.tells("acl", "object rights")
@@ -94,7 +93,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     """Execute several requests, each alone or all in one transaction."""
     caller = await enter(request, context)
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     with caller.batching():
         here = address(request, context, caller.repository)
         batch = await batch_bodies.receive(request, context, here)

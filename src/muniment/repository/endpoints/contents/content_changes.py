@@ -94,7 +94,7 @@ async def _put(
     replace must still be there when the body has arrived.
     """
     repository, names = caller.repository, context.options.names
-    answer_type = spelling.negotiate(request, spelling.both(names))
+    answer_type = context.thing_type(request)
     overwrite = changed is not None or parameters.truth(values, "overwrite", default=True)
     expected, object_id = representations.expected_version(request), representations.identifier(request)
     quota = uploads.upload_quota(context)
@@ -128,10 +128,8 @@ async def _put(
     stored, content = outcome.stored, outcome.content
     here = address(request, context, repository)
     document = representations.content_document(here, stored, content, names)
-    written = content_requests.answer(answer_type, "content", document, context, 200 if changed is not None else 201)
-    if changed is None:
-        query = representations.content_query(content, names)
-        written.headers["Location"] = f"{here}/objects/{stored.id}/contents/content{query}"
+    own = f"{here}/objects/{stored.id}/contents/content{representations.content_query(content, names)}"
+    written = spelling.reply(answer_type, "content", document, names, 201 if changed is None else 200, own)
     written.headers.update(position)
     written.background = uploads.after_commit(context, [body.stored], [content.content], stored.freed)
     return written

@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy.engine import Connection
-from starlette.responses import Response
 
 from muniment.naming import is_storable
-from muniment.repository.endpoints import collections, format_names, parameters, spelling, uploads
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints import collections, format_names, parameters, uploads
 from muniment.repository.endpoints.uploads import ReceivedBody, Upload
 from muniment.repository.objects import objects
 from muniment.repository.objects.contents.further_contents import ContentPlace, ObjectContent
@@ -137,12 +135,3 @@ def file_name(stored: StoredObject, content: ObjectContent) -> str:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""
     return stored.name if stored.name.lower().endswith(ending) else f"{os.path.splitext(stored.name)[0]}{ending}"
-
-
-def answer(
-    media_type: str, root: str, document: dict[str, spelling.Written], context: RepositoryContext, status: int = 200
-) -> Response:
-    """Answer with a document about contents."""
-    body = spelling.answer(media_type, root, document, context.options.names)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(body, status, headers)

@@ -87,11 +87,11 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
     """Describe a content of an object."""
     caller = await enter(request, context)
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     wanted = content_requests.read_wanted(parameters.read(request), names)
     stored, content = await _readable(request, caller, wanted)
     document = representations.content_document(address(request, context, caller.repository), stored, content, names)
-    return content_requests.answer(media_type, "content", document, context)
+    return spelling.reply(media_type, "content", document, names)
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -108,7 +108,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 async def index_status(request: Request, context: RepositoryContext) -> Response:
     """Show whether the text of an object has been extracted and indexed."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     object_id = representations.identifier(request)
     stored, status = await caller.read(
         lambda cx, principals: _index_status(cx, caller.repository, principals, object_id)
@@ -120,7 +120,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
         "attempts": status.attempts,
         "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
     }
-    return content_requests.answer(media_type, "index-status", document, context)
+    return spelling.reply(media_type, "index-status", document, context.options.names)
 
 
 def _page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:

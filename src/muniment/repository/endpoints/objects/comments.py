@@ -3,10 +3,8 @@
 Source: docs/interface.md, ours 20.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -132,7 +130,7 @@ def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
 
 
 def _media_type(request: Request, context: RepositoryContext) -> str:
-    return spelling.negotiate(request, spelling.both(context.options.names))
+    return context.thing_type(request)
 
 
 async def _read_text(request: Request, context: RepositoryContext) -> str:
@@ -190,18 +188,9 @@ def _answer(
     status: int = 200,
 ) -> Response:
     names, here = context.options.names, address(request, context, caller.repository)
-    thing = _thing(here, shown[0], names, is_own=shown[1])
-    if media_type.endswith("xml"):
-        document = {name: member for name, member in thing.document.items() if name != "name"}
-        thing = msgspec.structs.replace(thing, document=document)
-    body = thing.written(media_type, names)
-    etag = f'"{shown[0].revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = f"{here}/comments/{shown[0].id}"
-    if request.method in ("GET", "HEAD") and representations.matches(request, "if-none-match", etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, status, {**headers, "Content-Type": media_type})
+    own, revision = f"{here}/comments/{shown[0].id}", shown[0].revision
+    thing = _thing(here, shown[0], names, is_own=shown[1]).without(media_type, "name")
+    return thing.tagged_reply(request, media_type, names, revision, status, own)
 
 
 def _thing(here: str, shown: Comment, names: RepositoryNames, *, is_own: bool) -> Thing:

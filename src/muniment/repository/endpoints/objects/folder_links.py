@@ -64,7 +64,7 @@ async def link(request: Request, context: RepositoryContext, end: End) -> Respon
     """Put an object into a folder. The body names the ``end`` of the link."""
     caller = await enter(request, context)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
     object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
     return await _change(
@@ -84,7 +84,7 @@ async def link(request: Request, context: RepositoryContext, end: End) -> Respon
 async def read(request: Request, context: RepositoryContext, end: End) -> Response:
     """Show a link."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     object_id, folder_id = _ends(request, end)
     stored = await caller.read(
         lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
@@ -98,7 +98,7 @@ async def move(request: Request, context: RepositoryContext) -> Response:
     """Move an object to another folder."""
     caller = await enter(request, context)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
     return await _change(
         request,
@@ -206,10 +206,7 @@ def _answer(
 ) -> Response:
     names, own = context.options.names, _address(here, end, stored, folder_id)
     document = _document(names, here, end, stored, folder_id)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = own
-    return Response(spelling.answer(media_type, "folder-link", document, names), status, headers)
+    return spelling.reply(media_type, "folder-link", document, names, status, own)
 
 
 def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject, folder_id: str) -> dict[str, Written]:

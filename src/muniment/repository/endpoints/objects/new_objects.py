@@ -43,7 +43,7 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
     """
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     values = parameters.read(request)
     folder_id = representations.identifier(request) if "id" in request.path_params else None
     type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.cursors import CursorBinding, Stretch
-from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints import collections, parameters, representations
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.objects.objects import complete
@@ -41,7 +41,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
     whole = await caller.read_long(only_one)
     if whole is not None:
-        media_type = spelling.negotiate(request, spelling.both(names))
+        media_type = context.thing_type(request)
         return representations.object_answer(
             request, context, media_type, here, whole, view=part.view, links=part.links
         )

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository.change_log.changes import Position
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling, uploads
+from muniment.repository.endpoints import collections, object_body, parameters, representations, uploads
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ObjectBody
@@ -59,7 +59,7 @@ async def show(request: Request, context: RepositoryContext, find: FindObject, *
     """
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     values = parameters.read(request)
     view = representations.read_view(values, context.options.names)
     links = parameters.truth(values, "links", default=True)
@@ -79,7 +79,7 @@ async def change(request: Request, context: RepositoryContext, kind: str) -> Res
     """Change properties of the {kind}."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
     body = await object_body.read_body(request, context)
     if body.href:

@@ -3,7 +3,6 @@
 Source: docs/interface.md, ours 20.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
@@ -73,7 +72,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     """Relate two objects."""
     caller = await enter(request, context)
     repository, options = caller.repository, context.options
-    media_type = spelling.negotiate(request, spelling.both(options.names))
+    media_type = context.thing_type(request)
     draft = _draft(await object_body.read_body(request, context), options.names)
     relation = await caller.write(
         lambda cx, principals: relations.add(cx, repository, draft, principals, context.clock(), options.max_relations)
@@ -84,7 +83,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a relation."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     relation_id = representations.identifier(request)
     relation = await caller.read(lambda cx, principals: relations.find(cx, caller.repository, relation_id, principals))
     return _answer(request, context, media_type, caller.repository, relation)
@@ -114,7 +113,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
     """Add a type of relations, as an administrator."""
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     body = await object_body.read_body(request, context)
     new = RelationType(_text(body, "relation_name"), _text(body, "description", default=""))
     _check_names(body, {"relation_name", "description"})
@@ -129,7 +128,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
 async def read_type(request: Request, context: RepositoryContext) -> Response:
     """Show a type of relations."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
     kind = await caller.read(lambda cx, _principals: relation_types.find(cx, caller.repository.id, name))
     return _type_answer(request, context, media_type, caller.repository, kind)
@@ -292,14 +291,4 @@ def _type_thing(here: str, kind: RelationType, names: RepositoryNames) -> Thing:
 
 
 def _write(request: Request, media_type: str, thing: Thing, names: RepositoryNames, own: str, status: int) -> Response:
-    if media_type.endswith("xml"):
-        document = {name: member for name, member in thing.document.items() if name not in ("name", "type")}
-        thing = msgspec.structs.replace(thing, document=document)
-    body = thing.written(media_type, names)
-    etag = f'"1-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = own
-    if request.method in ("GET", "HEAD") and representations.matches(request, "if-none-match", etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, status, {**headers, "Content-Type": media_type})
+    return thing.without(media_type, "name", "type").tagged_reply(request, media_type, names, 1, status, own)

@@ -16,15 +16,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import (
-    collections,
-    format_names,
-    object_body,
-    parameters,
-    representations,
-    spelling,
-    uploads,
-)
+from muniment.repository.endpoints import collections, format_names, object_body, parameters, representations, uploads
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.contents import content_requests
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
@@ -72,7 +64,7 @@ async def check_out(request: Request, context: RepositoryContext) -> Response:
     """Check an object out."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
 
     def decide(cx: Connection, principals: Principals) -> ObjectBody:
@@ -117,7 +109,7 @@ async def check_in(request: Request, context: RepositoryContext) -> Response:
     """Check an object in as its next version."""
     caller = await enter(request, context)
     repository, names, object_id = caller.repository, context.options.names, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     values = parameters.read(request)
     plan = _read_plan(values, representations.expected_version(request))
     content_type = (

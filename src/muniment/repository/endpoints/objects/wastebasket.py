@@ -45,13 +45,12 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a deleted object."""
     caller = await enter(request, context)
     object_id, names = representations.identifier(request), context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     discard = await caller.read(
         lambda cx, principals: discards.find(cx, caller.repository, principals, object_id, context.clock())
     )
     document = _document(address(request, context, caller.repository), discard, names)
-    body = spelling.answer(media_type, "deleted-object", document, names)
-    return Response(body, headers={"Content-Type": media_type, **spelling.PRIVATE})
+    return spelling.reply(media_type, "deleted-object", document, names)
 
 
 @events.tells()
@@ -59,7 +58,7 @@ async def restore(request: Request, context: RepositoryContext) -> Response:
     """Restore a deleted object to its folders, or to a named one."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     metadata = await object_body.read_body(request, context)
     if metadata.properties or metadata.type:
         raise Malformed("An object is restored as it was: the body may only have 'href', the address of a folder.")

@@ -49,7 +49,7 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Show a {kind} whom the repository lets in, directly in a group if the address names two."""
     caller, people = await enter(request, context), of_directory(context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     name, parts = last_person(request), request.path_params
     group_id = parts["person"] if "member" in parts else None
     person = await caller.read_long(
@@ -61,7 +61,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
 async def current_user(request: Request, context: RepositoryContext) -> Response:
     """Show the user who asks."""
     caller, people = await enter(request, context), of_directory(context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     person = await caller.read_long(
         lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
     )
@@ -72,7 +72,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
     """Show the cabinet that is a user's home."""
     caller, people = await enter(request, context), of_directory(context)
     repository, names, user_id = caller.repository, context.options.names, last_person(request)
-    media_type, values = spelling.negotiate(request, spelling.both(names)), parameters.read(request)
+    media_type, values = context.thing_type(request), parameters.read(request)
     view = representations.read_view(values, names)
     links = parameters.truth(values, "links", default=True)
 
@@ -164,11 +164,7 @@ def answer(
 ) -> Response:
     """Answer with a user or group. With the status 201, the header Location has the address of the user or group."""
     names, here = context.options.names, address(request, context, caller.repository)
-    body = _thing(here, person, names, media_type).written(media_type, names)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = address_of(here, person)
-    return Response(body, status, headers)
+    return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
 
 
 def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -> Thing:

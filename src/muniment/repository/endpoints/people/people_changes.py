@@ -53,7 +53,7 @@ class MemberReference(msgspec.Struct):
 async def make(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Make a {kind} in the directory, as one of its administrators."""
     event, caller, changes = await _enter(request, context, f"{kind} made")
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     person = await _read(request, context, kind, context.options.default_partition)
     if person.id is None:
         raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
@@ -66,7 +66,7 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
 async def change(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Change a {kind} of the directory, as one of its administrators."""
     event, caller, changes = await _enter(request, context, f"{kind} changed")
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     person_id: str = request.path_params["person"]
     body = await _read(request, context, kind, person_id.rpartition("@")[2])
     changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
@@ -87,7 +87,7 @@ async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Re
 async def add_member(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Put a {kind} into a group, as an administrator of the directory. The body refers to the new member."""
     event, caller, changes = await _enter(request, context, f"{kind} added to a group")
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     group_id: str = request.path_params["person"]
     member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
     membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))

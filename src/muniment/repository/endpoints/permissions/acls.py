@@ -109,7 +109,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     body = await read_body(request, context)
     name, entries, quota = body.object_name, read_entries(body.permitted or [], context.options.names), _quota(context)
     new_acl = await caller.write(
@@ -125,7 +125,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     """Show an ACL."""
     caller = await enter(request, context)
     repository, name = caller.repository, _acl_name(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     acl = await caller.read(
         lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
     )
@@ -138,7 +138,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="changed")
     caller = await enter(request, context, event)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     body = await read_body(request, context)
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
@@ -314,8 +314,4 @@ def _answer(
 ) -> Response:
     here, acl = address(request, context, repository), answer.acl
     document = representations.acl_document(here, acl, answer.entries, context.options.names)
-    body = spelling.answer(media_type, "acl", document, context.options.names)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
-    return Response(body, status, headers)
+    return spelling.reply(media_type, "acl", document, context.options.names, status, f"{here}/acls/{acl.shown_id}")

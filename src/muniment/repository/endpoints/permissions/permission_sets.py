@@ -48,7 +48,7 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
     """Show the ACL of an object, and what it permits."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
     return _answer(request, context, media_type, repository, permissions)
 
@@ -62,7 +62,7 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="assigned")
     caller = await enter(request, context, event)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.options.names)
     return await _change(
@@ -79,7 +79,7 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
     """Show the ACL that new objects in a folder get."""
     caller = await enter(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
 
     def read(cx: Connection, principals: Principals) -> _Permissions:
         stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
@@ -95,7 +95,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="made the default")
     caller = await enter(request, context, event)
     repository, folder_id = caller.repository, representations.identifier(request)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.options.names)
 
@@ -129,7 +129,7 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     accessor = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
     # The directory may take a while to answer who the accessor is.
     level, shown = await caller.read_long(
@@ -143,8 +143,7 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
         "basic-permission": level.name.capitalize(),
         "links": [{"rel": "self", "href": here}, {"rel": "parent", "href": own}],
     }
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(spelling.answer(media_type, "permission", document, names), headers=headers)
+    return spelling.reply(media_type, "permission", document, names)
 
 
 def _effective(
@@ -281,5 +280,4 @@ def _answer(
         document["basic-permission"] = permissions.permission.name.capitalize()
     document["permitted"] = representations.acl_entry_documents(permissions.entries, names)
     document["links"] = [{"rel": "self", "href": f"{own}/{name}"}, {"rel": "parent", "href": own}]
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(spelling.answer(media_type, "permission-set", document, names), headers=headers)
+    return spelling.reply(media_type, "permission-set", document, names)

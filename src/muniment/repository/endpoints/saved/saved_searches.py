@@ -13,7 +13,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints import collections, parameters, representations
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.saved import saved_bodies, saved_shapes
@@ -56,7 +56,7 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     """Save a {kind}, which the caller owns."""
     caller = await enter(request, context)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     body = await saved_bodies.receive(request, context, kind, repository.name)
     if body.change.document is None and body.reference is None:
         raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
@@ -69,7 +69,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     """Show a saved {kind}."""
     caller = await enter(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, kind)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
 
     def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
         saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
@@ -95,7 +95,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     """Change a saved search. What the body does not name stays."""
     caller = await enter(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, "search")
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
     body = await saved_bodies.receive(request, context, "search", caller.repository.name)
     if body.reference is not None:

@@ -4,7 +4,6 @@ Source: docs/interface.md, ours 12 and 13.
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from muniment.clock import timestamp
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints import collections, parameters, representations
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
 from muniment.repository.endpoints.representations import Thing, View
@@ -94,14 +93,11 @@ def answer(
     view = representations.read_view(parameter_values, names)
     links = parameters.truth(parameter_values, "links", default=True)
     here = address(request, context, caller.repository)
-    body = thing(here, of, context.options, media_type, view, links=links).written(media_type, names)
-    etag = f'"{of.saved.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = f"{here}/{PATHS[of.kind]}/{of.saved.id}"
-    if request.method in ("GET", "HEAD") and representations.matches(request, "if-none-match", etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, status, {**headers, "Content-Type": media_type})
+    shown, own = (
+        thing(here, of, context.options, media_type, view, links=links),
+        f"{here}/{PATHS[of.kind]}/{of.saved.id}",
+    )
+    return shown.tagged_reply(request, media_type, names, of.saved.revision, status, own)
 
 
 def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:

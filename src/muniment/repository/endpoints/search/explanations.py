@@ -31,7 +31,7 @@ _TYPE = "r_object_type"
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """Explain why an object is a hit of a search, or why it is none."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
@@ -39,7 +39,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """Explain what an object is to a query document."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)
 
 

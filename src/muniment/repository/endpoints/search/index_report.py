@@ -24,7 +24,7 @@ from muniment.repository.refusals import NotPermitted
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show the results of the checks of the index."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     repository_id = caller.repository.id
 
     def decide(cx: Connection, principals: Principals) -> dict[str, Written]:
@@ -41,7 +41,7 @@ async def want(request: Request, context: RepositoryContext) -> Response:
     With ``repair``, the agents also repair their indexes.
     """
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)
     repository_id = caller.repository.id
 
@@ -101,5 +101,4 @@ def _answer(
 ) -> Response:
     own = address(request, context, caller.repository)
     links: Written = [{"rel": "self", "href": f"{own}/index-report"}, {"rel": "parent", "href": own}]
-    body = spelling.answer(media_type, "index-report", {**document, "links": links}, context.options.names)
-    return Response(body, status, {"Content-Type": media_type, **spelling.PRIVATE})
+    return spelling.reply(media_type, "index-report", {**document, "links": links}, context.options.names, status)

@@ -21,7 +21,7 @@ _DEFAULT, _MOST = 10, 50
 async def suggest(request: Request, context: RepositoryContext) -> Response:
     """Complete and correct what somebody is typing."""
     caller = await enter(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     query, options = parameters.read(request), context.options
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 

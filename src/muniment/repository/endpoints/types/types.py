@@ -36,12 +36,11 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository = caller.repository
     names = context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(_name(request, context))
     thing = type_shapes.type_thing(address(request, context, repository), kind, catalogue, names, media_type)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(thing.written(media_type, names), headers=headers)
+    return thing.reply(media_type, names)
 
 
 @events.tells("object type")
@@ -50,7 +49,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "object type", how="made")
     caller = await enter(request, context, event)
     repository = caller.repository
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     form = await type_bodies.read_new_type(request, context)
 
     def decide(cx: Connection, principals: Principals) -> tuple[ObjectType, Catalogue]:
@@ -72,7 +71,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "object type", how="changed")
     caller = await enter(request, context, event)
     repository, name = caller.repository, _name(request, context)
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    media_type = context.thing_type(request)
     form = await type_bodies.read_changes(request, context, name)
 
     def decide(cx: Connection, principals: Principals) -> tuple[ObjectType, Catalogue]:
@@ -106,13 +105,12 @@ async def assist(request: Request, context: RepositoryContext) -> Response:
     """Ask which values a form offers for properties of a type."""
     caller = await enter(request, context)
     names, name, repository = context.options.names, _name(request, context), caller.repository
-    media_type = spelling.negotiate(request, spelling.both(names))
+    media_type = context.thing_type(request)
     included, of_object = await type_bodies.read_wanted_values(request, context)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     offered = offers.of_type(catalogue, name, included, of_object)
     thing = type_shapes.offers_thing(address(request, context, repository), name, offered, names)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    return Response(thing.written(media_type, names), headers=headers)
+    return thing.reply(media_type, names)
 
 
 def _require_administrator(principals: Principals) -> None:
@@ -134,10 +132,7 @@ def _answer(
 ) -> Response:
     here, names = address(request, context, repository), context.options.names
     thing = type_shapes.type_thing(here, *answer, names, media_type)
-    headers = {"Content-Type": media_type, **spelling.PRIVATE}
-    if status == 201:
-        headers["Location"] = type_shapes.type_address(here, answer[0].name, names)
-    return Response(thing.written(media_type, names), status, headers)
+    return thing.reply(media_type, names, status, type_shapes.type_address(here, answer[0].name, names))
 
 
 def _type_page(
