@@ -21,7 +21,6 @@ from muniment.repository.aql.conditions import (
     OneOf,
     Unless,
 )
-from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.change_log.changes import Position
@@ -30,6 +29,7 @@ from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from tests.properties.oracle import evaluate
 
 ANALYSER = Analyser("English")
 

@@ -13,7 +13,6 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.aql import as_json, as_xml, bind, relaxation
 from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet
-from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Term, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
@@ -24,6 +23,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
+from tests.properties.oracle import evaluate
 from tests.properties.shelves import ANALYSER, SLOW, IndexFolder, Row, ask, found_by_oracle
 from tests.properties.worlds import Thing, World
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import (
     Both,
     Either,
@@ -38,6 +37,7 @@ from muniment.repository.search.explanation import Explanation, shares
 from muniment.repository.search.results import Hit, SearchQuestion
 from tests.properties import shelves
 from tests.properties.lengths import examples
+from tests.properties.oracle import evaluate
 from tests.properties.shelves import ANALYSER, IDS, SLOW, IndexFolder, Row, may
 from tests.shelf import ADMIN, BORIS, JON, MARTA, Shelf
 

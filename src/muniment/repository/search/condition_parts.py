@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from muniment.repository.aql import evaluate
 from muniment.repository.aql.conditions import (
     Between,
     Carries,
@@ -21,6 +20,7 @@ from muniment.repository.aql.conditions import (
     OneOf,
     Unless,
 )
+from muniment.repository.aql.evaluate import Properties
 from muniment.repository.aql.tree import (
     AnyWord,
     Both,
@@ -135,7 +135,7 @@ class Examiner:
         return (
             "unknown"
             if self._comparisons_left < 0
-            else outcome_of(evaluate.compares(condition, self._acl, self._values))
+            else outcome_of(Properties(self._acl, self._values).meets(condition))
         )
 
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:

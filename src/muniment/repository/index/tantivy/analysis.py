@@ -88,7 +88,7 @@ class Way(NamedTuple):
 
 
 class Analyser:
-    """Splits text into words. The index, the excerpts and ``aql/evaluate`` use the same analyser.
+    """Splits text into words. The index and the excerpts use the same analyser.
 
     ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
     ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
