@@ -34,8 +34,8 @@ from muniment.repository.meaning.process import EmbeddingProcess
 from muniment.repository.objects import inventory
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import results
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
 
 ROWS = ("meaning",)
 MADE_UP_ROWS = ("meaning-growth",)
@@ -173,8 +173,7 @@ class _InProcess:
     def _ask(self, question: SearchQuestion) -> None:
         snapshot = self._index.snapshot()
         with self._database.read() as cx:
-            page_of_hits = results.search(
-                *(cx, snapshot, self._repository, self._caller, question, clock.now(), 100_000), memory=self._memory
-            )
+            who = (cx, snapshot, self._repository, self._caller, clock.now())
+            page_of_hits = results.search(Inquiry(*who, memory=self._memory, question=question))
         if not page_of_hits.hits:
             raise load.WrongAnswers("a question found nothing")

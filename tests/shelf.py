@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import msgspec
+from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import Database
@@ -18,7 +19,7 @@ from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.extraction import queue
-from muniment.repository.index.contract import Index
+from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index_agent import agent, checking
 from muniment.repository.objects import inventory, objects
@@ -34,8 +35,9 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.results import HitPage
 from muniment.web.transactions import Transactions
 from tests.clock import Clock
 
@@ -195,9 +197,19 @@ class Shelf:
         question = SearchQuestion(Query(condition=condition), number, items, include_total=True)
         snapshot = self.index.snapshot()
         with self.database.read() as cx:
-            return results.search(
-                cx, snapshot, self.repository, caller, question, self.now, 100_000, memory=self.memory
-            )
+            return results.search(self.inquiry(cx, caller, question, snapshot))
+
+    def inquiry(
+        self,
+        cx: Connection,
+        caller: Principals,
+        question: SearchQuestion,
+        snapshot: Snapshot | None = None,
+        options: RepositoryOptions = RepositoryOptions(),  # noqa: B008 - it never changes
+    ) -> Inquiry:
+        """What a caller asks, of a snapshot that was taken before, or of the present one."""
+        snapshot = snapshot or self.index.snapshot()
+        return Inquiry(cx, snapshot, self.repository, caller, self.now, options, self.memory, question)
 
     def find(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""

@@ -12,10 +12,12 @@ from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import Position
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.extraction import queue
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import IndexBehind
-from muniment.repository.search import kept_searches, visibility
+from muniment.repository.search import kept_searches
+from muniment.repository.search.walks import Holder
 from tests.shelf import BORIS, Shelf
-from tests.unit.repository.search.test_far_behind import note_many
+from tests.unit.repository.search.test_far_behind import MOST, note_many
 
 pytestmark = pytest.mark.campaign
 
@@ -55,8 +57,8 @@ def test_a_search_costs_the_same_however_many_new_objects_the_index_has_not_seen
     took["100,000 new objects"] = median(search)
     note_many(shelf, 611, "acl")
     took["and 611 changes"] = median(search)
-    note_many(shelf, visibility.MAX_PENDING - 611, "properties")
-    took[f"and {visibility.MAX_PENDING} changes, the bound"] = median(search)
+    note_many(shelf, MOST - 611, "properties")
+    took[f"and {MOST} changes, the bound"] = median(search)
     print(f"{shelf.database.dialect}: a search, changes not in the index: ", end="")
     print(", ".join(f"{what} {milliseconds:.1f} ms" for what, milliseconds in took.items()))
     note_many(shelf, 1, "acl")
@@ -94,18 +96,19 @@ def test_one_file_is_leased_next_behind_a_million_of_another_owner(shelf: Shelf)
 
 def test_ten_thousand_searches_of_one_caller_leave_a_few(shelf: Shelf) -> None:
     """failures C6"""
-    quota, made = kept_searches.SearchQuota(200, 2_097_152), 10_000
+    options, made = RepositoryOptions(), 10_000
+    holder = Holder(shelf.repository.id, BORIS.key)
     for begin in range(0, made, 100):
         with shelf.database.begin() as cx:
             for number in range(begin, begin + 100):
                 document = b"<q>%d</q>" % number * 400
-                kept_searches.keep(cx, shelf.repository.id, BORIS.key, document, 86_400, quota, shelf.now + number)
+                kept_searches.keep(cx, holder, document, options, shelf.now + number)
     with shelf.database.read() as cx:
         left, size = cx.execute(sa.text("SELECT count(*), sum(length(document)) FROM links")).one()
     print(f"{shelf.database.dialect}: {made} searches kept for one caller: {left} rows, {size} bytes are left", end=" ")
-    print(f"(bounds {quota.queries} and {quota.bytes})")
-    assert left <= quota.queries
-    assert size <= quota.bytes
+    print(f"(bounds {options.kept_queries} and {options.kept_query_bytes})")
+    assert left <= options.kept_queries
+    assert size <= options.kept_query_bytes
 
 
 def test_a_log_is_cut_in_short_transactions(shelf: Shelf) -> None:

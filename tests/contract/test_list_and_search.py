@@ -9,7 +9,8 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.objects import lists
 from muniment.repository.objects.lists import Folder
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.search.results import SearchQuestion, search
+from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.results import search
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")
@@ -29,7 +30,7 @@ def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
     question = SearchQuestion(Query(), 1, 1000, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        page = search(cx, snapshot, shelf.repository, caller, question, shelf.now, 100_000)
+        page = search(shelf.inquiry(cx, caller, question, snapshot))
     assert page.total == len(page.hits)
     return sorted(found.object_id for found in page.hits)
 

@@ -17,7 +17,8 @@ from muniment.repository.meaning.passages import MOST
 from muniment.repository.meaning.process import NotEmbedded
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search import explanation, results
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.results import HitPage
 from tests.clock import Clock
 from tests.meanings import ToyEmbedding, meaning
 from tests.shelf import ADMIN, JON, MARTA, Shelf
@@ -53,9 +54,7 @@ def ask(shelf: Shelf, caller: Principals, text: str, query: Query | None = None,
     query = query or Query(condition=Fulltext(keywords.read(text, QueryLimits())))
     question = SearchQuestion(query, 1, 100, include_total=True, **({"words": "auto"} | asked))
     with shelf.database.read() as cx:
-        return results.search(
-            *(cx, shelf.index.snapshot(), shelf.repository, caller, question, shelf.now, 100_000), memory=shelf.memory
-        )
+        return results.search(shelf.inquiry(cx, caller, question))
 
 
 def names(page: HitPage) -> list[str]:
@@ -93,10 +92,7 @@ def test_what_comes_nearer_takes_no_hit_from_the_later_pages_of_a_walk(
     follow()
     question = SearchQuestion(Query(condition=Fulltext(keywords.read("car", QueryLimits()))), 2, 20, words="any")
     with shelf.database.read() as cx:
-        page = results.page_of_counters(
-            *(cx, shelf.index.snapshot(), shelf.repository, MARTA, question, shelf.now, before.counters),
-            memory=shelf.memory,
-        )
+        page = results.page_of_counters(shelf.inquiry(cx, MARTA, question), before.counters)
     assert [hit.title for hit in page.hits] == names(before)
 
 
@@ -268,10 +264,7 @@ def test_an_explanation_says_what_nearness_adds(shelf: Shelf, follow: Callable[[
     question = SearchQuestion(Query(condition=Fulltext(keywords.read("car", QueryLimits()))), 1, 10, meaning=True)
     for object_id, terms in ((made, ["by meaning"]), (other, ["car", "by meaning"])):
         with shelf.database.read() as cx:
-            answer = explanation.explain(
-                *(cx, shelf.index.snapshot(), shelf.repository, MARTA, object_id, lambda: question, shelf.now),
-                memory=shelf.memory,
-            )
+            answer = explanation.explain(shelf.inquiry(cx, MARTA, question), object_id, lambda: question)
         assert answer.hit
         assert [match.term for match in answer.matches] == terms
         assert [match.by_meaning for match in answer.matches] == [term == "by meaning" for term in terms]

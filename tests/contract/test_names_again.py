@@ -22,12 +22,13 @@ from muniment.repository.objects.decisions.creation import NewObject
 from muniment.repository.objects.types import object_types, type_editing
 from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl, UnknownLink
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
-from muniment.repository.search.kept_searches import SearchQuota
+from muniment.repository.search.walks import Holder
 from muniment.web.refusals import Malformed
 from tests.office import Office
 
@@ -110,7 +111,7 @@ def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     news = [NewObject("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
     made = creation.create_all(cx, view, news, now)
     record.keep(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
-    link = kept_searches.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
+    link = kept_searches.keep(cx, Holder(one.id, MARTA.key), DOCUMENT, RepositoryOptions(link_seconds=600), now)
     cursor = cursors.next_cursor(cx, CursorBinding(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
     position = positions.spell(keys.seal(cx), one.id, MARTA, changes.latest(cx, one.id), plain=False)
     assert cursor is not None
@@ -147,7 +148,7 @@ def test_a_repository_holds_nothing_and_opens_nothing_sealed_for_the_former(
         with pytest.raises(UnknownAcl):
             acls.find(cx, again.id, "papers", MARTA)
         with pytest.raises(UnknownLink):
-            kept_searches.follow(cx, again.id, link, MARTA.key, now)
+            kept_searches.follow(cx, Holder(again.id, MARTA.key), link, now)
         with pytest.raises(Malformed):
             cursors.stretch(cx, CursorBinding(again.id, MARTA.key, "acls"), Part(2, 1, cursor))
         with pytest.raises(Malformed):

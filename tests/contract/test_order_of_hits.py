@@ -7,7 +7,8 @@ import pytest
 from muniment.clock import SECOND
 from muniment.repository.aql.tree import Expression, PropertyList, Query
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.search.results import SearchQuestion, search
+from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.results import search
 from tests.shelf import BORIS, MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")
@@ -22,7 +23,7 @@ def page(
     question = SearchQuestion(Query((), asked), number, items, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        found = search(cx, snapshot, shelf.repository, who, question, shelf.now, 100_000)
+        found = search(shelf.inquiry(cx, who, question, snapshot))
     return [each.object_id for each in found.hits]
 
 

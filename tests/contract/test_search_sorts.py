@@ -20,13 +20,11 @@ from muniment.repository.objects import inventory, lists, table
 from muniment.repository.objects.properties.properties import Given, PropertyDefinition
 from muniment.repository.objects.types import type_editing
 from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotSearchable
 from muniment.repository.search import results, sorting
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import SearchQuestion
 from tests import plans
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 from tests.walkers import Walkers, ids, open_walkers
@@ -235,15 +233,15 @@ def both_ways(shelf: Shelf, caller: Principals, sorts: list[SortCriterion]) -> t
     question = SearchQuestion(Query(sorts=tuple(sorts)), 1, 100)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        view, memory = RepositoryView.read(cx, shelf.repository, caller), SearchMemory()
-        search = results.prepare(cx, snapshot, shelf.repository, caller, question, shelf.now, 100, memory)
+        inquiry = shelf.inquiry(cx, caller, question, snapshot)
+        search = results.prepare(inquiry)
         ids = {summary.seq: key for key, summary in inventory.summaries(cx, shelf.repository.id, every_id(cx)).items()}
         by_database: list[str] = []
         by_index: list[str] | None = []
         for offset in (0, 1, 9, 40):
             part = msgspec.structs.replace(search, offset=offset, limit=17)
-            by_database += [ids[counter] for counter in sorting.counters(cx, view, snapshot, part, sorts)]
-            answer = sorting.answer(snapshot, part, sorts, view.catalogue)
+            by_database += [ids[counter] for counter in sorting.counters(inquiry, part)]
+            answer = sorting.answer(inquiry, part)
             by_index = None if answer is None or by_index is None else by_index + [hit.object_id for hit in answer.hits]
     return by_index, by_database
 
@@ -269,12 +267,11 @@ def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(fi
     for name in ("r_creation_date", "r_index_status", "acl_name", "keywords", "i_folder_id", "unheard_of"):
         snapshot = filled.index.snapshot()
         with filled.database.read() as cx:
-            question = SearchQuestion(Query(), 1, 5)
-            search = results.prepare(cx, snapshot, filled.repository, MARTA, question, filled.now, 9, SearchMemory())
-            search = msgspec.structs.replace(search, limit=5)
-            assert sorting.answer(snapshot, search, [SortCriterion(name)], filled.view(MARTA).catalogue) is None
+            inquiry = filled.inquiry(cx, MARTA, SearchQuestion(), snapshot)
+            search = msgspec.structs.replace(results.prepare(inquiry), limit=5)
+            assert sorting.answer(inquiry.changed(query=Query(sorts=(SortCriterion(name),))), search) is None
             with pytest.raises(NotSearchable):
-                sorting.answer(snapshot, search, [SortCriterion("r_folder_path")], filled.view(MARTA).catalogue)
+                sorting.answer(inquiry.changed(query=Query(sorts=(SortCriterion("r_folder_path"),))), search)
 
 
 def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:
@@ -304,7 +301,5 @@ def test_a_value_that_the_index_has_missed_counts_at_once(filled: Shelf, caller:
     filled.change(mine, {"title": "!"})
     question = SearchQuestion(Query(sorts=tuple(sorts)), 1, 2)
     with filled.database.read() as cx:
-        page = results.search(
-            *(cx, filled.index.snapshot(), filled.repository, caller, question, filled.now), max_offset=100
-        )
+        page = results.search(filled.inquiry(cx, caller, question))
     assert [hit.object_id for hit in page.hits] == [mine, first]

@@ -13,8 +13,7 @@ from muniment.db import Database
 from muniment.repository.index.tantivy.snapshot import TantivySnapshot
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.search import kept_searches, results, walks
-from muniment.repository.search.kept_searches import SearchQuota
-from muniment.repository.search.walks import Walk
+from muniment.repository.search.walks import Holder, Walk
 from tests.shelf import BORIS, MARTA
 from tests.walkers import QUERIES, Walkers, following, ids, open_walkers, walk
 
@@ -198,12 +197,13 @@ def test_two_who_follow_one_cursor_at_one_time_walk_one_walk(
     standing = results.standing
 
     def stand(*arguments: Any) -> Any:
-        found = list(standing(*arguments))
+        search, counters = standing(*arguments)
+        found = list(counters)
         if not getattr(taken, "once", False):
             taken.once = True
             if both.wait() == 0:
                 found.reverse()
-        return found
+        return search, found
 
     with open_walkers(repository_db, now, MANY) as walkers:
         first = page_two(walkers)
@@ -347,37 +347,35 @@ def test_an_index_of_an_earlier_format_is_paged_by_number(
         assert status(walkers, address) == (503, "E_INDEX_UNAVAILABLE")
 
 
-def _keep(
-    cx: sa.Connection, repository_id: int, caller: str, name: int, hits: int, now: Instant, quota: SearchQuota
-) -> bool:
-    walk_of = Walk.of(name.to_bytes(16, "big"), range(hits))
-    return kept_searches.keep_walk(cx, repository_id, caller, walk_of, now + 3_600_000_000, quota, now)
+def _keep(cx: sa.Connection, holder: Holder, name: int, hits: int, now: Instant, options: RepositoryOptions) -> bool:
+    return kept_searches.keep_walk(cx, holder, Walk(name.to_bytes(16, "big"), now, range(hits)), options, now)
 
 
 def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
     repository_db: Database, now: Instant
 ) -> None:
     """failures C6"""
-    quota = SearchQuota(3, 1_000_000)
+    quota = RepositoryOptions(kept_queries=3, kept_query_bytes=1_000_000)
     with open_walkers(repository_db, now, []) as walkers, repository_db.begin() as cx:
         here = walkers.shelf.repository.id
-        old = kept_searches.keep(cx, here, MARTA.key, b"old", 86_400, quota, now)
-        assert _keep(cx, here, MARTA.key, 1, 10, now + 1, quota)
-        young = kept_searches.keep(cx, here, MARTA.key, b"young", 86_400, quota, now + 2)
-        assert _keep(cx, here, BORIS.key, 99, 10, now + 2, quota)
-        assert _keep(cx, here, MARTA.key, 2, 10, now + 3, quota)
+        marta, boris = Holder(here, MARTA.key), Holder(here, BORIS.key)
+        old = kept_searches.keep(cx, marta, b"old", quota, now)
+        assert _keep(cx, marta, 1, 10, now + 1, quota)
+        young = kept_searches.keep(cx, marta, b"young", quota, now + 2)
+        assert _keep(cx, boris, 99, 10, now + 2, quota)
+        assert _keep(cx, marta, 2, 10, now + 3, quota)
         assert kept_searches.kept_until(cx, old, b"old") == 0
         assert [held.name[-1] for held in walks.shares(cx, MARTA.key)] == [1, 2]
-        assert _keep(cx, here, MARTA.key, 3, 10, now + 4, quota)
+        assert _keep(cx, marta, 3, 10, now + 4, quota)
         assert sorted(held.name[-1] for held in walks.shares(cx, MARTA.key)) == [2, 3]
         assert kept_searches.kept_until(cx, young, b"young") > now
         assert len(walks.shares(cx, BORIS.key)) == 1
-        few_bytes = SearchQuota(100, 50_000)
+        few_bytes = RepositoryOptions(kept_queries=100, kept_query_bytes=50_000)
         for number in range(4, 12):
-            assert _keep(cx, here, MARTA.key, number, 10_000, now + number + 1, few_bytes)
+            assert _keep(cx, marta, number, 10_000, now + number + 1, few_bytes)
             assert sum(held.size for held in walks.shares(cx, MARTA.key)) <= 50_000
         assert kept_searches.kept_until(cx, young, b"young") == 0
-        assert not _keep(cx, here, MARTA.key, 11, 10, now + 50, few_bytes), "a name is kept once"
+        assert not _keep(cx, marta, 11, 10, now + 50, few_bytes), "a name is kept once"
 
 
 def test_a_caller_who_walks_without_end_keeps_no_more_than_their_quota(repository_db: Database, now: Instant) -> None:

@@ -16,8 +16,8 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownProperty
 from muniment.repository.search import results
+from muniment.repository.search.inquiry import SearchQuestion
 from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 
@@ -93,7 +93,7 @@ def test_a_snapshot_that_is_older_than_a_commit_leaves_nothing_for_later_searche
     with shelf.database.read() as cx:
         marks.read(cx)
         shelf.permit("circle", {})
-        page = results.search(cx, snapshot, shelf.repository, BORIS, question, shelf.now, 1000, memory=shelf.memory)
+        page = results.search(shelf.inquiry(cx, BORIS, question, snapshot))
         assert [hit.object_id for hit in page.hits] == [kept], "as of its own snapshot"
     assert seen_by(shelf, "pump") == [[kept], [], [], [kept]]
 

@@ -27,7 +27,8 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search import results
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.results import HitPage
 from tests.shelf import ADMIN, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")
@@ -127,7 +128,7 @@ def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -
     question = SearchQuestion(query, 1, 1000, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        return results.search(cx, snapshot, shelf.repository, caller, question, shelf.now, 100_000)
+        return results.search(shelf.inquiry(cx, caller, question, snapshot))
 
 
 def furnish(shelf: Shelf, world: WorldFile) -> None:

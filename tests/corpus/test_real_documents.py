@@ -27,7 +27,8 @@ from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import results
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.results import HitPage
 from tests.e2e.processes import ENVIRONMENT, QUICK, initialised, muniment
 
 HERE = Path(__file__).parent / "real"
@@ -140,7 +141,7 @@ def answered(data: Path, search: Expected) -> HitPage:
             question = SearchQuestion(query, 1, 2000, include_total=True)
             snapshot = reader.snapshot()
             with database.read() as cx:
-                return results.search(cx, snapshot, repository, administrator, question, clock.now(), 100_000)
+                return results.search(Inquiry(cx, snapshot, repository, administrator, clock.now(), question=question))
         finally:
             reader.close()
     finally:

@@ -34,7 +34,8 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.search import explanation, results
 from muniment.repository.search.explanation import Explanation, shares
-from muniment.repository.search.results import Hit, SearchQuestion
+from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.results import Hit
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.oracle import evaluate
@@ -194,17 +195,16 @@ class Made:
         snapshot = self.shelf.index.snapshot()
         with self.shelf.database.read() as cx:
             return explanation.explain(
-                *(cx, snapshot, self.shelf.repository, asker, object_id),
+                self.shelf.inquiry(cx, asker, SearchQuestion(), snapshot),
+                object_id,
                 lambda: SearchQuestion(query, 1, 100),
-                self.shelf.now,
                 user=None if user is None else lambda: user,
             )
 
     def page(self, caller: Principals, query: Query) -> dict[str, Hit]:
-        snapshot, memory = self.shelf.index.snapshot(), self.shelf.memory
-        question, now = SearchQuestion(query, 1, 100), self.shelf.now
+        snapshot, question = self.shelf.index.snapshot(), SearchQuestion(query, 1, 100)
         with self.shelf.database.read() as cx:
-            page = results.search(cx, snapshot, self.shelf.repository, caller, question, now, 1000, memory=memory)
+            page = results.search(self.shelf.inquiry(cx, caller, question, snapshot))
         return {hit.object_id: hit for hit in page.hits}
 
 

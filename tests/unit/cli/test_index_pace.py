@@ -23,7 +23,7 @@ from muniment.repository.index_agent import agent
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import results
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 from tests.unit.cli.test_departures import StaffData
 from tests.waiting import until
 
@@ -96,7 +96,7 @@ class Searcher(threading.Thread):
                     question = SearchQuestion(Query(), 1, 10, include_total=False)
                     snapshot = index.snapshot()
                     with database.read() as cx:
-                        results.search(cx, snapshot, one, ADMIN, question, 0, 1000)
+                        results.search(Inquiry(cx, snapshot, one, ADMIN, 0, question=question))
                     self.answered += 1
                 except IndexBehind:
                     self.refused += 1

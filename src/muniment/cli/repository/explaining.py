@@ -17,7 +17,7 @@ from muniment.repository.index_agent import indexing
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import explanation
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 
 _WITHIN = "  "
 
@@ -38,14 +38,9 @@ def explain(
             snapshot = reader.snapshot()
             with database.read() as cx:
                 answer = explanation.explain(
-                    cx,
-                    snapshot,
-                    repository,
-                    initialise.administrator(data),
+                    Inquiry(cx, snapshot, repository, initialise.administrator(data), clock.now(), options),
                     object_id,
-                    lambda: SearchQuestion(query, 1, 1),
-                    clock.now(),
-                    options.max_pending_changes,
+                    lambda: SearchQuestion(query),
                     user=_user(data, cx, repository.resource_id, user_id) if user_id else None,
                     reason_not_indexed=indexing.reason,
                 )

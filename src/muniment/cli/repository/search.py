@@ -29,7 +29,7 @@ from muniment.repository.endpoints import parameters
 from muniment.repository.endpoints.search import search_requests
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.search import results
-from muniment.repository.search.results import SearchQuestion, WordsNeeded
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion, WordsNeeded
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
@@ -186,16 +186,12 @@ def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
             snapshot = reader.snapshot()
             with database.read() as cx:
                 page = results.search(
-                    cx,
-                    snapshot,
-                    repository,
-                    initialise.administrator(data),
-                    SearchQuestion(
-                        query, 1, question.limit, include_total=True, words=question.words_needed, typed=question.typed
-                    ),
-                    clock.now(),
-                    options.max_page_offset,
-                    options.max_pending_changes,
+                    Inquiry(
+                        *(cx, snapshot, repository, initialise.administrator(data), clock.now(), options),
+                        question=SearchQuestion(
+                            *(query, 1, question.limit, True), words=question.words_needed, typed=question.typed
+                        ),
+                    )
                 )
         finally:
             reader.close()

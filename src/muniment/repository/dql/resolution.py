@@ -41,12 +41,10 @@ from muniment.repository.dql.tree import (
 )
 from muniment.repository.filters import tree as filters
 from muniment.repository.filters.tree import Filter, LiteralValue, Selection
-from muniment.repository.index.contract import Snapshot
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search import locations, results
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 
 _DAY = 86_400 * SECOND
 _DAYS = {"TODAY": 0, "YESTERDAY": -1, "TOMORROW": 1}
@@ -64,27 +62,16 @@ def selection(
     return Selection(condition, statement.order, text)
 
 
-def counters(
-    cx: Connection,
-    snapshot: Snapshot,
-    view: RepositoryView,
-    statement: Statement,
-    now: Instant,
-    limits: QueryLimits,
-    most: int,
-    max_pending: int,
-    memory: SearchMemory,
-) -> list[int]:
+def counters(inquiry: Inquiry, statement: Statement) -> list[int]:
     """Return the counters of the objects whose metadata or content match the keywords of a statement.
 
-    Raises BadQuery if there are more keywords than ``limits`` allow or if more than ``most`` objects match, and what
-    ``results.prepare`` raises.
+    Raises BadQuery if there are more keywords than a query may have or if more than ``max_sorted_hits`` objects match,
+    and what ``results.prepare`` raises.
     """
-    condition = _fulltext(statement.fulltext, limits)
+    condition, most = _fulltext(statement.fulltext, QueryLimits.of(inquiry.options)), inquiry.options.max_sorted_hits
     query = Query(types=(statement.type,), condition=condition, all_versions=statement.all_versions)
-    question = SearchQuestion(query, 1, 1, bare=True)
-    search = results.prepare(cx, snapshot, view.repository, view.principals, question, now, max_pending, memory)
-    hits = list(snapshot.counters(msgspec.structs.replace(search, limit=most + 1), "made"))
+    search = results.prepare(inquiry.asking(SearchQuestion(query, bare=True)))
+    hits = list(inquiry.snapshot.counters(msgspec.structs.replace(search, limit=most + 1), "made"))
     if len(hits) > most:
         raise BadQuery(f"More than {most} objects match the keywords: narrow them.")
     return hits

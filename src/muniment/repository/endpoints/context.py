@@ -31,6 +31,7 @@ from muniment.repository.permissions.bearers import KeyMemory
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
 from muniment.repository.repositories import Repository
+from muniment.repository.search.inquiry import Inquiry
 from muniment.repository.search.memory import SearchMemory
 from muniment.web.common_transaction import CommonTransaction
 from muniment.web.refusals import Malformed, Overloaded
@@ -208,15 +209,21 @@ class Caller:
         """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
         return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
-    async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
-        """Ask a question of two snapshots: one of the index, and a newer one of the database.
+    async def search(self, question: Callable[[Inquiry], T]) -> T:
+        """Ask a question of two snapshots: one of the repository's index, and a newer one of the database.
 
         It runs in a thread, and callers take turns. Raises what ``read_long`` raises, and IndexUnavailable.
         """
-        search = partial(self._context.transactions.search, self._bearer.turn, index.snapshot)
-        return await self._use_right(
-            lambda: search(lambda cx, snapshot: question(cx, snapshot, self._principals(cx)), self._has_left)
-        )
+        context = self._context
+        search = partial(context.transactions.search, self._bearer.turn, context.indexes(self.repository).snapshot)
+
+        def ask(cx: Connection, snapshot: Snapshot) -> T:
+            principals = self._principals(cx)
+            return question(
+                Inquiry(cx, snapshot, self.repository, principals, context.clock(), context.options, context.memory)
+            )
+
+        return await self._use_right(lambda: search(ask, self._has_left))
 
     def batching(self) -> AbstractContextManager[None]:
         """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""

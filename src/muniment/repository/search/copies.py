@@ -12,39 +12,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.repository.index.contract import Search, Snapshot, Visible
+from muniment.repository.index.contract import Search, Visible
 from muniment.repository.objects import lists
 from muniment.repository.objects.lists import ContentDigest
-from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
-from muniment.repository.repositories import Repository
 from muniment.repository.search import results, walks
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.inquiry import Inquiry
+from muniment.repository.search.results import HitPage
 from muniment.repository.search.walks import Cursor, Walk
 
 _COPY = 1
 """The lowest bit of each number in a walk: it says that the hit is a copy. The other bits are the hit's counter."""
-
-
-class CollapsedSearch(msgspec.Struct, frozen=True):
-    """A question for hits without their copies, who asks it, and the two snapshots that answer it.
-
-    The transaction of ``cx`` must have begun after ``snapshot`` was taken. Relative dates count from ``now``.
-    """
-
-    cx: Connection
-    snapshot: Snapshot
-    repository: Repository
-    principals: Principals
-    question: SearchQuestion
-    now: Instant
-    options: RepositoryOptions
-    memory: SearchMemory
 
 
 class _PageOfWalk(NamedTuple):
@@ -54,48 +33,44 @@ class _PageOfWalk(NamedTuple):
     following: int | None
 
 
-def page(asked: CollapsedSearch) -> HitPage:
+def page(inquiry: Inquiry) -> HitPage:
     """Return the page that the question names by its number, with the hits as of now.
 
     Raises what ``results.search`` raises.
     """
-    if asked.question.words == "auto":
-        return results.relaxed_if_few(
-            lambda question: page(msgspec.structs.replace(asked, question=question)), asked.question, asked.memory
-        )
-    question, most = asked.question, asked.options.walk_hits
-    search, standing = _standing(asked)
+    question, most = inquiry.question, inquiry.options.walk_hits
+    if question.words == "auto":
+        return results.relaxed_if_few(inquiry, page)
+    search, standing = results.standing(inquiry)
     counters = standing[:most]
-    contents = _contents(asked, search.visible, counters)
+    contents = _contents(inquiry, search.visible, counters)
     copies_of = _count(_originals(counters, contents))
     offset = (question.page - 1) * question.items_per_page
     on_page, cut = tuple(copies_of)[offset : offset + question.items_per_page], len(standing) > most
     if cut and not on_page:
         raise BadQuery(f"Page {question.page} lies past the first {most} hits: only among these, copies are collapsed.")
-    shown_page = results.show(
-        asked.cx, asked.snapshot, asked.repository, asked.principals, question, search, on_page, search
-    )
+    shown_page = results.show(inquiry, on_page, search, search)
     more = cut or len(copies_of) > offset + len(on_page)
     return msgspec.structs.replace(
         shown_page, hits=_with_copies(shown_page, copies_of, contents), has_more=more, counters=on_page
     )
 
 
-def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> Walk:
+def make_walk(inquiry: Inquiry, cursor: Cursor, after: Sequence[int]) -> Walk:
     """Make the walk that follows a page. ``after`` are the hits that the page showed.
 
     These hits, the hits before them, and the copies of all these are left out. In the walk, each original is followed
     by its copies. So if an original is removed during the walk, a copy takes its place.
     """
-    question, most = asked.question, asked.options.walk_hits
-    search, standing = _standing(asked)
+    question, most = inquiry.question, inquiry.options.walk_hits
+    search, standing = results.standing(inquiry)
     counters = [*standing[:most], *after]
-    original_of = _originals(counters, _contents(asked, search.visible, counters))
+    original_of = _originals(counters, _contents(inquiry, search.visible, counters))
     members: dict[int, list[int]] = {}
     for counter, original in original_of.items():
         members.setdefault(original, []).append(counter)
     shown = [original_of[counter] for counter in after]
-    passed_count = walks.count_passed(tuple(members), shown, question.page - 1, question.items_per_page)
+    passed_count = walks.count_passed(tuple(members), shown, question)
     left_out = {*shown, *tuple(members)[:passed_count]}
     walk = [
         counter << 1 | (_COPY if counter != original else 0)
@@ -103,21 +78,17 @@ def make_walk(asked: CollapsedSearch, cursor: Cursor, after: Sequence[int]) -> W
         if original not in left_out
         for counter in group
     ]
-    return Walk.of(cursor.name, walk, cut=len(standing) > most)
+    return Walk(cursor.name, cursor.began, walk, cut=len(standing) > most)
 
 
-def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _PageOfWalk:
+def page_of_walk(inquiry: Inquiry, walk: Sequence[int], start: int) -> _PageOfWalk:
     """Return the page that starts at the place ``start`` of a walk. ``walk`` is the whole walk that ``make_walk`` made.
 
     It checks again which objects are hits, and which of them the caller may read. A copy whose content has changed is
     shown as a hit of its own. Raises what ``results.page_of_counters`` raises.
     """
-    size = asked.question.items_per_page
-    search, count_search = results.searches_of_counters(
-        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
-        asked.options.max_pending_changes,
-        asked.memory,
-    )
+    size = inquiry.question.items_per_page
+    search, count_search = results.searches_of_counters(inquiry)
     begin = start
     while 0 < begin < len(walk) and walk[begin] & _COPY:  # The page before has shown some of this group.
         begin -= 1
@@ -125,18 +96,15 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
     end = begins[size] if len(begins) > size else len(walk)
     groups = [[each >> 1 for each in walk[first:behind]] for first, behind in itertools.pairwise([*begins[:size], end])]
     several = [counter for group in groups if len(group) > 1 for counter in group]
-    digests = lists.content_digests(asked.cx, asked.repository.id, several)
-    contents, gone = _readable(asked, search.visible, digests), set(several) - _still_hits(asked, search, digests)
+    digests = lists.content_digests(inquiry.cx, inquiry.repository.id, several)
+    contents, gone = _readable(inquiry, search.visible, digests), set(several) - _still_hits(inquiry, search, digests)
     original_of: dict[int, int] = {}
     for group in groups:
         original_of |= _originals([counter for counter in group if counter not in gone], contents)
     copies_of, passed = _count(original_of), frozenset(each >> 1 for each in walk[begin:start])
     left = [original for original in copies_of if original not in passed]
     on_page = left[:size]
-    shown_page = results.show(
-        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, search, on_page),
-        count_search,
-    )
+    shown_page = results.show(inquiry, on_page, search, count_search)
     following: int | None = end if end < len(walk) else None
     if len(left) > size:
         following = next(place for place in range(start, end) if walk[place] >> 1 == left[size])
@@ -144,33 +112,13 @@ def page_of_walk(asked: CollapsedSearch, walk: Sequence[int], start: int) -> _Pa
     return _PageOfWalk(msgspec.structs.replace(shown_page, hits=hits), following)
 
 
-def _standing(asked: CollapsedSearch) -> tuple[Search, Sequence[int]]:
-    """Return the search, and the counters of its first hits, copies included.
-
-    These are the hits that are compared with each other, and one more if there are more hits.
-    """
-    options = asked.options
-    search = results.prepare(
-        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question, asked.now),
-        options.max_pending_changes,
-        asked.memory,
-    )
-    counters = results.in_order(
-        *(asked.cx, asked.snapshot, asked.repository, asked.principals, asked.question),
-        msgspec.structs.replace(search, limit=options.walk_hits + 1),
-        options.max_sorted_hits,
-        options.names.type_prefix,
-    )
-    return search, counters
-
-
-def _contents(asked: CollapsedSearch, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
+def _contents(inquiry: Inquiry, visible: Visible, counters: Sequence[int]) -> dict[int, ContentDigest]:
     """Return the digests of these objects' contents by counter, without contents that the caller may not read now."""
-    return _readable(asked, visible, lists.content_digests(asked.cx, asked.repository.id, counters))
+    return _readable(inquiry, visible, lists.content_digests(inquiry.cx, inquiry.repository.id, counters))
 
 
-def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[ContentDigest]) -> dict[int, ContentDigest]:
-    principals = asked.principals
+def _readable(inquiry: Inquiry, visible: Visible, digests: Collection[ContentDigest]) -> dict[int, ContentDigest]:
+    principals = inquiry.principals
     return {
         each.counter: each
         for each in digests
@@ -178,11 +126,11 @@ def _readable(asked: CollapsedSearch, visible: Visible, digests: Collection[Cont
     }
 
 
-def _still_hits(asked: CollapsedSearch, search: Search, digests: Collection[ContentDigest]) -> set[int]:
+def _still_hits(inquiry: Inquiry, search: Search, digests: Collection[ContentDigest]) -> set[int]:
     """Return the counters of the objects in ``digests`` that are still hits of the search."""
     ids = frozenset(each.object_id for each in digests)
     among = msgspec.structs.replace(search, offset=0, limit=len(ids), among=ids)
-    return set(asked.snapshot.counters(among, "made")) if ids else set()
+    return set(inquiry.snapshot.counters(among, "made")) if ids else set()
 
 
 def _originals(counters: Sequence[int], contents: Mapping[int, ContentDigest]) -> dict[int, int]:

@@ -16,27 +16,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
 from muniment.repository.aql import facets
 from muniment.repository.aql.conditions import Condition
-from muniment.repository.aql.facets import FacetBinder
 from muniment.repository.aql.tree import Value
 from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
-from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Snapshot
+from muniment.repository.index.contract import Examination, Leaf, LeafWeight
 from muniment.repository.index.text import normal
 from muniment.repository.objects import inventory, object_acls, objects
 from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries, acls
 from muniment.repository.permissions.principals import OWNER, Permission, Principals
 from muniment.repository.refusals import NotPermitted
-from muniment.repository.repositories import Repository
 from muniment.repository.search import locations, results, visibility
 from muniment.repository.search.condition_parts import ConditionPart, Examiner, Outcome, outcome_of
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 
 MOST_REASONS = 20
 """How many reasons an explanation names at most."""
@@ -129,42 +124,26 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(
-    cx: Connection,
-    snapshot: Snapshot,
-    repository: Repository,
-    asker: Principals,
+    inquiry: Inquiry,
     object_id: str,
     question: Callable[[], SearchQuestion],
-    now: Instant,
-    max_pending: int = visibility.MAX_PENDING,
-    memory: SearchMemory | None = None,
     *,
     user: Callable[[], Principals] | None = None,
     reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
     """Explain how a search judges one object: for the caller, or for another ``user`` about whom an administrator asks.
 
-    ``cx`` must be a read that began after the snapshot was taken. The functions ``question`` and ``user`` are called
-    only after it is known that the caller may see the object. ``reason_not_indexed`` returns why an object could not be
-    indexed, or None. Raises NotPermitted if a caller who is no administrator asks for a user, UnknownObject, and what
-    these functions and ``results.search`` raise.
+    The functions ``question`` and ``user`` are called only after it is known that the caller may see the object.
+    ``reason_not_indexed`` returns why an object could not be indexed, or None. Raises NotPermitted if a caller who is
+    no administrator asks for a user, UnknownObject, and what these functions and ``results.search`` raise.
     """
+    asker = inquiry.principals
     if user is not None and not asker.administrator:
         raise NotPermitted("Only an administrator may ask what another user finds.")
-    stored, own_permission = objects.read(cx, repository, object_id, asker)
-    return _Explainer(
-        cx,
-        snapshot,
-        RepositoryView.read(cx, repository, asker if user is None else user()),
-        asker,
-        stored,
-        question(),
-        now,
-        max_pending,
-        memory or SearchMemory(),
-        may_tell=own_permission >= Permission.READ,
-        reason_not_indexed=reason_not_indexed,
-    ).explanation()
+    stored, own_permission = objects.read(inquiry.cx, inquiry.repository, object_id, asker)
+    asked = msgspec.structs.replace(inquiry, principals=asker if user is None else user(), question=question())
+    may_tell = own_permission >= Permission.READ
+    return _Explainer(asked, asker, stored, reason_not_indexed, may_tell=may_tell).explanation()
 
 
 class _Explainer:
@@ -172,46 +151,33 @@ class _Explainer:
 
     def __init__(
         self,
-        cx: Connection,
-        snapshot: Snapshot,
-        view: RepositoryView,
+        inquiry: Inquiry,
         asker: Principals,
         stored: StoredObject,
-        question: SearchQuestion,
-        now: Instant,
-        max_pending: int,
-        memory: SearchMemory,
+        reason_not_indexed: Callable[[Connection, str], str | None],
         *,
         may_tell: bool,
-        reason_not_indexed: Callable[[Connection, str], str | None],
     ) -> None:
-        self._cx = cx
-        self._view = view
+        self._inquiry = inquiry
+        self._cx = inquiry.cx
+        self._principals = inquiry.principals
+        self._query = inquiry.question.query
         self._asker = asker
         self._stored = stored
-        self._question = question
-        self._now = now
-        self._memory = memory
         self._may_tell = may_tell
         self._reason_not_indexed = reason_not_indexed
-        self._position = snapshot.position
-        self._search = results.prepare(
-            cx, snapshot, view.repository, view.principals, question, now, max_pending, memory
-        )
-        self._examination = snapshot.examine(self._search, stored.id)
-        self._permission = acl_entries.permission(cx, stored.acl_id, stored.owner_key, view.principals)
-        self._max_pending = max_pending
+        self._search = results.prepare(inquiry)
+        self._examination = inquiry.snapshot.examine(self._search, stored.id)
+        self._permission = acl_entries.permission(self._cx, stored.acl_id, stored.owner_key, self._principals)
 
     def explanation(self) -> Explanation:
         examination, index = self._examination, self._index()
         is_hit = examination is not None and examination.score is not None and self._permission >= Permission.BROWSE
         current = examination if index.outcome == "met" else None
         examiner = self._examiner(current, may_read=self._permission >= Permission.READ)
-        query = self._question.query
+        query = self._query
         bare = msgspec.structs.replace(query, locations=())
-        bound_query = results.bind_query(
-            self._cx, self._view.repository, self._view.principals, self._memory, bare, self._now
-        )
+        bound_query = results.bind_query(self._cx, self._inquiry.view(), bare, self._inquiry.now, self._inquiry.memory)
         condition = None
         if query.condition is not None and bound_query.condition is not None:
             condition = examiner.part(query.condition, bound_query.condition)
@@ -220,7 +186,7 @@ class _Explainer:
         score = f"{examination.score or 0.0:.4f}" if is_hit and examination is not None else None
         answer = Explanation(
             stored=self._stored,
-            user=self._view.principals.id,
+            user=self._principals.id,
             hit=is_hit,
             score=score,
             matches=() if score is None or examination is None else _matches(score, examiner, examination.by_meaning),
@@ -230,11 +196,11 @@ class _Explainer:
             of_type=type_outcome,
             condition=condition,
             in_location=self._compare(examiner, self._locations()),
-            in_facets=self._compare(examiner, self._narrowing_condition()),
+            in_facets=self._compare(examiner, results.narrowing(self._inquiry)[1]),
             right=self._right(),
             index=index,
             text=self._text(),
-            position=self._position,
+            position=self._inquiry.snapshot.position,
         )
         if is_hit:
             return answer
@@ -254,7 +220,7 @@ class _Explainer:
     def _values(self) -> Mapping[str, Sequence[Value]]:
         """Return the object's values from the database, as the index holds them once it has followed all changes."""
         acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
-        catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
+        catalogue = self._inquiry.view().catalogue
         values = inventory.values(self._stored, catalogue, acl_name, catalogue.unsearchable)
         return {**values, "r_index_status": [queue.status(self._cx, self._stored.id).state]}
 
@@ -263,8 +229,7 @@ class _Explainer:
         left_out = object_id in visible.hidden or (object_id in visible.decided and object_id not in visible.browse)
         if left_out and self._permission >= Permission.BROWSE:
             missed_changes = visibility.missed(
-                *(self._cx, self._view.repository, self._search.query, self._position, self._max_pending),
-                facets.property_names(self._search.facets),
+                self._inquiry, self._search.query, facets.property_names(self._search.facets)
             )
             kinds = tuple(sorted(missed_changes.get(object_id, ()))) if self._may_tell else ()
             return IndexState("not-met", kinds)
@@ -275,22 +240,15 @@ class _Explainer:
         return IndexState("met")
 
     def _locations(self) -> Condition | None:
-        query_locations = self._question.query.locations
-        return locations.condition(self._cx, self._view, query_locations) if query_locations else None
-
-    def _narrowing_condition(self) -> Condition | None:
-        if not self._question.narrowings:
-            return None
-        catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
-        binder = FacetBinder(catalogue, self._now, self._question.facet_limits)
-        return facets.narrowing_condition(binder.bind(self._question.query.facets), self._question.narrowings)
+        query_locations = self._query.locations
+        return locations.condition(self._cx, self._inquiry.view(), query_locations) if query_locations else None
 
     @staticmethod
     def _compare(examiner: Examiner, condition: Condition | None) -> Outcome | None:
         return None if condition is None else examiner.compared(condition)
 
     def _right(self) -> UserRight:
-        principals, stored = self._view.principals, self._stored
+        principals, stored = self._principals, self._stored
         owns = principals.is_(stored.owner_key)
         acl = acls.by_id(self._cx, stored.acl_id)
         applying = principals.accessors | ({OWNER} if owns else set())
@@ -310,10 +268,10 @@ class _Explainer:
     def _reasons(
         self, answer: Explanation, current: Examination | None, with_text: ConditionPart | None
     ) -> tuple[Reason, ...]:
-        who = "You" if self._asker is self._view.principals else "The user"
+        who = "You" if self._asker is self._principals else "The user"
         reasons = list(self._standing_reasons(answer, who))
         condition = answer.condition
-        if self._stored.former and not self._question.query.all_versions:
+        if self._stored.former and not self._query.all_versions:
             reasons.append(
                 Reason("version", "The object is a former version, and the query does not ask for former versions.")
             )

@@ -18,9 +18,10 @@ from muniment.clock import SECOND, Instant
 from muniment.db import PreparedStatement, repository_tables
 from muniment.repository import named_locks
 from muniment.repository.aql.tree import Query
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search import walks
-from muniment.repository.search.walks import QuotaShare, Walk
+from muniment.repository.search.walks import Holder, QuotaShare, Walk
 
 FORMAT = 3
 """The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
@@ -38,13 +39,6 @@ links = sa.Table(
     sa.Column("expires", sa.BigInteger, nullable=False, index=True),
     sa.Index("ix_links_caller", "caller", "kept"),
 )
-
-
-class SearchQuota(msgspec.Struct, frozen=True):
-    """The most searches and walks that are kept for one caller, over all repositories, and the most bytes they take."""
-
-    queries: int
-    bytes: int
 
 
 _EXPIRY = PreparedStatement(
@@ -71,12 +65,12 @@ def decode(document: bytes) -> Query:
         raise _unknown_link() from error
 
 
-def name(repository_id: int, caller: str, document: bytes) -> str:
+def name(holder: Holder, document: bytes) -> str:
     """Return the link of this caller to this document: 32 hex digits.
 
-    It is the same each time, and different for each caller. ``caller`` is the caller's key.
+    It is the same each time, and different for each caller.
     """
-    return _digest(repository_id, caller, document)[:16].hex()
+    return _digest(holder, document)[:16].hex()
 
 
 def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
@@ -85,41 +79,42 @@ def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
     return 0 if row is None else int(row[0])
 
 
-def keep(
-    cx: Connection, repository_id: int, caller: str, document: bytes, seconds: int, quota: SearchQuota, now: Instant
-) -> str:
-    """Keep the document for this caller for ``seconds`` from now, and return its link.
+def is_lasting(cx: Connection, link: str, document: bytes, options: RepositoryOptions, now: Instant) -> bool:
+    """Return whether the link leads to this document for at least half of ``link_seconds`` from now."""
+    return kept_until(cx, link, document) >= now + options.link_seconds * SECOND // 2
+
+
+def keep(cx: Connection, holder: Holder, document: bytes, options: RepositoryOptions, now: Instant) -> str:
+    """Keep the document for this caller for ``link_seconds`` from now, and return its link.
 
     If the caller exceeds the quota, their oldest searches and walks are dropped.
     """
-    link = name(repository_id, caller, document)
+    link = name(holder, document)
     digest = bytes.fromhex(link)
-    expires = now + seconds * SECOND
+    expires = now + options.link_seconds * SECOND
     columns = {"document": document, "format": FORMAT, "size": len(document), "kept": now, "expires": expires}
     update = links.update().where(links.c.digest == digest).values(columns)
     if not cx.execute(update).rowcount:
-        _wait_for_others(cx, caller)
+        _wait_for_others(cx, holder.caller)
         # Two workers may keep the same search at one time: then the second insert does nothing.
-        cx.execute(_KEEP, {"digest": digest, "repository_id": repository_id, "caller": caller, **columns})
-        _drop_oldest(cx, caller, digest, quota)
+        cx.execute(_KEEP, {"digest": digest, **holder._asdict(), **columns})
+        _drop_oldest(cx, holder.caller, digest, options)
     return link
 
 
-def keep_walk(
-    cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, quota: SearchQuota, now: Instant
-) -> bool:
+def keep_walk(cx: Connection, holder: Holder, walk: Walk, options: RepositoryOptions, now: Instant) -> bool:
     """Keep a walk for this caller until it expires; return False if a walk of its name is kept already.
 
     If the caller exceeds the quota, their oldest searches and walks are dropped.
     """
-    _wait_for_others(cx, caller)
-    if not walks.keep(cx, repository_id, caller, walk, expires, now):
+    _wait_for_others(cx, holder.caller)
+    if not walks.keep(cx, holder, walk, options.walk_seconds, now):
         return False
-    _drop_oldest(cx, caller, walk.name, quota)
+    _drop_oldest(cx, holder.caller, walk.name, options)
     return True
 
 
-def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Instant) -> bytes:
+def follow(cx: Connection, holder: Holder, link: str, now: Instant) -> bytes:
     """Return the document behind a caller's link.
 
     Raises UnknownLink if the link is unknown, has expired, or belongs to another caller or repository, or if its query
@@ -132,8 +127,8 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
     row = cx.execute(
         sa.select(links.c.document).where(
             links.c.digest == digest,
-            links.c.repository_id == repository_id,
-            links.c.caller == caller,
+            links.c.repository_id == holder.repository_id,
+            links.c.caller == holder.caller,
             links.c.format == FORMAT,
             links.c.expires > now,
         )
@@ -154,7 +149,7 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
     named_locks.take(cx, f"links {caller}")
 
 
-def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
+def _drop_oldest(cx: Connection, caller: str, newest: bytes, options: RepositoryOptions) -> None:
     searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
     shares = [QuotaShare(*row) for row in searches]
     shares += walks.shares(cx, caller)
@@ -163,7 +158,7 @@ def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota)
     count, size, surplus = 0, 0, []
     for each in shares:
         count, size = count + 1, size + each.size
-        if each.name != newest and (count > quota.queries or size > quota.bytes):
+        if each.name != newest and (count > options.kept_queries or size > options.kept_query_bytes):
             surplus.append(each.name)
     if surplus:
         cx.execute(links.delete().where(links.c.digest.in_(surplus)))
@@ -176,9 +171,9 @@ _KEEP = sa.text(
 )
 
 
-def _digest(repository_id: int, caller: str, document: bytes) -> bytes:
+def _digest(holder: Holder, document: bytes) -> bytes:
     # The digest covers the format, so that two releases that run side by side never write to the same row.
-    return hashlib.sha256(f"{FORMAT}\n{repository_id}\n{caller}\n".encode() + document).digest()
+    return hashlib.sha256(f"{FORMAT}\n{holder.repository_id}\n{holder.caller}\n".encode() + document).digest()
 
 
 def _unknown_link() -> UnknownLink:

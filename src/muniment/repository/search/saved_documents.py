@@ -65,7 +65,7 @@ def check(
         plain_query = search_templates.without_variables(plain_query, root)
     plain_query = msgspec.structs.replace(plain_query, locations=())
     results.check_offered(plain_query, view.repository)
-    results.bind_query(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
+    results.bind_query(cx, view, plain_query, now, SearchMemory())
     FacetBinder(view.catalogue, now, FacetLimits.of(options)).bind(plain_query.facets)
     sorting.order_of(cx, view, plain_query.sorts)
 

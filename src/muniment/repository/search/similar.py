@@ -6,19 +6,13 @@ docs/decisions/0102.
 """
 
 import msgspec
-from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
 from muniment.repository.aql.tree import Either, ExpressionSet, Fulltext, Property, PropertyOperator, Query, Term
 from muniment.repository.extraction import queue
-from muniment.repository.index.contract import Snapshot
 from muniment.repository.objects import objects
-from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
 from muniment.repository.search import results
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.results import HitPage
 
 MOST_WORDS = 12
 """The most words of a text that are searched for."""
@@ -33,52 +27,37 @@ _READ = 64_000
 """How many characters of a text are looked at."""
 
 
-def find(
-    cx: Connection,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    object_id: str,
-    limit: int,
-    now: Instant,
-    options: RepositoryOptions,
-    memory: SearchMemory,
-    *,
-    include_total: bool = False,
-    bare: bool = False,
-) -> HitPage:
-    """Return a page of at most ``limit`` documents like an object, the most similar first.
+def find(inquiry: Inquiry, object_id: str) -> HitPage:
+    """Return a page of the documents like an object, the most similar first.
 
-    The object itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score.
-    At most ``_COUNTED`` are counted. An object without text has no similar documents. ``bare`` means the same as in
-    SearchQuestion. ``cx`` must be a read that began after the snapshot was taken. Raises UnknownObject, NotPermitted,
+    The inquiry's question has no query; it says how many documents are wanted, and how they are shown. The object
+    itself is left out, and so is every document that scores less than ``FLOOR`` of the object's own score. At most
+    ``_COUNTED`` are counted. An object without text has no similar documents. Raises UnknownObject, NotPermitted,
     IndexBehind, IndexUnavailable.
     """
-    stored = objects.readable(cx, repository, object_id, principals)
-    text, pending = queue.text_of(cx, [stored.id]).get(stored.id, "")[:_READ], options.max_pending_changes
-    question = SearchQuestion(Query(), 1, limit, include_total, bare=bare)
-    everything = results.prepare(cx, snapshot, repository, principals, question, now, pending, memory)
+    cx, snapshot, question = inquiry.cx, inquiry.snapshot, inquiry.question
+    stored = objects.readable(cx, inquiry.repository, object_id, inquiry.principals)
+    text = queue.text_of(cx, [stored.id]).get(stored.id, "")[:_READ]
+    everything, limit = results.prepare(inquiry), question.items_per_page
     words = snapshot.telling_words(everything.visible, stored.id, text, MOST_WORDS) if text else []
     if not words:
-        return HitPage((), 1, limit, 0 if include_total else None, has_more=False, position=snapshot.position)
+        total = 0 if question.include_total else None
+        return HitPage((), 1, limit, total, has_more=False, position=snapshot.position)
     terms = tuple(map(Term, words))
     keywords = Fulltext(terms[0] if len(terms) == 1 else Either(terms))
 
     def search(operator: PropertyOperator, most: int, *, bare: bool) -> HitPage:
         this = Property("r_object_id", operator, stored.id)
         query = Query(condition=ExpressionSet("AND", (keywords, this)))
-        asked = SearchQuestion(query, 1, most, bare=bare)
-        return results.search(
-            cx, snapshot, repository, principals, asked, now, options.max_page_offset, pending, memory
-        )
+        return results.search(inquiry.asking(SearchQuestion(query, 1, most, bare=bare)))
 
     own = search("EQUAL", 1, bare=True).hits
     # An object that the index does not hold with this text yet cannot be compared.
     least = FLOOR * own[0].score if own else float("inf")
-    page = search("NOT_EQUAL", limit, bare=bare)
+    page = search("NOT_EQUAL", limit, bare=question.bare)
     hits = tuple(hit for hit in page.hits if hit.score >= least)
     total = None
-    if include_total:
+    if question.include_total:
         counted = search("NOT_EQUAL", _COUNTED, bare=True) if page.has_more and len(hits) == limit else page
         total = sum(hit.score >= least for hit in counted.hits)
     return msgspec.structs.replace(page, hits=hits, total=total, has_more=False)

@@ -16,14 +16,12 @@ from muniment.repository.cursors import Place
 from muniment.repository.filters.pages import Order
 from muniment.repository.filters.reader import MAX_SORT_KEYS
 from muniment.repository.filters.tree import SortKey
-from muniment.repository.index.contract import Answer, Search, Snapshot, SortedBy
+from muniment.repository.index.contract import Answer, Search, SortedBy
 from muniment.repository.objects import lists
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import BadQuery, BadSort, NotSearchable, UnknownProperty
-
-MOST_SORTED = 100_000
-"""The most hits of a search that is sorted by properties, unless ``r_modify_date`` is its only sort."""
+from muniment.repository.search.inquiry import Inquiry
 
 _MODIFICATION = "r_modify_date"
 
@@ -33,27 +31,21 @@ _SORTABLE = frozenset(
 """The properties that only the repository writes, and by which the index can order."""
 
 
-def answer(
-    snapshot: Snapshot,
-    search: Search,
-    sorts: Sequence[SortCriterion],
-    catalogue: Catalogue,
-    most: int = MOST_SORTED,
-    type_prefix: str = "",
-) -> Answer | None:
-    """Answer a search from the index alone, in the order of these sorts; None if ``counters`` must be used instead.
+def answer(inquiry: Inquiry, search: Search) -> Answer | None:
+    """Answer a search from the index alone, in the order of its sorts; None if ``counters`` must be used instead.
 
     The order is the same as the database's, because ``search`` leaves out the objects whose change the index has
-    missed. Raises NotSearchable, and BadQuery for more than ``most`` hits.
+    missed. Raises NotSearchable, and BadQuery for more than ``max_sorted_hits``.
     """
+    sorts, catalogue, most = inquiry.question.query.sorts, inquiry.view().catalogue, inquiry.options.max_sorted_hits
     check(sorts, catalogue)
-    sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
+    sorted_by = [_sorted_by(sort, catalogue, inquiry.options.names.type_prefix) for sort in sorts]
     index_sorts = [sort for sort in sorted_by if sort is not None]
     if search.visible.decided or len(index_sorts) < len(sorts) or len({sort.name for sort in index_sorts}) < len(sorts):
         return None
     if len(sorts) > MAX_SORT_KEYS or [sort.name for sort in index_sorts] == [_MODIFICATION]:
         return None
-    index_answer = snapshot.search_sorted(search, index_sorts)
+    index_answer = inquiry.snapshot.search_sorted(search, index_sorts)
     if index_answer is not None and (index_answer.total or 0) > most:
         raise _too_many(most)
     return index_answer if index_answer is None or search.total else msgspec.structs.replace(index_answer, total=None)
@@ -87,29 +79,22 @@ def _too_many(most: int) -> BadQuery:
     return BadQuery(f"A search with more than {most} hits cannot be sorted by properties: narrow the query.")
 
 
-def counters(
-    cx: Connection,
-    view: RepositoryView,
-    snapshot: Snapshot,
-    search: Search,
-    sorts: Sequence[SortCriterion],
-    most: int = MOST_SORTED,
-    type_prefix: str = "",
-) -> Sequence[int]:
-    """Return a search's hits in the order of these sorts, each as its object's counter.
+def counters(inquiry: Inquiry, search: Search) -> Sequence[int]:
+    """Return a search's hits in the order of its sorts, each as its object's counter.
 
     Equal hits are in the order of counters. The offset and the limit of ``search`` say which part of the order is
-    wanted. More than ``most`` hits can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery. The
-    shown names of the built-in types begin with ``type_prefix``. Raises what ``order_of`` raises, BadQuery,
-    IndexUnavailable.
+    wanted. More than ``max_sorted_hits`` can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery.
+    Raises what ``order_of`` raises, BadQuery, IndexUnavailable.
     """
+    sorts, most = inquiry.question.query.sorts, inquiry.options.max_sorted_hits
     if [sort.name for sort in sorts] == [_MODIFICATION]:
-        return snapshot.counters(search, "oldest" if sorts[0].ascending else "newest")
-    order = order_of(cx, view, sorts, type_prefix)
-    hits = snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
+        return inquiry.snapshot.counters(search, "oldest" if sorts[0].ascending else "newest")
+    view = inquiry.view()
+    order = order_of(inquiry.cx, view, sorts, inquiry.options.names.type_prefix)
+    hits = inquiry.snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
     if len(hits) > most:
         raise _too_many(most)
-    return lists.sort(cx, view, hits, order, search.offset, search.limit)
+    return lists.sort(inquiry.cx, view, hits, order, search.offset, search.limit)
 
 
 def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], type_prefix: str = "") -> Order:
@@ -122,15 +107,14 @@ def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion
     return lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
 
 
-def places(
-    cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], object_ids: Sequence[str], type_prefix: str
-) -> dict[str, Place]:
-    """Return the places of some objects in the order of these sorts, by object id.
+def places(inquiry: Inquiry, object_ids: Sequence[str]) -> dict[str, Place]:
+    """Return the places of some objects in the order of the question's sorts, by object id.
 
     A place holds the object's value for each sort, and then the object's counter. ``object_ids`` are at
     most one page of ids. Raises UnknownProperty, BadSort.
     """
-    return lists.places(cx, view, object_ids, _sort_keys(sorts), type_prefix=type_prefix)
+    sort_keys, type_prefix = _sort_keys(inquiry.question.query.sorts), inquiry.options.names.type_prefix
+    return lists.places(inquiry.cx, inquiry.view(), object_ids, sort_keys, type_prefix=type_prefix)
 
 
 def _sort_keys(sorts: Sequence[SortCriterion]) -> list[SortKey]:

@@ -7,18 +7,12 @@ docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 from collections.abc import Sequence
 
 import msgspec
-from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
 from muniment.repository.aql import keywords, relaxation, typed
 from muniment.repository.aql.tree import Fulltext, Keywords, Query, QueryLimits
-from muniment.repository.index.contract import Correction, Search, Snapshot
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
+from muniment.repository.index.contract import Correction, Search
 from muniment.repository.search import results
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import SearchQuestion
-from muniment.repository.search.visibility import MAX_PENDING
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 
 MOST_WORDS = 16
 """The most words of a question that is completed or corrected."""
@@ -41,85 +35,68 @@ class Suggestions(msgspec.Struct, frozen=True):
     correction: Suggestion | None = None
 
 
-class Typist(msgspec.Struct, frozen=True):
-    """Who types, and in which repository: what every search of one request needs.
-
-    The transaction of ``cx`` must have begun after ``snapshot`` was taken. ``typed`` says whether the search that
-    follows reads the question as people type.
-    """
-
-    cx: Connection
-    snapshot: Snapshot
-    repository: Repository
-    principals: Principals
-    now: Instant
-    limits: QueryLimits
-    max_pending: int = MAX_PENDING
-    memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
-    typed: bool = True
-
-    def keywords(self, text: str) -> Keywords | None:
-        """Read keywords. Raises BadQuery."""
-        return keywords.read(typed.translate(text).text if self.typed else text, self.limits)
-
-    def search_for(self, text: str) -> Search:
-        """Prepare the search for a text; no text means every object. Raises BadQuery, IndexBehind, IndexUnavailable."""
-        query = Query(condition=Fulltext(self.keywords(text)) if text else None)
-        question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
-        who = (self.repository, self.principals, question, self.now, self.max_pending, self.memory)
-        return results.prepare(self.cx, self.snapshot, *who)
-
-
-def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
+def suggest(inquiry: Inquiry, text: str, limit: int) -> Suggestions:
     """Suggest at most ``limit`` completions of what has been typed, or else a correction.
 
+    The inquiry's question only says whether the search that follows reads the question as people type (``typed``).
     A text with more than ``MOST_WORDS`` words, or with anything but plain words (``relaxation.plain_words``), gets
     neither. A text that ends with a blank is not completed. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = _plain_words(typist, text)
+    words = _plain_words(inquiry, text)
     if not words:
         return Suggestions()
     *first_words, beginning = words
-    search = typist.search_for(" ".join(first_words))
-    completions = [] if text[-1].isspace() else typist.snapshot.completions(search, beginning, limit)
+    search = _search_for(inquiry, " ".join(first_words))
+    completions = [] if text[-1].isspace() else inquiry.snapshot.completions(search, beginning, limit)
     if completions:
         return Suggestions(tuple(Suggestion(" ".join((*first_words, each.word)), each.hits) for each in completions))
-    return Suggestions(correction=_correct(typist, words))
+    return Suggestions(correction=_correct(inquiry, words))
 
 
-def correct(typist: Typist, text: str) -> Suggestion | None:
+def correct(inquiry: Inquiry, text: str) -> Suggestion | None:
     """Correct those words of a question that find nothing; None if there is no correction that finds a hit.
 
     A question that holds anything but plain words is not corrected. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = _plain_words(typist, text)
-    return _correct(typist, words) if words else None
+    words = _plain_words(inquiry, text)
+    return _correct(inquiry, words) if words else None
 
 
-def _plain_words(typist: Typist, text: str) -> list[str]:
+def _keywords(inquiry: Inquiry, text: str) -> Keywords | None:
+    limits = QueryLimits.of(inquiry.options)
+    return keywords.read(typed.translate(text).text if inquiry.question.typed else text, limits)
+
+
+def _search_for(inquiry: Inquiry, text: str) -> Search:
+    """Prepare the search for a text; no text means every object."""
+    query = Query(condition=Fulltext(_keywords(inquiry, text)) if text else None)
+    return results.prepare(inquiry.asking(SearchQuestion(query, include_total=True, bare=True)))
+
+
+def _plain_words(inquiry: Inquiry, text: str) -> list[str]:
     words = text.split()
-    question = typist.keywords(text) if 0 < len(words) <= MOST_WORDS else None
+    question = _keywords(inquiry, text) if 0 < len(words) <= MOST_WORDS else None
     return words if question is not None and relaxation.plain_words(question) else []
 
 
-def _correct(typist: Typist, words: Sequence[str]) -> Suggestion | None:
-    visible = typist.search_for("").visible
-    corrections = [typist.snapshot.corrections(visible, word) for word in words]
+def _correct(inquiry: Inquiry, words: Sequence[str]) -> Suggestion | None:
+    visible = _search_for(inquiry, "").visible
+    corrections = [inquiry.snapshot.corrections(visible, word) for word in words]
     text = [word for word, others in zip(words, corrections, strict=True) if not others]
     chosen = list(words)
     for at, candidates in enumerate(corrections):
         if candidates:
-            chosen[at] = _likeliest(typist, text, candidates)
+            chosen[at] = _likeliest(inquiry, text, candidates)
             text.append(chosen[at])
     if chosen == list(words):
         return None
-    hits = _count(typist, chosen)
+    hits = _count(inquiry, chosen)
     return Suggestion(" ".join(chosen), hits) if hits else None
 
 
-def _likeliest(typist: Typist, others: Sequence[str], candidates: Sequence[Correction]) -> str:
+def _likeliest(inquiry: Inquiry, others: Sequence[str], candidates: Sequence[Correction]) -> str:
     """Choose a correction of a word: one found with the other words, then the nearest, then the commonest."""
-    together = {each.word: _count(typist, [*others, each.word]) for each in candidates} if len(candidates) > 1 else {}
+    together = {each.word: _count(inquiry, [*others, each.word]) for each in candidates} if len(candidates) > 1 else {}
 
     def rank(each: Correction) -> tuple[bool, int, int, int]:
         hits = together.get(each.word, 0)
@@ -128,6 +105,6 @@ def _likeliest(typist: Typist, others: Sequence[str], candidates: Sequence[Corre
     return min(candidates, key=rank).word
 
 
-def _count(typist: Typist, words: Sequence[str]) -> int:
+def _count(inquiry: Inquiry, words: Sequence[str]) -> int:
     """Return how many objects the caller finds by all of these words."""
-    return typist.snapshot.search(typist.search_for(" ".join(words))).total or 0
+    return inquiry.snapshot.search(_search_for(inquiry, " ".join(words))).total or 0

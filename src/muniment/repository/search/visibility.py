@@ -5,20 +5,15 @@ Source: docs/decisions/0004.
 
 from collections.abc import Collection
 
-from sqlalchemy.engine import Connection
+import msgspec
 
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import Kind, Position
+from muniment.repository.change_log.changes import Kind
 from muniment.repository.index.contract import Visible
 from muniment.repository.objects import inventory
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
-from muniment.repository.search.memory import SearchMemory
-
-MAX_PENDING = 2000
-"""The most missed changes that a search takes into account. If the index has missed more, the search is refused."""
+from muniment.repository.search.inquiry import Inquiry
 
 _CHANGED_WITH_THE_TEXT = "r_index_status"
 
@@ -26,17 +21,8 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 """The properties that a new ACL changes. A query for one of them would match the old value in the index."""
 
 
-def visible(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    query: BoundQuery,
-    position: Position,
-    max_pending: int = MAX_PENDING,
-    memory: SearchMemory | None = None,
-    page_properties: Collection[str] = (),
-) -> Visible:
-    """Return what the caller may see of an index as of ``position``.
+def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str] = ()) -> Visible:
+    """Return what the caller may see of the snapshot of the index.
 
     An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
     There are two exceptions. If only the ACL changed, the object is shown to callers who may see it now. If only
@@ -45,9 +31,9 @@ def visible(
     with the ACL.
 
     ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index has missed more
-    than ``max_pending`` such changes.
+    than ``max_pending_changes`` of these.
     """
-    missed_changes = missed(cx, repository, query, position, max_pending, page_properties)
+    missed_changes = missed(inquiry, query, page_properties)
     acl_matters = bool(missed_changes) and bool(
         bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
     )
@@ -56,21 +42,18 @@ def visible(
         for object_id, kinds in missed_changes.items()
         if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
-    hidden_ids = missed_changes.keys() - decidable.keys()
+    principals, repository_id, decided = inquiry.principals, inquiry.repository.id, frozenset(decidable)
+    nothing = Visible(
+        owner=principals.key,
+        hidden=frozenset(missed_changes.keys() - decided),
+        decided=decided,
+        all_versions=query.all_versions,
+    )
     if principals.administrator:
-        decidable_ids = frozenset(decidable)
-        return Visible(
-            everything=True,
-            owner=principals.key,
-            hidden=frozenset(hidden_ids),
-            decided=decidable_ids,
-            browse=decidable_ids,
-            read=decidable_ids,
-            all_versions=query.all_versions,
-        )
-    granted_acls = (memory or SearchMemory()).granted_acls(cx, repository.id, principals)
+        return msgspec.structs.replace(nothing, everything=True, browse=decided, read=decided)
+    granted_acls = inquiry.memory.granted_acls(inquiry.cx, repository_id, principals)
     browsable, readable = set(), set()
-    for object_id, row in inventory.rows(cx, repository.id, list(decidable)).items():
+    for object_id, row in inventory.rows(inquiry.cx, repository_id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
@@ -78,29 +61,22 @@ def visible(
             browsable.add(object_id)
         if is_owner or row.acl_id in granted_acls.read:
             readable.add(object_id)
-    return Visible(
-        owner=principals.key,
+    return msgspec.structs.replace(
+        nothing,
         browse_acls=granted_acls.browse,
         read_acls=granted_acls.read,
-        hidden=frozenset(hidden_ids),
-        decided=frozenset(decidable),
         browse=frozenset(browsable),
         read=frozenset(readable),
-        all_versions=query.all_versions,
     )
 
 
-def missed(
-    cx: Connection,
-    repository: Repository,
-    query: BoundQuery,
-    position: Position,
-    max_pending: int,
-    page_properties: Collection[str],
-) -> dict[str, frozenset[Kind]]:
-    """Return the objects with changes that an index as of ``position`` has missed and the search must not overlook.
+def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[Kind]]:
+    """Return the objects with changes that the snapshot has missed and the search must not overlook.
 
     Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
     """
     names = bind.property_names(query.condition).union(page_properties)
-    return changes.hiding(cx, repository.id, position, max_pending, texts=_CHANGED_WITH_THE_TEXT in names)
+    return changes.hiding(
+        *(inquiry.cx, inquiry.repository.id, inquiry.snapshot.position, inquiry.options.max_pending_changes),
+        texts=_CHANGED_WITH_THE_TEXT in names,
+    )

@@ -24,6 +24,7 @@ from muniment.db import PreparedStatement, repository_tables
 from muniment.repository import keys
 from muniment.repository.keys import BadSeal
 from muniment.repository.refusals import UnknownLink
+from muniment.repository.search.inquiry import SearchQuestion
 
 FORMAT = 1
 """The format of the walks and cursors that this release writes and reads."""
@@ -58,8 +59,15 @@ _ROW_BYTES = 200
 """How many bytes the quota counts for a row in addition to its counters."""
 
 
+class Holder(NamedTuple):
+    """For whom a search or a walk is kept: a caller, by key, of a repository."""
+
+    repository_id: int
+    caller: str
+
+
 class Walk(msgspec.Struct, frozen=True):
-    """A walk as it is kept: the counters of its hits in their order.
+    """A walk as it is kept: the counters of its hits in their order. ``began`` is when its first page was made.
 
     In a walk that ``search.copies`` makes, each counter is followed by a last bit, which says that the hit is a copy.
     ``edition`` tells a walk from an earlier walk of the same name that was dropped. ``cut`` says that the search has
@@ -67,14 +75,10 @@ class Walk(msgspec.Struct, frozen=True):
     """
 
     name: bytes
-    edition: bytes
+    began: Instant
     counters: Sequence[int]
     cut: bool = False
-
-    @classmethod
-    def of(cls, name: bytes, counters: Sequence[int], *, cut: bool = False) -> Self:
-        """Make a walk. Its ``edition`` is a new random mark."""
-        return cls(name, secrets.token_bytes(8), counters, cut)
+    edition: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(8))
 
     def part(self, offset: int, limit: int) -> "Slice":
         """Return at most ``limit`` hits of the walk, after its first ``offset`` hits."""
@@ -148,7 +152,7 @@ def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
     """
     cursor = Cursor(secrets.token_bytes(16), now)
     if len(counters) > SHOWN_AT_MOST:
-        return cursor, Walk.of(cursor.shown_name, counters)
+        return cursor, Walk(cursor.shown_name, now, counters)
     return msgspec.structs.replace(cursor, shown=_pack_shown(counters)), None
 
 
@@ -166,33 +170,27 @@ def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
     except (BadSeal, msgspec.DecodeError) as error:
         raise unknown_link() from error
-    if expiry(cursor, seconds) <= now:
+    if cursor.began + seconds * SECOND <= now:
         raise unknown_link()
     return cursor
 
 
-def expiry(cursor: Cursor, seconds: int) -> Instant:
-    """Return when the walk of a cursor expires."""
-    return cursor.began + seconds * SECOND
-
-
-def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
+def counters_shown(cx: Connection, cursor: Cursor, holder: Holder, now: Instant) -> Sequence[int]:
     """Return the counters of the first page's hits. Raises UnknownLink if they are no longer kept."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
-    part = fetch(cx, cursor.shown_name, repository_id, caller, 0, WHOLE, now)
+    part = fetch(cx, cursor.shown_name, holder, now, (0, WHOLE))
     if part is None:
         raise unknown_link()
     return part.counters
 
 
-def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, now: Instant) -> bool:
-    """Keep a walk until it expires; return False if a walk of its name is kept already."""
+def keep(cx: Connection, holder: Holder, walk: Walk, seconds: int, now: Instant) -> bool:
+    """Keep a walk for so many ``seconds`` since it began; return False if a walk of its name is kept already."""
     width, packed_counters = _pack(walk.counters)
     row = {
         "name": walk.name,
-        "repository_id": repository_id,
-        "caller": caller,
+        **holder._asdict(),
         "edition": walk.edition,
         "counters": packed_counters,
         "width": width,
@@ -201,18 +199,16 @@ def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: I
         "format": FORMAT,
         "size": len(packed_counters) + _ROW_BYTES,
         "kept": now,
-        "expires": expires,
+        "expires": walk.began + seconds * SECOND,
     }
     return cx.execute(_KEEP, row).rowcount > 0
 
 
-def fetch(
-    cx: Connection, name: bytes, repository_id: int, caller: str, offset: int, limit: int, now: Instant
-) -> Slice | None:
-    """Return at most ``limit`` counters of a kept walk, from ``offset`` on; None if it is not kept or has expired."""
-    row = _SLICE.first(
-        cx, name=name, repository=repository_id, caller=caller, now=now, format=FORMAT, offset=offset, limit=limit
-    )
+def fetch(cx: Connection, name: bytes, holder: Holder, now: Instant, part: tuple[int, int]) -> Slice | None:
+    """Return a ``part`` of a kept walk (an offset and a limit); None if the walk is not kept or has expired."""
+    offset, limit = part
+    whose = {"repository": holder.repository_id, "caller": holder.caller}
+    row = _SLICE.first(cx, name=name, **whose, now=now, format=FORMAT, offset=offset, limit=limit)
     if row is None:
         return None
     packed_counters, width, edition, hits, cut = row
@@ -236,10 +232,10 @@ def purge(cx: Connection, now: Instant, limit: int) -> int:
     return cx.execute(_walks.delete().where(_walks.c.name.in_(expired_names))).rowcount
 
 
-def make(
-    cursor: Cursor, standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int, most: int
-) -> Walk:
+def make(cursor: Cursor, standing: Sequence[int], after: Sequence[int], question: SearchQuestion, most: int) -> Walk:
     """Make the walk that follows a first page. ``after`` are the hits that the page showed: they are left out.
+
+    The ``question`` asks for the page after the first one.
 
     ``standing`` are the search's hits in their present order, or the first ``most + 1`` of them. If they are more than
     ``most``, the walk is cut. A walk that is cut and is longer than a page ends with a whole page. If ``first_page`` is
@@ -248,21 +244,23 @@ def make(
     median of the estimates is used, so that single hits that have moved do not matter. Without any estimate, each page
     before counts as full.
     """
-    passed_count, cut = count_passed(standing, after, first_page, items_per_page), len(standing) > most
+    passed_count, cut = count_passed(standing, after, question), len(standing) > most
+    items_per_page = question.items_per_page
     left_out = frozenset(after)
     counters = [counter for counter in standing[passed_count:most] if counter not in left_out]
     if cut and len(counters) > items_per_page:
         del counters[len(counters) // items_per_page * items_per_page :]
-    return Walk.of(cursor.name, counters, cut=cut)
+    return Walk(cursor.name, cursor.began, counters, cut)
 
 
-def count_passed(standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int) -> int:
+def count_passed(standing: Sequence[int], after: Sequence[int], question: SearchQuestion) -> int:
     """Count the hits that now stand before a walk's first page. ``make`` explains the count and the arguments."""
-    if first_page == 1:
+    passed_pages = question.page - 2
+    if not passed_pages:
         return 0
     places = {counter: at for at, counter in enumerate(standing)}
     shifts = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
-    return max(0, shifts[len(shifts) // 2]) if shifts else (first_page - 1) * items_per_page
+    return max(0, shifts[len(shifts) // 2]) if shifts else passed_pages * question.items_per_page
 
 
 def unknown_link() -> UnknownLink:

@@ -16,7 +16,7 @@ from muniment.repository.endpoints.search import elements, typed_questions
 from muniment.repository.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import WrongValue
-from muniment.repository.search.results import WordsNeeded
+from muniment.repository.search.inquiry import WordsNeeded
 from muniment.repository.search_page import choices
 from muniment.repository.search_page.choices import CHOICES
 from muniment.web.refusals import Malformed

@@ -13,7 +13,7 @@ from muniment.repository.endpoints.contents import contents
 from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
-from muniment.repository.index.contract import Marker, Snapshot
+from muniment.repository.index.contract import Marker
 from muniment.repository.objects import inventory, objects
 from muniment.repository.objects.object_ids import holds_objects
 from muniment.repository.objects.table import StoredObject
@@ -23,6 +23,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexBehind, IndexUnavailable, UnknownSavedSearch
 from muniment.repository.repositories import Repository
 from muniment.repository.search import similar
+from muniment.repository.search.inquiry import Inquiry
 from muniment.repository.search_page import folders, frame, marking, properties, questions, searching, sessions
 from muniment.repository.search_page.folders import FolderList
 from muniment.repository.search_page.marking import Piece
@@ -91,11 +92,11 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     object_id = representations.identifier(request)
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
-    marker = await _marker(context, caller, asked, object_id) if asked.asks else None
+    marker = await _marker(caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
         lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options)
     )
-    documents = await _similar(context, caller, object_id) if shown.text is not None else []
+    documents = await _similar(caller, object_id) if shown.text is not None else []
     values = await searching.around(request, context, session, caller, asked)
     values |= {"object": shown, "similar": documents, "user_id": shown.user_id}
     return frame.draw(request, "object.html", values)
@@ -109,40 +110,35 @@ async def download(request: Request, context: RepositoryContext) -> Response:
     return await contents.download(request, context, caller)
 
 
-async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
+async def _marker(caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
     """Return the function that marks the words of a question; None if the question does not find the object.
 
     It is also None if the question is refused, and if the index is unavailable or too far behind.
     """
 
-    def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> Marker | None:
-        query = searching.question_query(cx, context.options, caller.repository, principals, asked).query
+    def question(inquiry: Inquiry) -> Marker | None:
+        query = searching.question_query(inquiry.cx, inquiry.view(), inquiry.options, asked).query
         this = Property("r_object_id", "EQUAL", object_id)
         condition = this if query.condition is None else ExpressionSet("AND", (query.condition, this))
         alone = msgspec.structs.replace(query, condition=condition, sorts=())
-        return searching.marker(cx, context, snapshot, caller.repository, principals, alone, asked.needed)
+        return searching.marker(inquiry, alone, asked.needed)
 
     try:
-        return await caller.search(context.indexes(caller.repository), question)
+        return await caller.search(question)
     except (*searching.READABLE, UnknownSavedSearch, IndexBehind, IndexUnavailable):
         return None
 
 
-async def _similar(context: RepositoryContext, caller: Caller, object_id: str) -> list[SimilarDocument]:
+async def _similar(caller: Caller, object_id: str) -> list[SimilarDocument]:
     """List some documents like this object; none if the index is unavailable or too far behind."""
-    repository = caller.repository
 
-    def find(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[SimilarDocument]:
-        page = similar.find(
-            *(cx, snapshot, repository, principals, object_id, _SIMILAR, context.clock(), context.options),
-            context.memory,
-            bare=True,
-        )
-        stored = inventory.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+    def find(inquiry: Inquiry) -> list[SimilarDocument]:
+        page = similar.find(inquiry.changed(items_per_page=_SIMILAR, bare=True), object_id)
+        stored = inventory.rows(inquiry.cx, inquiry.repository.id, [hit.object_id for hit in page.hits])
         return [SimilarDocument(hit.object_id, _heading(stored[hit.object_id])) for hit in page.hits]
 
     try:
-        return await caller.search(context.indexes(repository), find)
+        return await caller.search(find)
     except (IndexBehind, IndexUnavailable):
         return []
 

@@ -98,7 +98,8 @@ def _save(
 ) -> str:
     options, now = context.options, context.clock()
     limits = QueryLimits.of(options)
-    page_query = searching.question_query(cx, options, repository, principals, asked)
+    view = RepositoryView.read(cx, repository, principals)
+    page_query = searching.question_query(cx, view, options, asked)
     element = searching.document(options, asked, page_query)
     if element is None:
         raise BadQuery(
@@ -108,7 +109,6 @@ def _save(
     if not asked.saved:
         question = msgspec.structs.replace(asked, repository="", edited="").address()
         document = msgspec.structs.replace(document, question=question)
-    view = RepositoryView.read(cx, repository, principals)
     saved_documents.check(cx, view, "search", document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
     if changes:

@@ -20,12 +20,10 @@ from muniment.repository.aql import as_json, as_xml, documents, relaxation
 from muniment.repository.aql.tree import ExpressionSet, Query, QueryLimits
 from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
-from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search import search, suggestions, typed_questions
-from muniment.repository.endpoints.search.facets import AskedFacets
+from muniment.repository.endpoints.search import search, typed_questions
 from muniment.repository.endpoints.search.search_requests import AskedSearch
 from muniment.repository.endpoints.search.typed_questions import Understood
-from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
+from muniment.repository.index.contract import FacetCounts, Marker
 from muniment.repository.objects import inventory
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
@@ -36,7 +34,8 @@ from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches
 from muniment.repository.saved.saved_searches import SavedSearch, SearchSummary
 from muniment.repository.search import paging, results, saved_documents
-from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
+from muniment.repository.search.inquiry import Inquiry, WordsNeeded
+from muniment.repository.search.results import HitPage
 from muniment.repository.search.suggestions import Suggestion, correct
 from muniment.repository.search_page import choices, editing, frame, hints, marking, questions, sessions
 from muniment.repository.search_page.choices import CHOICES, Choice
@@ -148,12 +147,8 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     if not asked.asks:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         return frame.draw(request, "search.html", values | {"start": start, "user_id": start.user_id})
-    index = context.indexes(caller.repository)
     try:
-        found = await caller.search(
-            index,
-            lambda cx, snapshot, principals: answer(cx, context, snapshot, caller.repository, principals, asked),
-        )
+        found = await caller.search(lambda inquiry: answer(inquiry, asked))
     except READABLE as refusal:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         values |= {"sentence": refusal.sentence, "user_id": start.user_id}
@@ -185,19 +180,17 @@ async def around(
     }
 
 
-def question_query(
-    cx: Connection, options: RepositoryOptions, repository: Repository, principals: Principals, asked: PageQuestion
-) -> PageQuery:
+def question_query(cx: Connection, view: RepositoryView, options: RepositoryOptions, asked: PageQuestion) -> PageQuery:
     """Return the query of a page's question.
 
     Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
     """
-    limits, view = QueryLimits.of(options), RepositoryView.read(cx, repository, principals)
+    limits = QueryLimits.of(options)
     understood = typed_questions.understand(cx, view, options.names, asked.words or "")
     own = documents.read(asked.document(options.names, understood), options.names, limits)
     if not asked.saved:
         return PageQuery(own, understood, None)
-    saved = saved_searches.find(cx, repository.id, "search", asked.saved, principals)
+    saved = saved_searches.find(cx, view.repository.id, "search", asked.saved, view.principals)
     base = saved_documents.query(saved.document, limits)
     if own.locations and base.locations:
         raise WrongValue("The saved search names its own folders: it cannot be narrowed to another one.")
@@ -214,40 +207,31 @@ def question_query(
     return PageQuery(query, understood, saved)
 
 
-def answer(
-    cx: Connection,
-    context: RepositoryContext,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    asked: PageQuestion,
-) -> Results:
+def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
     """Answer a page's question. Call it off the event loop.
 
     Raises what ``question_query`` and ``results.search`` raise.
     """
-    options = context.options
-    page_query = question_query(cx, options, repository, principals, asked)
+    cx, view, options = inquiry.cx, inquiry.view(), inquiry.options
+    page_query = question_query(cx, view, options, asked)
     query, saved = page_query.query, page_query.saved
     offered = _offered(options)
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
     together = msgspec.structs.replace(query, facets=counted)
-    page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)
+    page = hits(inquiry, together, asked.needed, asked.page)
     if _is_to_be_relaxed(query, page, asked):
-        page = hits(cx, context, snapshot, repository, principals, together, "any", asked.page)
+        page = hits(inquiry, together, "any", asked.page)
     counts = {counts.id: counts for counts in page.facets}
     for choice in offered:
         if choice.id in asked.chosen:
             # The values of this choice are counted as if none of them were chosen.
-            others = question_query(cx, options, repository, principals, asked.without(choice.id)).query
+            others = question_query(cx, view, options, asked.without(choice.id)).query
             others = msgspec.structs.replace(others, facets=(choice.definition,), sorts=())
-            needed: WordsNeeded = "any" if page.relaxed else "all"
-            apart = hits(cx, context, snapshot, repository, principals, others, needed, bare=True)
+            apart = hits(inquiry, others, "any" if page.relaxed else "all", bare=True)
             counts |= {each.id: each for each in apart.facets}
-    view = RepositoryView.read(cx, repository, principals)
     shown_folders = folder_names(cx, view, {asked.folder} - {""})
     return Results(
-        user_id=principals.id,
+        user_id=view.principals.id,
         page=page,
         hits=_shown(cx, view, page),
         choices=[_choice(choice, counts.get(choice.id), asked, options.names) for choice in offered],
@@ -255,25 +239,12 @@ def answer(
         folder=shown_folders.get(asked.folder, ""),
         has_own_folders=bool(query.locations and not asked.folder),
         may_relax=not page.relaxed and asked.needed != "any" and relaxation.relax(query) is not None,
-        correction=_correction(cx, context, snapshot, repository, principals, asked, page),
+        correction=correct(inquiry.changed(typed=True), asked.words)
+        if asked.words and (not page.total or page.relaxed)
+        else None,
         hints=hints.of(page_query.understood, asked.words or "", page),
         query=document(options, asked, page_query),
     )
-
-
-def _correction(
-    cx: Connection,
-    context: RepositoryContext,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    asked: PageQuestion,
-    page: HitPage,
-) -> Suggestion | None:
-    if not asked.words or (page.total and not page.relaxed):
-        return None
-    typist = suggestions.typist_of(cx, context, snapshot, repository, principals, typed=True)
-    return correct(typist, asked.words)
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
@@ -286,76 +257,35 @@ def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
     return few and relaxation.relax(query) is not None
 
 
-def hits(
-    cx: Connection,
-    context: RepositoryContext,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    query: Query,
-    needed: WordsNeeded | None,
-    number: int = 1,
-    *,
-    bare: bool = False,
-) -> HitPage:
+def hits(inquiry: Inquiry, query: Query, needed: WordsNeeded | None, number: int = 1, *, bare: bool = False) -> HitPage:
     """Return a page of a query's hits with their total and facets.
 
     With ``bare``, the page has one hit at most, and no total. Raises what ``results.search`` raises.
     """
-    question = _question(cx, context, repository, principals, query, needed, number, bare=bare)
-    now, memory = context.clock(), context.memory
-    return paging.by_number(cx, snapshot, repository, principals, question, now, context.options, memory)
+    return paging.by_number(_asking(inquiry, query, needed, number, bare=bare))
 
 
-def marker(
-    cx: Connection,
-    context: RepositoryContext,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    query: Query,
-    needed: WordsNeeded | None,
-) -> Marker | None:
+def marker(inquiry: Inquiry, query: Query, needed: WordsNeeded | None) -> Marker | None:
     """Return the function that marks what a query looks for in a text; None if the query has no hit.
 
     Raises what ``results.search`` raises.
     """
-    question = _question(cx, context, repository, principals, query, needed, bare=True)
-    now, options, memory = context.clock(), context.options, context.memory
-    if not paging.by_number(cx, snapshot, repository, principals, question, now, options, memory).hits:
-        return None
-    most = options.max_pending_changes
-    return snapshot.marker(results.prepare(cx, snapshot, repository, principals, question, now, most, memory))
+    inquiry = _asking(inquiry, query, needed, bare=True)
+    return inquiry.snapshot.marker(results.prepare(inquiry)) if paging.by_number(inquiry).hits else None
 
 
-def _question(
-    cx: Connection,
-    context: RepositoryContext,
-    repository: Repository,
-    principals: Principals,
-    query: Query,
-    needed: WordsNeeded | None,
-    number: int = 1,
-    *,
-    bare: bool = False,
-) -> SearchQuestion:
+def _asking(
+    inquiry: Inquiry, query: Query, needed: WordsNeeded | None, number: int = 1, *, bare: bool = False
+) -> Inquiry:
     wanted = AskedSearch(
         page=number,
         items_per_page=1 if bare else HITS,
         include_total=not bare,
-        wait_for=None,
-        media_type="",
-        inline=False,
-        links=False,
-        view=View(),
-        repeated={},
-        facets=AskedFacets(),
         words=needed or "auto",
         typed=True,
         marks=not bare,
     )
-    question = search.question_of(cx, context, repository, principals, wanted, query)
-    return msgspec.structs.replace(question, bare=bare)
+    return inquiry.asking(search.question_of(inquiry, wanted, query)).changed(bare=bare)
 
 
 def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQuery) -> Element | None:

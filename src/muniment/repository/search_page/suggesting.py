@@ -1,15 +1,13 @@
 """Suggestions while somebody types into the box: those of ``search/suggestions``, for the person who is signed in."""
 
 import msgspec
-from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.search import suggestions
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.index.contract import Snapshot
-from muniment.repository.permissions.principals import Principals
+from muniment.repository.search.inquiry import Inquiry
 from muniment.repository.search.suggestions import suggest
 from muniment.repository.search_page import questions, sessions
 from muniment.web import bodies
@@ -23,10 +21,9 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
 
-    def answer(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
-        typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals, typed=True)
-        return suggestions.document_of(suggest(typist, asked.words or "", _MOST))
+    def answer(inquiry: Inquiry) -> dict[str, Written]:
+        return suggestions.document_of(suggest(inquiry.changed(typed=True), asked.words or "", _MOST))
 
-    document = await caller.search(context.indexes(caller.repository), answer)
+    document = await caller.search(answer)
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     return Response(msgspec.json.encode(document), headers=headers)

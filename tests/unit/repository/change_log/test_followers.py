@@ -24,9 +24,11 @@ from muniment.repository.index_agent import agent, checking
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import visibility
+from muniment.repository.search.inquiry import SearchQuestion
 from muniment.settings import Settings
 from tests.clock import Clock
 from tests.shelf import BORIS, Shelf
+from tests.unit.repository.search.test_results import Given
 from tests.waiting import until
 
 HOUR = 3600 * SECOND
@@ -284,7 +286,7 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     with pytest.raises(IndexBehind):
         shelf.report()
     with shelf.database.read() as cx:
-        visibility.visible(cx, shelf.repository, BORIS, BoundQuery(), cut_to(shelf))
+        visibility.visible(shelf.inquiry(cx, BORIS, SearchQuestion(), Given(cut_to(shelf))), BoundQuery())
 
 
 @pytest.mark.only("postgresql", "On SQLite a position holds no transaction.")

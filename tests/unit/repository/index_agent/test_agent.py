@@ -37,9 +37,11 @@ from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types import object_types, types_file
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
+from muniment.repository.search.walks import Holder
 from tests.clock import Clock
 from tests.faults import fail_each_step
 from tests.shelf import BORIS, MARTA, Shelf
@@ -438,9 +440,9 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
     folder, store = tmp_path / "indexes", FileStore(tmp_path / "content")
     own = folder / str(shelf.repository.id)
-    left = store.put([b"left by a crash"])
+    left, holder = store.put([b"left by a crash"]), Holder(shelf.repository.id, MARTA.id)
     with shelf.database.begin() as cx:
-        kept_searches.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, kept_searches.SearchQuota(10, 1000), shelf.now)
+        kept_searches.keep(cx, holder, b"{}", RepositoryOptions(link_seconds=60), shelf.now)
     agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
     agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
     later = int((time.time() + 2 * 86_400) * SECOND)
@@ -454,7 +456,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         thread.join(30)
     assert (own / "2").exists()
     with shelf.database.read() as cx:
-        assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"), b"{}")
+        assert not kept_searches.kept_until(cx, kept_searches.name(holder, b"{}"), b"{}")
 
 
 @pytest.mark.slow

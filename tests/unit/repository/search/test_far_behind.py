@@ -6,13 +6,18 @@ from sqlalchemy.engine import Connection
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import visibility
+from muniment.repository.search.inquiry import SearchQuestion
 from tests import plans
 from tests.shelf import BORIS, MARTA, Shelf
 
 MANY = 100_000
+
+
+MOST = RepositoryOptions().max_pending_changes
 
 
 def note_many(shelf: Shelf, count: int, kind: Kind) -> None:
@@ -30,12 +35,12 @@ def note_many(shelf: Shelf, count: int, kind: Kind) -> None:
         cx.exec_driver_sql("ANALYZE changes")
 
 
-def seen(shelf: Shelf, most: int = visibility.MAX_PENDING) -> int:
+def seen(shelf: Shelf, most: int = MOST) -> int:
     """Count what the database does to say what a caller may see."""
-    position = shelf.index.snapshot().position
+    snapshot, options = shelf.index.snapshot(), RepositoryOptions(max_pending_changes=most)
 
     def ask(cx: Connection) -> None:
-        visibility.visible(cx, shelf.repository, BORIS, BoundQuery(), position, most)
+        visibility.visible(shelf.inquiry(cx, BORIS, SearchQuestion(), snapshot, options), BoundQuery())
 
     plans.work(shelf.database, ask)  # what was analysed is read once more
     return plans.work(shelf.database, ask)
@@ -80,13 +85,13 @@ def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
     )
     shelf.catch_up()
     note_many(shelf, 50_000, "created")
-    note_many(shelf, visibility.MAX_PENDING - 6, "text")
+    note_many(shelf, MOST - 6, "text")
     shelf.change(closed, {"acl_name": "private"})
     shelf.change(opened, {"acl_name": "team"})
     shelf.replace(other, "another text")
     shelf.delete(gone)
     assert shelf.find(BORIS, "valve") == [kept, opened]
-    note_many(shelf, visibility.MAX_PENDING - 4, "acl")
+    note_many(shelf, MOST - 4, "acl")
     assert shelf.find(BORIS, "valve") == [kept, opened]
     with shelf.database.begin() as cx:
         changes.note(cx, shelf.repository.id, "f" * 16, "owner", shelf.now)

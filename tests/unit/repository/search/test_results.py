@@ -31,12 +31,13 @@ from muniment.repository.objects.decisions import creation
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types import object_types
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results, visibility
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
 
 OWNER = Principals("marta@staff")
 OTHER = Principals("boris@staff")
@@ -143,13 +144,19 @@ class Scene:
     def visible(self, caller: Principals, query: BoundQuery | None = None) -> Visible:
         """Say what the caller may see."""
         with self.database.read() as cx:
-            return visibility.visible(cx, self.repository, caller, query or BoundQuery(), self.position)
+            inquiry = self.inquiry(cx, Given(self.position), caller, SearchQuestion())
+            return visibility.visible(inquiry, query or BoundQuery())
+
+    def inquiry(self, cx: Connection, given: Given, caller: Principals, question: SearchQuestion) -> Inquiry:
+        """What a caller asks."""
+        options = RepositoryOptions(max_page_offset=1000)
+        return Inquiry(cx, given, self.repository, caller, self.now, options, question=question)
 
     def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""
         question = SearchQuestion(Query(), number, items, include_total=True)
         with self.database.read() as cx:
-            return results.search(cx, given, self.repository, caller, question, self.now, 1000)
+            return results.search(self.inquiry(cx, given, caller, question))
 
 
 @pytest.fixture
@@ -231,12 +238,4 @@ def test_a_page_beyond_the_reach_of_paging_is_refused(scene: Scene) -> None:
 def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
     query = Query((), PropertyList("unheard_of", "IN", ("x",)))
     with scene.database.read() as cx, pytest.raises(UnknownProperty):
-        results.search(
-            cx,
-            Given(scene.position),
-            scene.repository,
-            OWNER,
-            SearchQuestion(query, 1, 10),
-            scene.now,
-            max_offset=1000,
-        )
+        results.search(scene.inquiry(cx, Given(scene.position), OWNER, SearchQuestion(query, 1, 10)))

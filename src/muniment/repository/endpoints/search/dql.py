@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import timestamp
-from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.cursors import CursorBinding
 from muniment.repository.dql import reader, resolution
 from muniment.repository.dql.reader import NameTranslation
@@ -23,7 +22,6 @@ from muniment.repository.endpoints.context import Answering, Caller, RepositoryC
 from muniment.repository.endpoints.people import people
 from muniment.repository.endpoints.representations import ObjectBody, Thing, View
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.index.contract import Snapshot
 from muniment.repository.objects import lists
 from muniment.repository.objects.lists import Extent, ListedObject
 from muniment.repository.objects.object_ids import kind_of
@@ -33,6 +31,7 @@ from muniment.repository.people import Kind, ListedPerson, People, Person
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.search.atom import FeedEntry
+from muniment.repository.search.inquiry import Inquiry
 
 _PEOPLE: Mapping[str, Kind] = {"user": "user", "group": "group"}
 
@@ -77,15 +76,11 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
             heavy=True,
         )
 
-    def search(cx: Connection, snapshot: Snapshot, principals: Principals) -> bytes:
-        view, options = RepositoryView.read(cx, caller.repository, principals), context.options
-        counters = resolution.counters(
-            *(cx, snapshot, view, question.statement, context.clock(), QueryLimits.of(options)),
-            *(options.max_sorted_hits, options.max_pending_changes, context.memory),
-        )
-        return feed.write(_object_rows(cx, caller, principals, question, counters, feed, here))
+    def search(inquiry: Inquiry) -> bytes:
+        counters = resolution.counters(inquiry, question.statement)
+        return feed.write(_object_rows(inquiry.cx, caller, inquiry.principals, question, counters, feed, here))
 
-    return feed.answer(await caller.search(context.indexes(caller.repository), search))
+    return feed.answer(await caller.search(search))
 
 
 def _read(text: str, names: RepositoryNames) -> _Question:

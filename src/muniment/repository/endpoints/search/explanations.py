@@ -5,7 +5,6 @@ The query comes as in a search: as the parameters or the ``link`` of a GET, or a
 
 from functools import partial
 
-from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,13 +15,12 @@ from muniment.repository.endpoints.people import people
 from muniment.repository.endpoints.search import search, search_requests
 from muniment.repository.endpoints.search.search_requests import AskedSearch
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.index.contract import Snapshot
 from muniment.repository.index_agent import indexing
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import explanation
 from muniment.repository.search.condition_parts import ConditionPart
 from muniment.repository.search.explanation import Explanation
+from muniment.repository.search.inquiry import Inquiry
 from muniment.web.refusals import Malformed
 
 _TYPE = "r_object_type"
@@ -46,33 +44,26 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 async def _answer(
     request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
 ) -> Response:
-    query, repository, options = parameters.read(request), caller.repository, context.options
+    query, names = parameters.read(request), context.options.names
     object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
     if not object_id:
         raise Malformed("Name the object to explain in the parameter 'object'.")
-    names, here = options.names, address(request, context, repository)
-    index = context.indexes(repository)
-    if search_request.wait_for:
-        await search.wait_for_position(context, index, await caller.position(search_request.wait_for))
+    here = address(request, context, caller.repository)
+    await search.wait_for_position(context, caller, search_request.wait_for)
 
-    def explain(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+    def explain(inquiry: Inquiry) -> tuple[bytes, str]:
         answer = explanation.explain(
-            cx,
-            snapshot,
-            repository,
-            principals,
+            inquiry,
             object_id,
-            lambda: search.question_of(cx, context, repository, principals, search_request),
-            context.clock(),
-            options.max_pending_changes,
-            context.memory,
-            user=partial(people.principals_of, cx, context, repository, user_id) if user_id else None,
+            lambda: search.question_of(inquiry, search_request),
+            user=partial(people.principals_of, inquiry.cx, context, caller.repository, user_id) if user_id else None,
             reason_not_indexed=indexing.reason,
         )
         document = document_of(answer, names, here)
-        return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, answer.position)
+        written = spelling.answer(media_type, "explanation", document, names)
+        return written, caller.spell(inquiry.principals, answer.position)
 
-    body, position = await caller.search(index, explain)
+    body, position = await caller.search(explain)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
 
 

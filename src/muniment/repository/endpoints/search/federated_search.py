@@ -5,7 +5,7 @@ Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/dec
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -14,20 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.clock import SECOND, Instant
 from muniment.repository import repositories
-from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
+from muniment.repository.aql.facets import BoundFacet, FacetBinder
 from muniment.repository.aql.tree import Query
 from muniment.repository.aql.values import Kind
 from muniment.repository.cursors import Place
-from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints import collections, parameters, spelling
+from muniment.repository.endpoints.collections import PageRoom
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search import facets, search, search_requests
-from muniment.repository.endpoints.search.facets import AskedFacets
-from muniment.repository.endpoints.search.search import EntryForm
-from muniment.repository.index.contract import FacetCounts, Snapshot
-from muniment.repository.objects.view import RepositoryView
+from muniment.repository.endpoints.search.search_requests import AskedSearch
+from muniment.repository.index.contract import FacetCounts
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import (
     BadQuery,
@@ -42,8 +40,9 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.search import atom, facet_sums, federation, kept_searches, results, sorting
 from muniment.repository.search.federation import SortedHits
-from muniment.repository.search.kept_searches import SearchQuota
-from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
+from muniment.repository.search.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.results import HitPage
+from muniment.repository.search.walks import Holder
 from muniment.web.refusals import Malformed, Refusal
 
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
@@ -52,27 +51,7 @@ _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownT
 For example, the repository has no index now, or does not know a name of the query.
 """
 
-_QUERY = ("q", "object-type", "sort", "locations", "facet", "timezone", "facet-value-constraints")
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
-
-
-class _PageRequest(msgspec.Struct, frozen=True):
-    """What a request asks: which hits of each repository, and how the feed shows them. ``repeated`` are the parameters
-    that the feed's links repeat. ``typed`` and ``fields`` are as in ``AskedSearch``."""
-
-    start: int
-    limit: int
-    include_total: bool
-    inline: bool
-    form: EntryForm
-    repeated: dict[str, str]
-    words: WordsNeeded
-    meaning: bool | None
-    marks: bool
-    facets: AskedFacets
-    now: Instant
-    typed: bool
-    fields: str = ""
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
@@ -85,10 +64,30 @@ class _CallerPage(msgspec.Struct, frozen=True):
     caller: Caller
     here: str
     page: HitPage
-    facets: tuple[BoundFacet, ...] = ()
+    facets: tuple[BoundFacet, ...]
+    inlined: Mapping[str, object]
     sort_kinds: tuple[Kind, ...] = ()
     places: Mapping[str, Place] = {}
-    inlined: Mapping[str, object] = {}
+
+
+class _Answers(msgspec.Struct, frozen=True):
+    """The pages that were found.
+
+    By repository name, ``silent`` has the refusals of repositories that did not answer, and ``closed`` those of
+    repositories that are no longer open to the caller.
+    """
+
+    pages: list[_CallerPage] = []
+    silent: dict[str, Refusal] = {}
+    closed: dict[str, Refusal] = {}
+
+    def relaxed(self) -> bool:
+        """Return whether some of the hits need not have all words."""
+        return any(each.page.relaxed for each in self.pages)
+
+    def has_more(self) -> bool:
+        """Return whether some repository has further hits."""
+        return any(each.page.has_more for each in self.pages)
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
@@ -98,22 +97,17 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
-    page_request = _read_request(request, context)
+    asked = _read_request(request, context)
     callers = await open_repositories.callers(names)
-    link = page_request.repeated.get("link")
+    link = asked.repeated.get("link")
     if link is None:
-        values = page_request.repeated
-        words = search_requests.words_needed(values, search_requests.default_words(context.options))
-        typed = search_requests.typed_wanted(values, words)
-        query = await search_requests.query_of_words(context, values, typed=typed)
-        fields = search_requests.fields_of(values, typed=typed)
-        page_request = msgspec.structs.replace(page_request, words=words, typed=typed, fields=fields)
-    else:
-        query = await _follow_link(context, callers, link)
-        if query.repositories and not names:
-            names = query.repositories
-            callers = await open_repositories.callers(names)
-    return await _answer(request, context, callers, page_request, query, names)
+        asked = await search_requests.with_words(context, asked)
+        return await _answer(request, context, callers, _of(asked, asked.query or Query(), names))
+    query = await _follow_link(context, callers, link)
+    if query.repositories and not names:
+        names = query.repositories
+        callers = await open_repositories.callers(names)
+    return await _answer(request, context, callers, _of(asked, query, names))
 
 
 @events.tells()
@@ -124,163 +118,122 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
-    page_request = _read_request(request, context)
+    asked = msgspec.structs.replace(_read_request(request, context), posted=True)
     query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
     names = tuple(dict.fromkeys(names or query.repositories))
-    query = msgspec.structs.replace(query, repositories=names)
-    return await _answer(
-        request, context, await open_repositories.callers(names), page_request, query, names, posted=True
-    )
+    return await _answer(request, context, await open_repositories.callers(names), _of(asked, query, names))
+
+
+def _of(asked: AskedSearch, query: Query, names: tuple[str, ...]) -> AskedSearch:
+    """Return the request with its query, which names the repositories to search."""
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
+    return msgspec.structs.replace(asked, query=msgspec.structs.replace(query, repositories=names))
 
 
 async def _answer(
-    request: Request,
-    context: RepositoryContext,
-    callers: Sequence[Caller],
-    page_request: _PageRequest,
-    query: Query,
-    names: Collection[str],
-    *,
-    posted: bool = False,
+    request: Request, context: RepositoryContext, callers: Sequence[Caller], asked: AskedSearch
 ) -> Response:
-    if query.columns and page_request.form.view == View():
-        form = msgspec.structs.replace(page_request.form, view=View(properties=frozenset(query.columns)))
-        page_request = msgspec.structs.replace(page_request, form=form)
     share = max(1, context.options.max_items_per_page // max(1, len(callers)))
-    page_request = msgspec.structs.replace(page_request, limit=min(page_request.limit, share))
-    every = msgspec.structs.replace(page_request, words="all") if page_request.words == "auto" else page_request
-    caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, every, query)
-    may_widen = results.may_widen(query, page_request.meaning, context.memory)
-    if page_request.words == "auto" and not page_request.start and may_widen:
-        hits = sum(len(each.page.hits) for each in caller_pages)
-        if hits < page_request.limit and not any(each.page.has_more for each in caller_pages):
-            form = msgspec.structs.replace(page_request.form, room=collections.PageRoom(context.options))
-            any_word = msgspec.structs.replace(page_request, words="any", form=form)
-            caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, any_word, query)
-    if closed_refusals and names:
-        raise (
-            repositories.unknown(min(closed_refusals))
-            if caller_pages or silent
-            else closed_refusals[min(closed_refusals)]
-        )
-    if not caller_pages and (silent or closed_refusals or not callers):
-        raise next(iter((*silent.values(), *closed_refusals.values())), NotSignedIn("No repository is open any more."))
-    by_name = {each.caller.repository.name: each for each in caller_pages}
-    federation.check_kinds(query.sorts, {name: each.sort_kinds for name, each in by_name.items()})
-    facet_sums.check_kinds({name: each.facets for name, each in by_name.items()})
+    limit, query = min(asked.items_per_page, share), asked.query or Query()
+    asked = msgspec.structs.replace(asked, items_per_page=limit)
+    every = msgspec.structs.replace(asked, words="all") if asked.words == "auto" else asked
+    answers = await _ask_all(request, context, callers, every)
+    may_widen = results.may_widen(SearchQuestion(query, meaning=asked.meaning), context.memory)
+    few = not answers.has_more() and sum(len(each.page.hits) for each in answers.pages) < limit
+    if asked.words == "auto" and not asked.start and few and may_widen:
+        answers = await _ask_all(request, context, callers, msgspec.structs.replace(asked, words="any"))
+    pages, silent, closed = answers.pages, answers.silent, answers.closed
+    if closed and query.repositories:
+        raise repositories.unknown(min(closed)) if pages or silent else closed[min(closed)]
+    if not pages and (silent or closed or not callers):
+        raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
+    federation.check_kinds(query.sorts, {each.caller.repository.name: each.sort_kinds for each in pages})
+    facet_sums.check_kinds({each.caller.repository.name: each.facets for each in pages})
     room = _room(context, callers)
-    counts = await context.transactions.off_loop(lambda: _add_up(caller_pages, room))
-    reach = context.options.max_page_offset - page_request.limit
-    further = page_request.start + page_request.limit <= reach and any(each.page.has_more for each in caller_pages)
-    relaxed = _is_relaxed(caller_pages)
-    left_out = max((each.page.left_out for each in caller_pages), default=0)
-    repeated = page_request.repeated | ({"words": "any"} if relaxed else {})
-    if posted and caller_pages and (further or page_request.start or any(facet.values for facet in counts)):
-        repeated = {"link": await _keep(context, caller_pages[0].caller, query), **repeated}
-        if names:
-            repeated["repositories"] = _join(names)
-    base = f"{base_address(request, context)}/search"
+    counts = await context.transactions.off_loop(lambda: _add_up(pages, room))
+    further = asked.start + 2 * limit <= context.options.max_page_offset and answers.has_more()
+    relaxed, left_out = answers.relaxed(), max((each.page.left_out for each in pages), default=0)
+    repeated = asked.repeated | ({"words": "any"} if relaxed else {})
+    if asked.posted and pages and (further or asked.start or any(facet.values for facet in counts)):
+        repeated = {"link": await _keep(context, pages[0].caller, query), **repeated}
+        if query.repositories:
+            repeated["repositories"] = _join(query.repositories)
+    asked = msgspec.structs.replace(asked, repeated=repeated)
+    base, names = f"{base_address(request, context)}/search", context.options.names
 
     def write_feed() -> bytes:
-        feed = _feed(context, caller_pages, page_request, query, base, repeated, further=further, partial=bool(silent))
-        size = parameters.LIMIT.name, page_request.limit
-        facet_hits = federation.fed([each.page for each in caller_pages])
-        written_facets = facets.in_feed(
-            counts, facet_hits, page_request.facets, repeated, size, base, context.options.names
-        )
-        feed = msgspec.structs.replace(feed, facets=written_facets)
-        return spelling.feed(page_request.form.media_type, feed, context.options.names)
+        feed = _feed(context, answers, asked, base, further=further)
+        size, facet_hits = (parameters.LIMIT.name, limit), federation.fed([each.page for each in pages])
+        written_facets = facets.in_feed(counts, facet_hits, asked.facets, repeated, size, base, names)
+        return spelling.feed(asked.media_type, msgspec.structs.replace(feed, facets=written_facets), names)
 
-    headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
+    headers = {"Content-Type": asked.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
     return Response(await context.transactions.off_loop(write_feed), headers=headers)
 
 
 async def _ask_all(
-    request: Request, context: RepositoryContext, callers: Sequence[Caller], page_request: _PageRequest, query: Query
-) -> tuple[list[_CallerPage], dict[str, Refusal], dict[str, Refusal]]:
-    """Ask one repository after the other. Each of these searches waits for its turn among the searches of the process.
-
-    Return the pages that were found. Also return, by repository name, the refusals of repositories that did not answer,
-    and those of repositories that are no longer open to the caller.
-    """
-    caller_pages: list[_CallerPage] = []
-    silent, closed_refusals = dict[str, Refusal](), dict[str, Refusal]()
+    request: Request, context: RepositoryContext, callers: Sequence[Caller], asked: AskedSearch
+) -> _Answers:
+    """Ask one repository after the other. Each search waits for its turn among the searches of the process."""
+    answers, query, now = _Answers(), asked.query or Query(), context.clock()
+    rooms = PageRoom(context.options), _room(context, callers)
     for caller in callers:
-        repository, here = caller.repository, address(request, context, caller.repository)
-        question = federation.of_repository(query, repository.name)
-        if question is None:
+        name, here = caller.repository.name, address(request, context, caller.repository)
+        query_there = federation.of_repository(query, name)
+        if query_there is None:
             continue
+        question = msgspec.structs.replace(asked, query=query_there)
+
+        def search_one(
+            inquiry: Inquiry, caller: Caller = caller, here: str = here, asked: AskedSearch = question
+        ) -> _CallerPage:
+            return _search_one(msgspec.structs.replace(inquiry, now=now), caller, asked, here, rooms)
+
         try:
-            search_one = _question(context, caller, page_request, question, here, _room(context, callers))
-            caller_pages.append(await caller.search(context.indexes(repository), search_one))
+            answers.pages.append(await caller.search(search_one))
         except (NotSignedIn, UnknownRepository) as refusal:
-            closed_refusals[repository.name] = refusal
+            answers.closed[name] = refusal
         except _NO_ANSWER as refusal:
-            silent[repository.name] = refusal
-    if page_request.fields and not caller_pages and any(isinstance(why, WrongValue) for why in silent.values()):
+            answers.silent[name] = refusal
+    if asked.fields and not answers.pages and any(isinstance(why, WrongValue) for why in answers.silent.values()):
         # What looks like a field can be read in no repository: it is words.
-        as_words = msgspec.structs.replace(page_request, fields="")
-        return await _ask_all(request, context, callers, as_words, query)
-    return caller_pages, silent, closed_refusals
+        return await _ask_all(request, context, callers, msgspec.structs.replace(asked, fields=""))
+    return answers
 
 
-def _question(
-    context: RepositoryContext, caller: Caller, page_request: _PageRequest, query: Query, here: str, room: int
-) -> Callable[[Connection, Snapshot, Principals], _CallerPage]:
-    options, repository = context.options, caller.repository
-    names = options.names
+def _search_one(
+    inquiry: Inquiry, caller: Caller, asked: AskedSearch, here: str, rooms: tuple[PageRoom, int]
+) -> _CallerPage:
+    """Search one repository as its own address does, with the facets that can be added up.
 
-    def search_one(cx: Connection, snapshot: Snapshot, principals: Principals) -> _CallerPage:
-        catalogue = context.memory.catalogue(cx, repository.id)
-        definitions = page_request.facets.definitions(catalogue, names) or query.facets
-        shown = msgspec.structs.replace(query, facets=definitions)
-        if page_request.fields:
-            view = RepositoryView.read(cx, repository, principals)
-            # A type or folder that this repository does not have leaves it out, as in a query document.
-            shown = search_requests.with_fields(cx, view, options, shown, page_request.fields, sure=True)
-        limits = FacetLimits.of(options)
-        shown_facets = FacetBinder(catalogue, page_request.now, limits).bind(definitions)
-        told = facet_sums.questions(definitions, shown_facets, room)
-        question = SearchQuestion(
-            msgspec.structs.replace(shown, facets=told),
-            1,
-            page_request.limit,
-            page_request.include_total or (bool(told) and query.facet_hits is not None),
-            page_request.facets.narrowings(shown, names),
-            msgspec.structs.replace(limits, values=sys.maxsize),
-            start=page_request.start,
-            words=page_request.words,
-            meaning=page_request.meaning,
-            marks=page_request.marks,
-            locale=search_requests.locale(page_request.repeated),
-            typed=page_request.typed,
-        )
-        page = results.search(
-            *(cx, snapshot, repository, principals, question, page_request.now),
-            options.max_page_offset,
-            options.max_pending_changes,
-            context.memory,
-            options.max_sorted_hits,
-            names.type_prefix,
-        )
-        caller_page = _CallerPage(caller, here, page, shown_facets)
-        if query.sorts:
-            view, hit_ids = RepositoryView.read(cx, repository, principals), [hit.object_id for hit in page.hits]
-            caller_page = msgspec.structs.replace(
-                caller_page,
-                sort_kinds=tuple(catalogue.property(sort.name).kind for sort in query.sorts),
-                places=sorting.places(cx, view, query.sorts, hit_ids, names.type_prefix),
-            )
-        if not page_request.inline:
-            return caller_page
-        inlined_objects = search.inlined_hits(cx, context, repository, principals, page.hits, here, page_request.form)
-        return msgspec.structs.replace(caller_page, inlined=inlined_objects)
-
-    return search_one
+    A type or folder that this repository does not have leaves it out, as in a query document. ``rooms`` is the room
+    for objects, and that for the values of facets.
+    """
+    objects_room, facets_room = rooms
+    question, catalogue = search.question_of(inquiry, asked, sure=True), inquiry.view().catalogue
+    definitions = question.query.facets
+    shown_facets = FacetBinder(catalogue, inquiry.now, question.facet_limits).bind(definitions)
+    told = facet_sums.questions(definitions, shown_facets, facets_room)
+    inquiry = inquiry.asking(question).changed(
+        query=msgspec.structs.replace(question.query, facets=told),
+        include_total=asked.include_total or (bool(told) and question.query.facet_hits is not None),
+        facet_limits=msgspec.structs.replace(question.facet_limits, values=sys.maxsize),
+    )
+    page = results.search(inquiry)
+    inlined = search.inlined_hits(inquiry, asked, page.hits, here, objects_room)
+    caller_page = _CallerPage(caller, here, page, shown_facets, inlined)
+    if not question.query.sorts:
+        return caller_page
+    return msgspec.structs.replace(
+        caller_page,
+        sort_kinds=tuple(catalogue.property(sort.name).kind for sort in question.query.sorts),
+        places=sorting.places(inquiry, [hit.object_id for hit in page.hits]),
+    )
 
 
 def _room(context: RepositoryContext, callers: Sequence[Caller]) -> int:
@@ -296,17 +249,14 @@ def _add_up(caller_pages: Sequence[_CallerPage], room: int) -> tuple[FacetCounts
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
     """Keep a posted query in this caller's repository, so that links of the feed can name the query. Return the link
     that stands for the query."""
-    document, options = kept_searches.encode(query), context.options
-    repository_id, now = caller.repository.id, context.clock()
-    half_way = now + options.link_seconds * SECOND // 2
+    document, options, now = kept_searches.encode(query), context.options, context.clock()
 
     def is_kept(cx: Connection, principals: Principals) -> tuple[str, bool]:
-        link = kept_searches.name(repository_id, principals.key, document)
-        return link, kept_searches.kept_until(cx, link, document) >= half_way
+        link = kept_searches.name(Holder(caller.repository.id, principals.key), document)
+        return link, kept_searches.is_lasting(cx, link, document, options, now)
 
     def keep(cx: Connection, principals: Principals) -> str:
-        quota = SearchQuota(options.kept_queries, options.kept_query_bytes)
-        return kept_searches.keep(cx, repository_id, principals.key, document, options.link_seconds, quota, now)
+        return kept_searches.keep(cx, Holder(caller.repository.id, principals.key), document, options, now)
 
     link, holds_long_enough = await caller.read(is_kept)
     return link if holds_long_enough else await caller.write(keep)
@@ -318,7 +268,7 @@ async def _follow_link(context: RepositoryContext, callers: Sequence[Caller], li
     for caller in callers:
 
         def follow(cx: Connection, principals: Principals, repository_id: int = caller.repository.id) -> bytes:
-            return kept_searches.follow(cx, repository_id, link, principals.key, context.clock())
+            return kept_searches.follow(cx, Holder(repository_id, principals.key), link, context.clock())
 
         try:
             return kept_searches.decode(await caller.read(follow))
@@ -327,53 +277,39 @@ async def _follow_link(context: RepositoryContext, callers: Sequence[Caller], li
     raise refusal
 
 
-def _feed(
-    context: RepositoryContext,
-    caller_pages: Sequence[_CallerPage],
-    page_request: _PageRequest,
-    query: Query,
-    base: str,
-    repeated: Mapping[str, str],
-    *,
-    further: bool,
-    partial: bool,
-) -> atom.Feed:
+def _feed(context: RepositoryContext, answers: _Answers, asked: AskedSearch, base: str, *, further: bool) -> atom.Feed:
+    start, limit, pages, repeated = asked.start, asked.items_per_page, answers.pages, asked.repeated
+
     def link(rel: str, start: int) -> atom.Link:
-        stretch = {**repeated, "start": str(start), "limit": str(page_request.limit)}
+        stretch = {**repeated, "start": str(start), "limit": str(limit)}
         return atom.Link(rel, f"{base}?{urlencode(stretch)}")
 
-    links = [link("self", page_request.start)]
-    if _is_relaxed(caller_pages) and ("q" in repeated or "link" in repeated):
-        links.append(search.all_words_link(context, base, repeated, {"start": 0, "limit": page_request.limit}))
+    links = [link("self", start)]
+    if answers.relaxed() and ("q" in repeated or "link" in repeated):
+        links.append(search.all_words_link(context.options, base, repeated, {"start": 0, "limit": limit}))
     if further:
-        links.append(link("next", page_request.start + page_request.limit))
-    if page_request.start:
-        links.append(link("previous", max(0, page_request.start - page_request.limit)))
-    if further or page_request.start:
+        links.append(link("next", start + limit))
+    if start:
+        links.append(link("previous", max(0, start - limit)))
+    if further or start:
         links.append(link("first", 0))
+    hits = federation.merge(asked.query or Query(), [SortedHits(each.page.hits, each.places) for each in pages])
     return atom.Feed(
         id=base,
         title="Search results",
         author="Muniment",
         updated=context.clock(),
-        page=page_request.start // page_request.limit + 1,
-        items_per_page=page_request.limit,
+        page=start // limit + 1,
+        items_per_page=limit,
         links=tuple(links),
-        total=sum(each.page.total or 0 for each in caller_pages) if page_request.include_total else None,
+        total=sum(each.page.total or 0 for each in pages) if asked.include_total else None,
         entries=tuple(
-            search.entry(hit, caller_pages[number].here, caller_pages[number].inlined.get(hit.object_id))
-            for number, hit in federation.merge(
-                query, [SortedHits(each.page.hits, each.places) for each in caller_pages]
-            )
+            search.entry(hit, pages[number].here, pages[number].inlined.get(hit.object_id)) for number, hit in hits
         ),
-        entry_links=page_request.form.links,
+        entry_links=asked.links,
         facets=(),
-        partial=partial,
+        partial=bool(answers.silent),
     )
-
-
-def _is_relaxed(caller_pages: Sequence[_CallerPage]) -> bool:
-    return any(each.page.relaxed for each in caller_pages)
 
 
 def _names(request: Request) -> tuple[str, ...]:
@@ -387,30 +323,11 @@ def _join(names: Collection[str]) -> str:
     return ",".join(re.sub(r"([\\,])", r"\\\1", name) for name in names)
 
 
-def _read_request(request: Request, context: RepositoryContext) -> _PageRequest:
+def _read_request(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read the parameters as those of one repository's search are read, but for the stretch and what links repeat."""
     options = context.options
     values = {name: text for name, text in parameters.read(request).items() if text}
-    query_names = [name for name in _QUERY if name in values]
-    if "link" in values and query_names:
-        raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
+    asked = search_requests.read_parameters(request, values, options, search_requests.FINDING)
     start, limit = collections.read_stretch(values, options)
-    words = search_requests.words_needed(values, "all")
-    return _PageRequest(
-        start=start,
-        limit=limit,
-        include_total=parameters.truth(values, "include-total", default=False),
-        inline=parameters.truth(values, "inline", default=False),
-        form=EntryForm(
-            search_requests.feed_type(request, options),
-            representations.read_view(values, options.names),
-            parameters.truth(values, "links", default=True),
-            collections.PageRoom(options),
-        ),
-        repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
-        words=words,
-        typed=search_requests.typed_wanted(values, words),
-        meaning=search_requests.meaning_wanted(values, context.options),
-        marks=parameters.truth(values, "marks", default=False),
-        facets=facets.read_request(values, options),
-        now=context.clock(),
-    )
+    repeated = {name: text for name, text in values.items() if name not in ("start", "limit")}
+    return msgspec.structs.replace(asked, page=1, items_per_page=limit, start=start, repeated=repeated)

@@ -24,7 +24,7 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import WrongValue
-from muniment.repository.search.results import WordsNeeded
+from muniment.repository.search.inquiry import WordsNeeded
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
@@ -35,6 +35,9 @@ _LONGEST_LOCALE = 40
 _EVERYTHING = re.compile(r"\*+")
 _LISTED_PATH = re.compile(r"(?:\\[\\/,]|[^,])+")
 
+
+FINDING = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+"""The parameters of a GET that say what a search finds. A ``link`` stands for all the others."""
 
 SHOWING = ("include-total", "inline", "links", "marks", "view")
 """The parameters that say how hits are shown.
@@ -49,19 +52,21 @@ class AskedSearch(msgspec.Struct, frozen=True):
     ``query`` is None if a link or ``kept`` tells where to find the query. ``posted`` is true if the query must be kept
     for `next`, for example because it came as a document. With ``typed``, the words are read as people type them, and
     hits that hold them as they follow each other come first. ``fields`` is such a text of a GET with fields in it: it
-    is read with the repository's types and folders, and then replaces the words of ``query``.
+    is read with the repository's types and folders, and then replaces the words of ``query``. In a search of several
+    repositories, the first page begins after the first ``start`` hits of each.
     """
 
-    page: int
-    items_per_page: int
-    include_total: bool
-    wait_for: str | None
-    media_type: str
-    inline: bool
-    links: bool
-    view: View
-    repeated: dict[str, str]
-    facets: AskedFacets
+    page: int = 1
+    items_per_page: int = 1
+    start: int = 0
+    include_total: bool = False
+    wait_for: str | None = None
+    media_type: str = ""
+    inline: bool = False
+    links: bool = True
+    view: View = View()
+    repeated: dict[str, str] = {}
+    facets: AskedFacets = AskedFacets()
     cursor: str | None = None
     query: Query | None = None
     posted: bool = False
@@ -96,38 +101,27 @@ class QuerySource(msgspec.Struct, frozen=True):
 
 async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
-    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    search_request = read_parameters(request, context.options, own)
-    if "link" in search_request.repeated:
-        return search_request
-    values = search_request.repeated
+    asked = read_parameters(request, parameters.read(request), context.options, FINDING)
+    return asked if "link" in asked.repeated else await with_words(context, asked)
+
+
+async def with_words(context: RepositoryContext, asked: AskedSearch) -> AskedSearch:
+    """Read the query of a GET from the parameters that links repeat. Fields of a typed text are words in the query.
+
+    Raises BadQuery, BadSort, UnknownType, Malformed.
+    """
+    values, text = asked.repeated, asked.repeated.get("q", "")
     words = words_needed(values, default_words(context.options))
-    is_typed = typed_wanted(values, words)
-    query = await query_of_words(context, values, typed=is_typed)
-    return msgspec.structs.replace(
-        search_request, query=query, words=words, typed=is_typed, fields=fields_of(values, typed=is_typed)
-    )
+    typed = typed_wanted(values, words)
+    query = await _read(context, len(text), lambda: _by_words(context.options, text, values, typed=typed))
+    fields = text if typed and typed_language.has_fields(text) else ""
+    return msgspec.structs.replace(asked, query=query, words=words, typed=typed, fields=fields)
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a POST asks for. Raises NotAcceptable, Malformed, and what ``query_of_body`` raises."""
-    search_request = read_parameters(request, context.options, ())
-    return msgspec.structs.replace(search_request, query=await query_of_body(request, context), posted=True)
-
-
-async def query_of_words(context: RepositoryContext, values: Mapping[str, str], *, typed: bool) -> Query:
-    """Read the query of a GET from its parameters. Fields of a typed text are words here.
-
-    Raises BadQuery, BadSort, UnknownType.
-    """
-    text = values.get("q", "")
-    return await _read(context, len(text), lambda: _by_words(context.options, text, values, typed=typed))
-
-
-def fields_of(values: Mapping[str, str], *, typed: bool) -> str:
-    """Return the text of a GET that is typed and holds fields; otherwise an empty text."""
-    text = values.get("q", "")
-    return text if typed and typed_language.has_fields(text) else ""
+    asked = read_parameters(request, parameters.read(request), context.options, ())
+    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
 
 
 def with_fields(
@@ -191,12 +185,13 @@ def _locations(text: str) -> tuple[Location, ...]:
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
-def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
-    """Read the parameters of a search. ``own`` names the parameters that say what the search finds.
+def read_parameters(
+    request: Request, query: Mapping[str, str], options: RepositoryOptions, own: tuple[str, ...]
+) -> AskedSearch:
+    """Read the parameters of a search from ``query``. ``own`` names those that say what the search finds.
 
     Raises BadQuery, Malformed, NotAcceptable.
     """
-    query = parameters.read(request)
     query_names = [name for name in own if name != "link" and name in query]
     if "link" in query and query_names:
         raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
