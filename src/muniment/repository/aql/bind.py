@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, assert_never
 
 from muniment.clock import Instant
-from muniment.repository.aql import patterns, values
+from muniment.repository.aql import conditions, patterns, tree, values
 from muniment.repository.aql.conditions import (
     Between,
     BoundQuery,
@@ -103,47 +103,22 @@ def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Insta
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
     """List the texts by which an expression names ACLs."""
-    match expression:
-        case ExpressionSet():
-            return frozenset().union(*map(acl_texts, expression.expressions))
-        case PropertyList() if expression.name == ACL_NAME:
-            return frozenset(expression.values)
-        case Property() if expression.name == ACL_NAME:
-            return frozenset({expression.value})
-        case Property() | PropertyList() | PropertyRange() | RelativeDate() | Fulltext() | None:
-            return frozenset()
-        case _:
-            assert_never(expression)
+    texts = set[str]()
+    for each in tree.singles(expression):
+        if isinstance(each, Property | PropertyList) and each.name == ACL_NAME:
+            texts.update(each.values if isinstance(each, PropertyList) else (each.value,))
+    return frozenset(texts)
 
 
 def has_ages(expression: Expression | None) -> bool:
     """Return whether an expression depends on the time of the search."""
-    match expression:
-        case ExpressionSet():
-            return any(map(has_ages, expression.expressions))
-        case RelativeDate():
-            return True
-        case Property() | PropertyList() | PropertyRange() | Fulltext() | None:
-            return False
-        case _:
-            assert_never(expression)
+    return any(isinstance(each, RelativeDate) for each in tree.singles(expression))
 
 
 def property_names(condition: Condition | None) -> frozenset[str]:
     """List the properties that a condition compares."""
-    match condition:
-        case Fulltext() | None:
-            return frozenset()
-        case ConditionSet():
-            return frozenset().union(*map(property_names, condition.conditions))
-        case Unless():
-            return property_names(condition.condition)
-        case Carries():
-            return frozenset({ACL_NAME})
-        case OneOf() | Between() | Like() | HasValue():
-            return frozenset({condition.name})
-        case _:
-            assert_never(condition)
+    compared = [each for each in conditions.singles(condition) if not isinstance(each, Fulltext)]
+    return frozenset(ACL_NAME if isinstance(each, Carries) else each.name for each in compared)
 
 
 @contextmanager

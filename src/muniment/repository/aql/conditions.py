@@ -5,7 +5,8 @@ code's own (neutral) ones. Strings are compared by their folded forms (docs/deci
 one value of the property does. A property without a value matches only the negation of a comparison.
 """
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -63,7 +64,24 @@ class ConditionSet(msgspec.Struct, frozen=True, tag=True):
     conditions: tuple["Condition", ...]
 
 
-Condition: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries | Unless | ConditionSet
+Single: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries
+Condition: TypeAlias = Single | Unless | ConditionSet
+
+
+def singles(condition: Condition | None) -> Iterator[Single]:
+    """List the comparisons and the keywords of a condition in their order, those that must not be met too."""
+    match condition:
+        case ConditionSet():
+            for part in condition.conditions:
+                yield from singles(part)
+        case Unless():
+            yield from singles(condition.condition)
+        case Fulltext() | OneOf() | Between() | Like() | HasValue() | Carries():
+            yield condition
+        case None:
+            return
+        case _:
+            assert_never(condition)
 
 
 class BoundQuery(msgspec.Struct, frozen=True):

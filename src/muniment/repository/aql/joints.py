@@ -16,13 +16,12 @@ from muniment.repository.aql.tree import (
     AnyWord,
     Both,
     Either,
-    Expression,
-    ExpressionSet,
     Fulltext,
     Keywords,
     Query,
     Term,
-    Without,
+    with_fulltexts,
+    with_parts,
 )
 
 LONGEST = 60
@@ -99,9 +98,7 @@ def as_one(text: str) -> str:
 
 def widen(query: Query) -> Query:
     """Return the query, changed so that neighbours that may be the groups of a number also find it as one word."""
-    if query.condition is None:
-        return query
-    return msgspec.structs.replace(query, condition=_expression(query.condition))
+    return with_fulltexts(query, _fulltext)
 
 
 def is_number(keywords: Either) -> bool:
@@ -116,17 +113,13 @@ def is_number(keywords: Either) -> bool:
     )
 
 
-def _expression(expression: Expression) -> Expression:
-    match expression:
-        case ExpressionSet():
-            return ExpressionSet(expression.operator, tuple(map(_expression, expression.expressions)))
-        case Fulltext(keywords) if keywords is not None:
-            # The groups of a number are no sequence that tells more than the number as one word.
-            is_number = expression.sequence is not None and as_one(expression.sequence.text) != ""
-            sequence = None if is_number else expression.sequence
-            return msgspec.structs.replace(expression, keywords=_keywords(keywords), sequence=sequence)
-        case _:
-            return expression
+def _fulltext(fulltext: Fulltext) -> Fulltext:
+    if fulltext.keywords is None:
+        return fulltext
+    # The groups of a number are no sequence that tells more than the number as one word.
+    is_number = fulltext.sequence is not None and as_one(fulltext.sequence.text) != ""
+    sequence = None if is_number else fulltext.sequence
+    return msgspec.structs.replace(fulltext, keywords=_keywords(fulltext.keywords), sequence=sequence)
 
 
 def _keywords(keywords: Keywords) -> Keywords:
@@ -134,15 +127,11 @@ def _keywords(keywords: Keywords) -> Keywords:
         case Both():
             parts = tuple(_grouped([_keywords(part) for part in keywords.parts]))
             return parts[0] if len(parts) == 1 else msgspec.structs.replace(keywords, parts=parts)
-        case Either():
-            return msgspec.structs.replace(keywords, parts=tuple(map(_keywords, keywords.parts)))
-        case Without():
-            return msgspec.structs.replace(keywords, part=_keywords(keywords.part))
         case AnyWord():
             first = _keywords(keywords.first)
             return msgspec.structs.replace(keywords, first=first, words=_with_numbers(keywords.words, first))
         case _:
-            return keywords
+            return with_parts(keywords, _keywords)
 
 
 def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:

@@ -7,10 +7,21 @@ punctuation and unclosed quotation marks are ignored: ``'not'`` is a word. Sourc
 
 import re
 import unicodedata
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from muniment.repository.aql import patterns
-from muniment.repository.aql.tree import AnyWord, Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
+from muniment.repository.aql.tree import (
+    Both,
+    Either,
+    Keywords,
+    Phrase,
+    QueryLimits,
+    Term,
+    Wild,
+    Without,
+    with_parts,
+    words_of,
+)
 from muniment.repository.refusals import BadQuery
 
 UNSPACED = (
@@ -78,22 +89,14 @@ def count(keywords: Keywords | None) -> int:
 
     A word that begins with a wildcard counts ``patterns.OPEN_CLAUSES`` more, also within joined words (``a-*b``).
     """
-    match keywords:
-        case None:
-            return 0
-        case Without():
-            return count(keywords.part)
-        case Both() | Either():
-            return sum(map(count, keywords.parts))
-        case AnyWord():
-            return count(keywords.first)
-        case Wild():
-            open_words = [word for word in _PLAIN.findall(keywords.text) if word[0] in _GAPS and word.strip(_GAPS)]
-            return _count_words(keywords.text) + patterns.OPEN_CLAUSES * len(open_words)
-        case Term() | Phrase():
-            return _count_words(keywords.text)
-        case _:
-            assert_never(keywords)
+    open_words = [
+        word
+        for wild in words_of(keywords)
+        if isinstance(wild, Wild)
+        for word in _PLAIN.findall(wild.text)
+        if word[0] in _GAPS and word.strip(_GAPS)
+    ]
+    return sum(_count_words(each.text) for each in words_of(keywords)) + patterns.OPEN_CLAUSES * len(open_words)
 
 
 def check_count(number: int, limits: QueryLimits) -> None:
@@ -104,22 +107,7 @@ def check_count(number: int, limits: QueryLimits) -> None:
 
 def fuzzy(keywords: Keywords) -> Keywords:
     """Let each word also match if one letter differs; phrases and words with wildcards stay as they are."""
-    match keywords:
-        case Both():
-            return Both(tuple(map(fuzzy, keywords.parts)), keywords.loose)
-        case Either():
-            return Either(tuple(map(fuzzy, keywords.parts)), keywords.loose)
-        case Without():
-            return Without(fuzzy(keywords.part), keywords.loose)
-        case Term():
-            return Term(keywords.text, fuzzy=True)
-        case AnyWord():
-            words = tuple(Term(word.text, fuzzy=True) for word in keywords.words)
-            return AnyWord(fuzzy(keywords.first), words, tuple(map(fuzzy, keywords.needed)))
-        case Wild() | Phrase():
-            return keywords
-        case _:
-            assert_never(keywords)
+    return Term(keywords.text, fuzzy=True) if isinstance(keywords, Term) else with_parts(keywords, fuzzy)
 
 
 class _Reader:

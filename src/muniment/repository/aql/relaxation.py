@@ -9,8 +9,7 @@ matches what follows "not". The rest of a query stays as it is.
 Source: docs/aql.md, "When not all words are found".
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,14 +23,13 @@ from muniment.repository.aql.tree import (
     Fulltext,
     Keywords,
     Phrase,
-    Property,
-    PropertyList,
-    PropertyRange,
     Query,
-    RelativeDate,
+    Single,
     Term,
     Wild,
     Without,
+    singles,
+    with_fulltexts,
 )
 
 MOST_WORDS = 64
@@ -40,15 +38,13 @@ MOST_WORDS = 64
 
 def relax(query: Query) -> Query | None:
     """Return the query, changed so that any one word of its keywords is enough; None if it cannot be relaxed."""
-    if query.condition is None:
-        return None
-    condition = _relax(query.condition)
-    return None if condition == query.condition else msgspec.structs.replace(query, condition=condition)
+    relaxed = with_fulltexts(query, _relax)
+    return None if relaxed.condition == query.condition else relaxed
 
 
 def left_out(query: Query) -> int:
     """Return how many words find nothing in the relaxed query because there are more than ``MOST_WORDS``."""
-    counts = [len(plain.words) for each in _fulltexts(query.condition) if (plain := _plain_of(each)) is not None]
+    counts = [len(plain.words) for plain in map(_plain_of, singles(query.condition)) if plain is not None]
     return sum(max(0, count - MOST_WORDS) for count in counts)
 
 
@@ -57,24 +53,16 @@ def with_sequence(query: Query) -> Query:
     return query if query.condition is None else msgspec.structs.replace(query, condition=_sequenced(query.condition))
 
 
-def _relax(expression: Expression) -> Expression:
-    match expression:
-        case ExpressionSet():
-            return ExpressionSet(expression.operator, tuple(map(_relax, expression.expressions)))
-        case Fulltext(keywords):
-            plain = _plain_of(expression)
-            if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
-                return expression
-            words = tuple(plain.words)
-            # What is needed holds for every hit, so the engine need not look for it once more.
-            first = keywords if not plain.needed else Both(words, loose=True) if len(words) > 1 else words[0]
-            any_word = AnyWord(first, words[:MOST_WORDS], plain.needed)
-            relaxed = Both((any_word, *plain.unwanted)) if plain.unwanted else any_word
-            return msgspec.structs.replace(expression, keywords=relaxed)
-        case Property() | PropertyList() | PropertyRange() | RelativeDate():
-            return expression
-        case _:
-            assert_never(expression)
+def _relax(fulltext: Fulltext) -> Fulltext:
+    keywords, plain = fulltext.keywords, _plain_of(fulltext)
+    if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
+        return fulltext
+    words = tuple(plain.words)
+    # What is needed holds for every hit, so the engine need not look for it once more.
+    first = keywords if not plain.needed else Both(words, loose=True) if len(words) > 1 else words[0]
+    any_word = AnyWord(first, words[:MOST_WORDS], plain.needed)
+    relaxed = Both((any_word, *plain.unwanted)) if plain.unwanted else any_word
+    return msgspec.structs.replace(fulltext, keywords=relaxed)
 
 
 def _sequenced(expression: Expression) -> Expression:
@@ -105,17 +93,6 @@ def _runs(keywords: Keywords) -> list[list[Term]]:
         else:
             runs.append([])
     return runs
-
-
-def _fulltexts(expression: Expression | None) -> Iterator[Fulltext]:
-    match expression:
-        case ExpressionSet():
-            for part in expression.expressions:
-                yield from _fulltexts(part)
-        case Fulltext():
-            yield expression
-        case _:
-            return
 
 
 def plain_words(keywords: Keywords) -> tuple[Term, ...]:
@@ -196,8 +173,10 @@ class _Plain(NamedTuple):
     unwanted: tuple[Without, ...] = ()
 
 
-def _plain_of(expression: Fulltext) -> _Plain | None:
-    return None if expression.keywords is None else _plain(expression.keywords)
+def _plain_of(expression: Single) -> _Plain | None:
+    if not isinstance(expression, Fulltext) or expression.keywords is None:
+        return None
+    return _plain(expression.keywords)
 
 
 def _plain(keywords: Keywords) -> _Plain | None:

@@ -7,27 +7,20 @@ no synonyms. Source: docs/aql.md, "Synonyms".
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 import msgspec
 
 from muniment.repository.aql.tree import (
     AnyWord,
-    Both,
     Either,
-    Expression,
-    ExpressionSet,
     Fulltext,
     Keywords,
     Phrase,
-    Property,
-    PropertyList,
-    PropertyRange,
     Query,
-    RelativeDate,
     Term,
-    Wild,
-    Without,
+    with_fulltexts,
+    with_parts,
 )
 
 MOST_ADDED = 200
@@ -56,9 +49,7 @@ class Synonyms:
 
     def widen(self, query: Query) -> Query:
         """Return the query, changed so that its words also find their synonyms."""
-        if not self._others or query.condition is None:
-            return query
-        return msgspec.structs.replace(query, condition=_Widening(self).expression(query.condition))
+        return with_fulltexts(query, _Widening(self).fulltext) if self._others else query
 
     def of(self, word: Term) -> list[Term | Phrase]:
         """List the synonyms of a word."""
@@ -76,36 +67,22 @@ class _Widening:
         self._synonyms = synonyms
         self._left = MOST_ADDED
 
-    def expression(self, expression: Expression) -> Expression:
-        match expression:
-            case ExpressionSet():
-                return ExpressionSet(expression.operator, tuple(map(self.expression, expression.expressions)))
-            case Fulltext(keywords):
-                if keywords is None:
-                    return expression
-                return msgspec.structs.replace(expression, keywords=self._keywords(keywords))
-            case Property() | PropertyList() | PropertyRange() | RelativeDate():
-                return expression
-            case _:
-                assert_never(expression)
+    def fulltext(self, fulltext: Fulltext) -> Fulltext:
+        """Widen the keywords of one expression."""
+        keywords = fulltext.keywords
+        return fulltext if keywords is None else msgspec.structs.replace(fulltext, keywords=self._keywords(keywords))
 
     def _keywords(self, keywords: Keywords) -> Keywords:
         match keywords:
             case Term():
                 others = self._take(keywords)
                 return Either((keywords, *others)) if others else keywords
-            case Both() | Either():
-                return msgspec.structs.replace(keywords, parts=tuple(map(self._keywords, keywords.parts)))
-            case Without():
-                return msgspec.structs.replace(keywords, part=self._keywords(keywords.part))
             case AnyWord():
                 others = [other for word in keywords.words for other in self._take(word)]
                 words = dict.fromkeys([*keywords.words, *(other for other in others if isinstance(other, Term))])
                 return AnyWord(self._keywords(keywords.first), tuple(words), keywords.needed)
-            case Wild() | Phrase():
-                return keywords
             case _:
-                assert_never(keywords)
+                return with_parts(keywords, self._keywords)
 
     def _take(self, word: Term) -> list[Term | Phrase]:
         others = self._synonyms.of(word)[: self._left]

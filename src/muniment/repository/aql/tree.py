@@ -4,7 +4,8 @@ Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywo
 expression in its document; refusals name it.
 """
 
-from typing import Literal, Self, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Literal, Self, TypeAlias, assert_never
 
 import msgspec
 
@@ -116,6 +117,40 @@ class AnyWord(msgspec.Struct, frozen=True, tag=True):
 Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
+def words_of(keywords: Keywords | None) -> Iterator[Term | Wild | Phrase]:
+    """List the words and phrases of keywords in their order, those that must not match too."""
+    match keywords:
+        case Both() | Either():
+            for part in keywords.parts:
+                yield from words_of(part)
+        case Without():
+            yield from words_of(keywords.part)
+        case AnyWord():
+            yield from words_of(Both((keywords.first, *keywords.needed)))
+        case Term() | Wild() | Phrase():
+            yield keywords
+        case None:
+            return
+        case _:
+            assert_never(keywords)
+
+
+def with_parts(keywords: Keywords, change: Callable[["Keywords"], "Keywords"]) -> Keywords:
+    """Return keywords with each of their parts changed; words and phrases have no parts."""
+    match keywords:
+        case Both() | Either():
+            return msgspec.structs.replace(keywords, parts=tuple(map(change, keywords.parts)))
+        case Without():
+            return msgspec.structs.replace(keywords, part=change(keywords.part))
+        case AnyWord():
+            needed = tuple(map(change, keywords.needed))
+            return msgspec.structs.replace(keywords, first=change(keywords.first), needed=needed)
+        case Term() | Wild() | Phrase():
+            return keywords
+        case _:
+            assert_never(keywords)
+
+
 class Fulltext(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Keywords that match an object's metadata or content. Without a word, they are None and match nothing.
 
@@ -177,7 +212,17 @@ class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
     expressions: tuple["Expression", ...]
 
 
-Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | RelativeDate | ExpressionSet
+Single: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | RelativeDate
+Expression: TypeAlias = Single | ExpressionSet
+
+
+def singles(expression: Expression | None) -> Iterator[Single]:
+    """List the expressions in an expression that are no sets, in their order."""
+    if isinstance(expression, ExpressionSet):
+        for part in expression.expressions:
+            yield from singles(part)
+    elif expression is not None:
+        yield expression
 
 
 class SortCriterion(msgspec.Struct, frozen=True):
@@ -244,3 +289,14 @@ class Query(msgspec.Struct, frozen=True, tag=True):
     facet_hits: int | None = None
     include_hidden: bool = False
     all_versions: bool = False
+
+
+def with_fulltexts(query: Query, change: Callable[[Fulltext], Fulltext]) -> Query:
+    """Return the query with each of its full-text expressions changed."""
+
+    def changed(expression: Expression) -> Expression:
+        if isinstance(expression, ExpressionSet):
+            return ExpressionSet(expression.operator, tuple(map(changed, expression.expressions)))
+        return change(expression) if isinstance(expression, Fulltext) else expression
+
+    return query if query.condition is None else msgspec.structs.replace(query, condition=changed(query.condition))

@@ -12,13 +12,11 @@ import msgspec
 
 from muniment.repository.aql.conditions import (
     Between,
-    Carries,
     Condition,
     ConditionSet,
-    HasValue,
     Like,
     OneOf,
-    Unless,
+    singles,
 )
 from muniment.repository.aql.evaluate import Properties
 from muniment.repository.aql.tree import (
@@ -249,18 +247,12 @@ def _join(kind: str, operator: str, inner: Sequence[_Decided]) -> _Decided:
 
 
 def _cost(condition: Condition, values: Mapping[str, Sequence[Value]]) -> int:
-    match condition:
-        case ConditionSet():
-            return sum(_cost(part, values) for part in condition.conditions)
-        case Unless():
-            return _cost(condition.condition, values)
-        case Like():
-            return len(values.get(condition.name, ())) * len(condition.patterns) + 1
-        case OneOf():
-            return len(values.get(condition.name, ())) * len(condition.values) + 1
-        case Between():
-            return len(values.get(condition.name, ())) + 1
-        case HasValue() | Carries() | Fulltext():
-            return 1
-        case _:
-            assert_never(condition)
+    cost = 0
+    for single in singles(condition):
+        cost += 1
+        match single:
+            case Like(name, sought) | OneOf(name, sought):
+                cost += len(values.get(name, ())) * len(sought)
+            case Between(name):
+                cost += len(values.get(name, ()))
+    return cost

@@ -17,7 +17,6 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.repository.aql import facets
-from muniment.repository.aql.conditions import Condition
 from muniment.repository.aql.tree import Value
 from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.extraction import queue
@@ -169,20 +168,16 @@ class _Explainer:
         self._search = results.prepare(inquiry)
         self._examination = inquiry.snapshot.examine(self._search, stored.id)
         self._permission = acl_entries.permission(self._cx, stored.acl_id, stored.owner_key, self._principals)
+        anywhere = msgspec.structs.replace(self._query, locations=())
+        self._bound = results.bind_query(self._cx, inquiry.view(), anywhere, inquiry.now, inquiry.memory)
 
     def explanation(self) -> Explanation:
         examination, index = self._examination, self._index()
         is_hit = examination is not None and examination.score is not None and self._permission >= Permission.BROWSE
         current = examination if index.outcome == "met" else None
-        examiner = self._examiner(current, may_read=self._permission >= Permission.READ)
-        query = self._query
-        bare = msgspec.structs.replace(query, locations=())
-        bound_query = results.bind_query(self._cx, self._inquiry.view(), bare, self._inquiry.now, self._inquiry.memory)
-        condition = None
-        if query.condition is not None and bound_query.condition is not None:
-            condition = examiner.part(query.condition, bound_query.condition)
+        examiner, condition = self._examined(current, may_read=self._permission >= Permission.READ)
         type_name = self._stored.type if current is None else current.document.type
-        type_outcome = outcome_of(not bound_query.types or type_name in bound_query.types)
+        type_outcome = outcome_of(not self._bound.types or type_name in self._bound.types)
         score = f"{examination.score or 0.0:.4f}" if is_hit and examination is not None else None
         answer = Explanation(
             stored=self._stored,
@@ -192,30 +187,33 @@ class _Explainer:
             matches=() if score is None or examination is None else _matches(score, examiner, examination.by_meaning),
             reasons=(),
             type_name=type_name,
-            types=query.types,
+            types=self._query.types,
             of_type=type_outcome,
             condition=condition,
-            in_location=self._compare(examiner, self._locations()),
-            in_facets=self._compare(examiner, results.narrowing(self._inquiry)[1]),
+            in_location=self._in_location(examiner),
+            in_facets=self._in_facets(examiner),
             right=self._right(),
             index=index,
-            text=self._text(),
+            text=queue.status(self._cx, self._stored.id) if self._may_tell else None,
             position=self._inquiry.snapshot.position,
         )
         if is_hit:
             return answer
         with_text = None
-        if condition is not None and self._may_tell and self._permission < Permission.READ and current is not None:
-            reader = self._examiner(current, may_read=True)
-            assert query.condition is not None and bound_query.condition is not None  # noqa: S101, PT018 - as above
-            with_text = reader.part(query.condition, bound_query.condition)
+        if self._may_tell and self._permission < Permission.READ and current is not None:
+            _, with_text = self._examined(current, may_read=True)
         return msgspec.structs.replace(answer, reasons=self._reasons(answer, current, with_text))
 
-    def _examiner(self, current: Examination | None, *, may_read: bool) -> Examiner:
+    def _examined(self, current: Examination | None, *, may_read: bool) -> tuple[Examiner, ConditionPart | None]:
+        """Return what examines the object, and which parts of the query's condition it meets."""
         if current is None:
-            return Examiner(self._values(), self._stored.acl_id, None, may_read=may_read)
-        leaves: dict[Leaf, LeafWeight] = {each.leaf: each for each in current.leaves}
-        return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
+            examiner = Examiner(self._values(), self._stored.acl_id, None, may_read=may_read)
+        else:
+            leaves: dict[Leaf, LeafWeight] = {each.leaf: each for each in current.leaves}
+            examiner = Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
+        if self._query.condition is None or self._bound.condition is None:
+            return examiner, None
+        return examiner, examiner.part(self._query.condition, self._bound.condition)
 
     def _values(self) -> Mapping[str, Sequence[Value]]:
         """Return the object's values from the database, as the index holds them once it has followed all changes."""
@@ -239,12 +237,14 @@ class _Explainer:
             )
         return IndexState("met")
 
-    def _locations(self) -> Condition | None:
-        query_locations = self._query.locations
-        return locations.condition(self._cx, self._inquiry.view(), query_locations) if query_locations else None
+    def _in_location(self, examiner: Examiner) -> Outcome | None:
+        if not self._query.locations:
+            return None
+        condition = locations.condition(self._cx, self._inquiry.view(), self._query.locations)
+        return None if condition is None else examiner.compared(condition)
 
-    @staticmethod
-    def _compare(examiner: Examiner, condition: Condition | None) -> Outcome | None:
+    def _in_facets(self, examiner: Examiner) -> Outcome | None:
+        _, condition = results.narrowing(self._inquiry)
         return None if condition is None else examiner.compared(condition)
 
     def _right(self) -> UserRight:
@@ -261,9 +261,6 @@ class _Explainer:
             owns,
             principals.administrator,
         )
-
-    def _text(self) -> IndexStatus | None:
-        return queue.status(self._cx, self._stored.id) if self._may_tell else None
 
     def _reasons(
         self, answer: Explanation, current: Examination | None, with_text: ConditionPart | None

@@ -15,7 +15,7 @@ from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import BadQuery
-from muniment.repository.saved.saved_searches import FORMAT, Kind, SavedDocument, Spelling, WrittenNames
+from muniment.repository.saved.saved_searches import FORMAT, SavedDocument, Spelling, WrittenNames
 from muniment.repository.search import results, search_templates, sorting
 from muniment.repository.search.memory import SearchMemory
 from muniment.web.refusals import Refusal
@@ -45,25 +45,31 @@ def elements(document: SavedDocument, limits: QueryLimits) -> Element:
 
 
 def check(
-    cx: Connection,
-    view: RepositoryView,
-    kind: Kind,
-    document: SavedDocument,
-    options: RepositoryOptions,
-    now: Instant,
+    cx: Connection, view: RepositoryView, document: SavedDocument, options: RepositoryOptions, now: Instant
 ) -> None:
     """Check a document against the repository's types, as a search does that executes it.
 
-    The document's folders are not checked, because whether they exist depends on the caller who executes it. The
-    variables of a template are checked, but their values are not. Raises BadQuery, BadSort, UnknownType,
-    UnknownProperty, NotSearchable, WrongValue.
+    The document's folders are not checked, because whether they exist depends on the caller who executes it. Raises
+    BadQuery, BadSort, UnknownType, UnknownProperty, NotSearchable, WrongValue.
     """
+    _check(cx, view, query(document, QueryLimits.of(options)), options, now)
+
+
+def check_template(
+    cx: Connection, view: RepositoryView, document: SavedDocument, options: RepositoryOptions, now: Instant
+) -> None:
+    """Check the document of a template as ``check`` does, and its variables, but not their values."""
     limits = QueryLimits.of(options)
-    root, plain_query = elements(document, limits), query(document, limits)
-    if kind == "template":
-        search_templates.check(root, names_of(document), view.catalogue)
-        plain_query = search_templates.without_variables(plain_query, root)
-    plain_query = msgspec.structs.replace(plain_query, locations=())
+    root, whole = elements(document, limits), query(document, limits)
+    search_templates.check(root, names_of(document), view.catalogue)
+    _check(cx, view, search_templates.without_variables(whole, root), options, now)
+
+
+CHECKS = {"search": check, "template": check_template}
+
+
+def _check(cx: Connection, view: RepositoryView, query: Query, options: RepositoryOptions, now: Instant) -> None:
+    plain_query = msgspec.structs.replace(query, locations=())
     results.check_offered(plain_query, view.repository)
     results.bind_query(cx, view, plain_query, now, SearchMemory())
     FacetBinder(view.catalogue, now, FacetLimits.of(options)).bind(plain_query.facets)

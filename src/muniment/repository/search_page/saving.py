@@ -109,7 +109,7 @@ def _save(
     if not asked.saved:
         question = msgspec.structs.replace(asked, repository="", edited="").address()
         document = msgspec.structs.replace(document, question=question)
-    saved_documents.check(cx, view, "search", document, options, now)
+    saved_documents.check(cx, view, document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
     if changes:
         changed = msgspec.structs.replace(wanted, document=document)

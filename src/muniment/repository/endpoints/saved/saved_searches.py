@@ -186,7 +186,7 @@ async def _check(context: RepositoryContext, caller: Caller, kind: Kind, documen
 
     def check(cx: Connection, principals: Principals) -> None:
         view = RepositoryView.read(cx, caller.repository, principals)
-        saved_documents.check(cx, view, kind, document, context.options, context.clock())
+        saved_documents.CHECKS[kind](cx, view, document, context.options, context.clock())
 
     await caller.read_long(check)
 
@@ -204,7 +204,7 @@ def _make(
         original = _find_reference(cx, repository, principals, body)
         document = original.document
         view = RepositoryView.read(cx, repository, principals)
-        saved_documents.check(cx, view, kind, document, context.options, now)
+        saved_documents.CHECKS[kind](cx, view, document, context.options, now)
         name = original.name if change.name is None else change.name
         description = original.description if change.description is None else change.description
         change = SearchChange(name, description, change.public)

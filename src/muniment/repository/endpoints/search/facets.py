@@ -91,25 +91,6 @@ def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedF
     )
 
 
-def in_feed(
-    several: Sequence[FacetCounts],
-    facet_hits: int | None,
-    request: AskedFacets,
-    repeated: Mapping[str, str],
-    size: tuple[str, int],
-    service: str,
-    names: RepositoryNames,
-) -> tuple[atom.FeedFacet, ...]:
-    """Return the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
-
-    Raises BadQuery if what all these links repeat is too long.
-
-    ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
-    every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
-    """
-    return _Writer(facet_hits, request, repeated, size, service, names).facets(several, ())
-
-
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the properties by whose values hits can be counted."""
     caller = await enter(request, context)
@@ -147,7 +128,13 @@ def _facet_page(
     )
 
 
-class _Writer:
+class FacetWriter:
+    """Writes the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
+
+    ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
+    every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
+    """
+
     def __init__(
         self,
         facet_hits: int | None,
@@ -164,13 +151,14 @@ class _Writer:
         self._prefix = f"{service}?{urlencode(parameters)}&" if parameters else f"{service}?"
         self._names = names
 
-    def facets(self, several: Sequence[FacetCounts], narrowings: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
-        if several and len(self._address(narrowings)) > _LONGEST_ADDRESS:
+    def facets(self, several: Sequence[FacetCounts]) -> tuple[atom.FeedFacet, ...]:
+        """Write facets. Raises BadQuery if what all their links repeat is too long."""
+        if several and len(self._address(())) > _LONGEST_ADDRESS:
             raise BadQuery(
                 f"The address of a search with facets has at most {_LONGEST_ADDRESS} characters, because each value "
                 "repeats it: post the query as a document."
             )
-        return tuple(self._facet(counts, narrowings) for counts in several)
+        return tuple(self._facet(counts, ()) for counts in several)
 
     def _facet(self, counts: FacetCounts, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacet:
         return atom.FeedFacet(

@@ -23,7 +23,8 @@ from muniment.repository.endpoints import collections, parameters, spelling
 from muniment.repository.endpoints.collections import PageRoom
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search import facets, search, search_requests
+from muniment.repository.endpoints.search import search, search_requests
+from muniment.repository.endpoints.search.facets import FacetWriter
 from muniment.repository.endpoints.search.search_requests import AskedSearch
 from muniment.repository.index.contract import FacetCounts
 from muniment.repository.permissions.principals import Principals
@@ -167,8 +168,8 @@ async def _answer(
     def write_feed() -> bytes:
         feed = _feed(context, answers, asked, base, further=further)
         size, facet_hits = (parameters.LIMIT.name, limit), federation.fed([each.page for each in pages])
-        written_facets = facets.in_feed(counts, facet_hits, asked.facets, repeated, size, base, names)
-        return spelling.feed(asked.media_type, msgspec.structs.replace(feed, facets=written_facets), names)
+        writer = FacetWriter(facet_hits, asked.facets, repeated, size, base, names)
+        return spelling.feed(asked.media_type, msgspec.structs.replace(feed, facets=writer.facets(counts)), names)
 
     headers = {"Content-Type": asked.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
     if silent:

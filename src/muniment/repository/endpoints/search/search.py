@@ -21,7 +21,8 @@ from muniment.repository.endpoints import collections, parameters, positions, re
 from muniment.repository.endpoints.collections import PageRoom
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
-from muniment.repository.endpoints.search import facets, search_requests
+from muniment.repository.endpoints.search import search_requests
+from muniment.repository.endpoints.search.facets import FacetWriter
 from muniment.repository.endpoints.search.search_requests import AskedSearch, QuerySource
 from muniment.repository.objects import inventory
 from muniment.repository.objects.object_ids import kind_of
@@ -164,10 +165,8 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
     feed = _feed(inquiry, asked, turned_page, here, service)
     if query.facets:
         size = parameters.ITEMS_PER_PAGE.name, page.items_per_page
-        counts = facets.in_feed(
-            page.facets, page.facet_hits, asked.facets, asked.repeated, size, service, options.names
-        )
-        feed = msgspec.structs.replace(feed, facets=counts)
+        writer = FacetWriter(page.facet_hits, asked.facets, asked.repeated, size, service, options.names)
+        feed = msgspec.structs.replace(feed, facets=writer.facets(page.facets))
     etag = ""
     if named_query is not None:
         newest = max((hit.updated for hit in page.hits), default=named_query.modified)

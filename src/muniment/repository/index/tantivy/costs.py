@@ -6,11 +6,11 @@ and on the index only by its rough size. So a refusal says nothing about other p
 """
 
 from collections.abc import Iterator
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
-from muniment.repository.aql.conditions import Between, Carries, Condition, ConditionSet, HasValue, Like, OneOf, Unless
+from muniment.repository.aql.conditions import Between, Carries, Condition, HasValue, Like, OneOf, singles
 from muniment.repository.aql.patterns import Pattern
-from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Wild, Without
+from muniment.repository.aql.tree import Fulltext, Phrase, Term, Wild, words_of
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.refusals import BadQuery
 
@@ -38,7 +38,7 @@ _Leaf: TypeAlias = Term | Wild | Phrase | OneOf | Between | Like | HasValue | Ca
 def check(condition: Condition | None, analyser: Analyser, documents: int) -> None:
     """Raise BadQuery if a condition would cost an index with so many documents too much."""
     share = 1 if documents <= _LARGE else 2 if documents <= _LARGEST else 4
-    parts = list(_leaves(condition)) if condition is not None else []
+    parts = list(_leaves(condition))
     most_words, most_passes = MOST_WORDS // share, MOST_PASSES // share
     if len(parts) > most_words:
         raise BadQuery(f"The query has more than {most_words} words, phrases and comparisons.")
@@ -53,26 +53,12 @@ def check(condition: Condition | None, analyser: Analyser, documents: int) -> No
         )
 
 
-def _leaves(condition: Condition | Keywords) -> Iterator[_Leaf]:
-    match condition:
-        case ConditionSet():
-            for part in condition.conditions:
-                yield from _leaves(part)
-        case Both() | Either():
-            for keywords in condition.parts:
-                yield from _leaves(keywords)
-        case AnyWord():
-            yield from _leaves(Both((condition.first, *condition.needed)))
-        case Fulltext():
-            yield from () if condition.keywords is None else _leaves(condition.keywords)
-        case Unless():
-            yield from _leaves(condition.condition)
-        case Without():
-            yield from _leaves(condition.part)
-        case Term() | Wild() | Phrase() | OneOf() | Between() | Like() | HasValue() | Carries():
-            yield condition
-        case _:
-            assert_never(condition)
+def _leaves(condition: Condition | None) -> Iterator[_Leaf]:
+    for single in singles(condition):
+        if isinstance(single, Fulltext):
+            yield from words_of(single.keywords)
+        else:
+            yield single
 
 
 def _passes_of_words(words: list[Pattern]) -> float:

@@ -5,7 +5,7 @@ sought in the one object by a query of its own, so it has the weight that it has
 """
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from tantivy import Occur, Query
 
@@ -27,21 +27,34 @@ The characters are counted again for each word or phrase. The characters of the 
 """
 
 
+class ObjectInIndex(NamedTuple):
+    """The object with a key, as queries find it. ``compiler`` weighs words by all documents."""
+
+    searcher: WatchedSearcher
+    compiler: Compiler
+    key: str
+
+    def weight(self, query: Query) -> float | None:
+        """Return the object's score for a query; None if the query does not find it."""
+        hits = self.searcher.search(self.compiler.among(query, [self.key]), 1, count=False).hits
+        return float(hits[0][0]) if hits else None
+
+    def document(self) -> Document | None:
+        """Read the object's document; None if the index does not hold it."""
+        hits = self.searcher.search(self.compiler.among(Query.all_query(), [self.key]), 1, count=False).hits
+        is_held = bool(hits) and self.key != fields.POSITION
+        return fields.read_document(self.searcher.doc(hits[0][1])) if is_held else None
+
+
 def examine(
-    searcher: WatchedSearcher,
-    compiler: Compiler,
-    weighing: Compiler,
-    analyser: Analyser,
-    search: Search,
-    query: Query,
-    key: str,
+    thing: ObjectInIndex, weighing: Compiler, analyser: Analyser, search: Search, query: Query
 ) -> Examination | None:
-    """Examine the object with this key; None if the index does not hold it.
+    """Examine an object; None if the index does not hold it.
 
     ``query`` finds the hits of the search. ``weighing`` weighs words for the caller, and looks for patterns only in
     what the caller may see.
     """
-    document = _document(searcher, compiler, key)
+    document = thing.document()
     if document is None:
         return None
     may_read = search.visible.may_read(document)
@@ -49,18 +62,14 @@ def examine(
     metadata_language = analyser.language_of_metadata(document.values)
     has_two = may_read and language != metadata_language
 
-    def weight(one: Query) -> float | None:
-        hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
-        return float(hits[0][0]) if hits else None
-
     def weight_of(leaf: Leaf, *, readable: bool) -> float | None:
-        found = Query.const_score_query(compiler.leaf(leaf, readable=readable), 0.0)
-        return weight(
+        found = Query.const_score_query(thing.compiler.leaf(leaf, readable=readable), 0.0)
+        return thing.weight(
             Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))])
         )
 
     query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
-    score = weight(query)
+    score = thing.weight(query)
     weights = [(weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves]
     is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
     finder = Finder(analyser, query_leaves)
@@ -89,13 +98,6 @@ def examine(
 def _by_meaning(near: Near, embedding: int) -> float:
     """Return what nearness in meaning adds to the score of the object with this embedding."""
     return near.scores[near.embeddings.index(embedding)] if embedding in near.embeddings else 0.0
-
-
-def _document(searcher: WatchedSearcher, compiler: Compiler, key: str) -> Document | None:
-    hits = searcher.search(compiler.among(Query.all_query(), [key]), 1, count=False).hits
-    if not hits or key == fields.POSITION:
-        return None
-    return fields.read_document(searcher.doc(hits[0][1]))
 
 
 def _properties(

@@ -12,6 +12,7 @@ from muniment.repository.aql.conditions import (
     Like,
     OneOf,
     Unless,
+    singles,
 )
 from muniment.repository.aql.tree import (
     AnyWord,
@@ -93,14 +94,4 @@ def needs_all(condition: Condition | Keywords | None) -> bool:
 
 def has_keywords(condition: Condition) -> bool:
     """Return whether keywords are part of a condition."""
-    match condition:
-        case ConditionSet():
-            return any(map(has_keywords, condition.conditions))
-        case Unless():
-            return has_keywords(condition.condition)
-        case Fulltext():
-            return True
-        case OneOf() | Between() | Like() | HasValue() | Carries():
-            return False
-        case _:
-            assert_never(condition)
+    return any(isinstance(each, Fulltext) for each in singles(condition))

@@ -60,7 +60,7 @@ class Ranking:
         if limit < 1:
             return []
         if order == "made":
-            hits = self._ordered_by(fields.NUMBER, query, offset, limit, total=False, descending=False).hits
+            hits = self._ascending(fields.NUMBER, query, offset, limit, total=False).hits
             return [int(number) for number, _ in hits]
         if order == "relevance":
             hits = list(self._searcher.search(query, offset + limit, count=False).hits)
@@ -75,7 +75,7 @@ class Ranking:
         number = count_of(self._searcher.search(query, 1)) or 0
         if not number:
             return []
-        hits = self._ordered_by(field, query, 0, number, total=False, descending=False).hits
+        hits = self._ascending(field, query, 0, number, total=False).hits
         return [int(value) for value, _ in hits]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
@@ -102,8 +102,9 @@ class Ranking:
         page divides the objects of one instant, a further query reads them, ordered by counter.
         """
         extra = min(offset, 1)
-        result = self._ordered_by(
-            fields.MODIFIED, query, offset - extra, extra + limit + 1, total=total, descending=descending
+        order = tantivy.Order.Desc if descending else tantivy.Order.Asc
+        result = self._searcher.search(
+            *(query, extra + limit + 1), offset=offset - extra, count=total, order_by_field=fields.MODIFIED, order=order
         )
         ranked_hits = list(result.hits)
         before, page, after = ranked_hits[:extra], ranked_hits[extra : extra + limit], ranked_hits[extra + limit :]
@@ -158,13 +159,11 @@ class Ranking:
 
     def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
         """Return a page of hits in the order in which the objects were made."""
-        result = self._ordered_by(fields.NUMBER, query, offset, limit, total=total, descending=False)
+        result = self._ascending(fields.NUMBER, query, offset, limit, total=total)
         return [(0.0, address) for _, address in result.hits], count_of(result)
 
-    def _ordered_by(
-        self, field: str, query: Query, offset: int, limit: int, *, total: bool, descending: bool
-    ) -> tantivy.SearchResult:
-        order = tantivy.Order.Desc if descending else tantivy.Order.Asc
+    def _ascending(self, field: str, query: Query, offset: int, limit: int, *, total: bool) -> tantivy.SearchResult:
+        order = tantivy.Order.Asc
         return self._searcher.search(query, limit, count=total, order_by_field=field, offset=offset, order=order)
 
     def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:

@@ -76,31 +76,34 @@ class SeenCounts:
         self.completions: Memory[tuple[bytes, str, int], list[WordCount]] = Memory(_COMPLETIONS)
 
 
-class Rarity:
-    """The weights of words for one caller. ``documents`` is the number of documents that the engine counts.
+class Sight(NamedTuple):
+    """What one caller finds.
 
     ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
     ``everything`` finds all objects that the caller may browse. ``beginning`` gives, for each word that begins with
-    certain letters, the number of objects in which the caller finds it. Only the patterns in ``ranked`` are ranked.
+    certain letters, the number of objects in which the caller finds it.
+    """
+
+    holding: Callable[[str | Pattern, bool], Query]
+    everything: Query
+    beginning: Callable[[str], Mapping[str, int]]
+
+
+class Rarity:
+    """The weights of words for one caller. Only the patterns in ``ranked`` are ranked.
+
+    ``engine`` is the searcher, its schema, and the number of documents that the engine counts.
     """
 
     def __init__(
         self,
-        searcher: WatchedSearcher,
-        schema: tantivy.Schema,
-        documents: int,
-        holding: Callable[[str | Pattern, bool], Query],
-        everything: Query,
-        beginning: Callable[[str], Mapping[str, int]],
+        engine: tuple[WatchedSearcher, tantivy.Schema, int],
+        sight: Sight,
         ranked: Collection[Pattern],
         seen_counts: SeenCounts,
     ) -> None:
-        self._searcher = searcher
-        self._schema = schema
-        self._documents = documents
-        self._holding = holding
-        self._everything = everything
-        self._beginning = beginning
+        self._searcher, self._schema, self._documents = engine
+        self._sight = sight
         self._ranked = ranked
         self._seen_counts = seen_counts
 
@@ -139,18 +142,18 @@ class Rarity:
     def _forms(self, pattern: Pattern) -> Forms:
         forms = self._seen_counts.forms.recall(pattern)
         if forms is None:
-            forms = commonest(pattern, self._beginning(str(pattern.pieces[0])))
+            forms = commonest(pattern, self._sight.beginning(str(pattern.pieces[0])))
             self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
         return forms
 
     def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
         """Return the weight of exact words, stems or patterns that count as one word. It is greater for rarer words."""
-        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._sight.everything))
         return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
     def finding(self, word: str | Pattern, exact: bool) -> int:
         """Count the objects that the caller finds by a word or a pattern."""
-        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
+        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._sight.holding(word, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0

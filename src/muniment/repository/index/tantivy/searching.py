@@ -21,21 +21,10 @@ class WatchedSearcher:
         self.doc_freq = searcher.doc_freq
         self.num_docs = searcher.num_docs
 
-    def search(
-        self,
-        query: Query,
-        limit: int,
-        *,
-        count: bool = True,
-        order_by_field: str | None = None,
-        offset: int = 0,
-        order: tantivy.Order = tantivy.Order.Desc,
-    ) -> tantivy.SearchResult:
-        """Find the hits of a query."""
+    def search(self, query: Query, limit: int, **how: Any) -> tantivy.SearchResult:
+        """Find the hits of a query. ``how`` is the engine's ``count``, ``offset``, ``order_by_field`` and ``order``."""
         budgets.check()
-        return self._searcher.search(
-            query, limit, count=count, order_by_field=order_by_field, offset=offset, order=order
-        )
+        return self._searcher.search(query, limit, **how)
 
     def aggregate(self, query: Query, aggregations: Mapping[str, Any]) -> dict[str, Any]:
         """Aggregate the hits of a query."""

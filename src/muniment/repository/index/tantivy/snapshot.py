@@ -116,7 +116,7 @@ class TantivySnapshot:
             one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
             ranked_hits, total = self._page(query, one_more, plan.compiled)
             on_page, more = ranked_hits[: search.limit], len(ranked_hits) > search.limit
-            return self._answer(compiler, plan, query, search, on_page, total, more=more)
+            return self._answer((compiler, plan, query), search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, or return None if the index has no such order.
@@ -135,19 +135,18 @@ class TantivySnapshot:
             if not plan.compiled.leaves:
                 ranked_hits = [(0.0, address) for _, address in ranked_hits]
             more = total > search.offset + search.limit
-            return self._answer(compiler, plan, query, search, ranked_hits, total, more=more)
+            return self._answer((compiler, plan, query), search, ranked_hits, total, more=more)
 
     def _answer(
         self,
-        compiler: Compiler,
-        plan: _Plan,
-        query: Query,
+        compiled: tuple[Compiler, _Plan, Query],
         search: Search,
         ranked_hits: Sequence[Ranked],
         total: int | None,
         *,
         more: bool,
     ) -> Answer:
+        compiler, plan, query = compiled
         hits = self._bare_hits(ranked_hits) if search.bare else ()
         if ranked_hits and not search.bare:
             hits = self._hits(compiler, search.visible, ranked_hits, plan, marks=search.marks)
@@ -183,7 +182,8 @@ class TantivySnapshot:
             seen_counts = self._seen_by(compiler, search.visible)
             weighing = self._weighing(compiler, search, seen_counts, plan.compiled.ranked)
             plain, analyser = self._compiler(locale=search.query.locale), self._analyser.asking(search.query.locale)
-            return examining.examine(self._searcher, plain, weighing, analyser, search, query, key)
+            thing = examining.ObjectInIndex(self._searcher, plain, key)
+            return examining.examine(thing, weighing, analyser, search, query)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words that begin with this text in a search's hits, the most common first.
@@ -282,11 +282,8 @@ class TantivySnapshot:
             # A new compiler has an allowance for regular expressions of its own, so this spends none of the search's.
             return self._compiler().holding(visible, sought, exact)
 
-        beginning = self._vocabulary(compiler, visible).beginning
-        browsable = compiler.browsable(visible)
-        return Rarity(
-            *(self._searcher, self._schema, self._documents, holding, browsable, beginning, ranked, seen_counts)
-        )
+        sight = rarity.Sight(holding, compiler.browsable(visible), self._vocabulary(compiler, visible).beginning)
+        return Rarity((self._searcher, self._schema, self._documents), sight, ranked, seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
         """Return what is remembered of a caller, or an empty memory if objects have changed since the snapshot.
