@@ -1,6 +1,7 @@
 """Why is an object a hit of a search, or why not? The answer is printed for the data folder's administrator."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -29,7 +30,26 @@ def explain(
 
     The search has the rights of the user ``user_id``, or the administrator's rights if ``user_id`` is empty.
     """
-    options = data.settings.repository
+    with asking(data, repository_name) as inquiry:
+        answer = explanation.explain(
+            inquiry,
+            object_id,
+            lambda: SearchQuestion(query),
+            user=_user(data, inquiry.cx, inquiry.repository.resource_id, user_id) if user_id else None,
+            reason_not_indexed=indexing.reason,
+        )
+    document = explanations.document_of(answer, data.settings.repository.names)
+    if as_json:
+        terminal.print_json(document)
+    else:
+        for line in _lines(document, answer.stored.name):
+            terminal.line(terminal.harmless(line))
+    return Exit.OK if answer.hit else Exit.FAILED
+
+
+@contextmanager
+def asking(data: DataFolder, repository_name: str) -> Iterator[Inquiry]:
+    """Open what a search by the data folder's administrator needs."""
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
@@ -37,22 +57,10 @@ def explain(
         try:
             snapshot = reader.snapshot()
             with database.read() as cx:
-                answer = explanation.explain(
-                    Inquiry(cx, snapshot, repository, initialise.administrator(data), clock.now(), options),
-                    object_id,
-                    lambda: SearchQuestion(query),
-                    user=_user(data, cx, repository.resource_id, user_id) if user_id else None,
-                    reason_not_indexed=indexing.reason,
-                )
+                administrator = initialise.administrator(data)
+                yield Inquiry(cx, snapshot, repository, administrator, clock.now(), data.settings.repository)
         finally:
             reader.close()
-    document = explanations.document_of(answer, options.names)
-    if as_json:
-        terminal.print_json(document)
-    else:
-        for line in _lines(document, answer.stored.name):
-            terminal.line(terminal.harmless(line))
-    return Exit.OK if answer.hit else Exit.FAILED
 
 
 def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> Callable[[], Principals]:

@@ -14,7 +14,7 @@ import httpx
 import lxml.etree
 import typer
 
-from muniment import clock, initialise, stores
+from muniment import initialise
 from muniment.cli import terminal
 from muniment.cli.repository import explaining
 from muniment.clock import SECOND, Instant
@@ -29,7 +29,7 @@ from muniment.repository.endpoints import parameters
 from muniment.repository.endpoints.search import search_requests
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.search import results
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion, WordsNeeded
+from muniment.repository.search.inquiry import SearchQuestion, WordsNeeded
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
@@ -176,27 +176,12 @@ def _is_json(document: bytes) -> bool:
 
 
 def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
-    options = data.settings.repository
-    query = _query(data, question)
-    with data.database("repository") as database:
-        with database.read() as cx:
-            repository = repositories.find(cx, question.repository_name)
-        reader = stores.reader(data.installation, repository)
-        try:
-            snapshot = reader.snapshot()
-            with database.read() as cx:
-                page = results.search(
-                    Inquiry(
-                        *(cx, snapshot, repository, initialise.administrator(data), clock.now(), options),
-                        question=SearchQuestion(
-                            *(query, 1, question.limit, True), words=question.words_needed, typed=question.typed
-                        ),
-                    )
-                )
-        finally:
-            reader.close()
-        with database.read() as cx:
-            unseen = changes.after(cx, repository.id, snapshot.position, 1)
+    asked = SearchQuestion(
+        *(_query(data, question), 1, question.limit, True), words=question.words_needed, typed=question.typed
+    )
+    with explaining.asking(data, question.repository_name) as inquiry:
+        page = results.search(inquiry.asking(asked))
+        unseen = changes.after(inquiry.cx, inquiry.repository.id, page.position, 1)
     if unseen and data.now - unseen[0].noted > _LATE:
         terminal.errors.print(
             "The index has not moved for a while, so changes are missing from these results: is 'muniment serve' or "

@@ -48,13 +48,13 @@ _SHOWN_VALUES = 20
 _LEAVES = {"word", "wildcards", "phrase"}
 
 
-class ConditionPart(msgspec.Struct, frozen=True):
+class ConditionPart(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     """A part of a condition: an expression of the query, or a part of its keywords.
 
     ``kind`` is the expression's element; for keywords it is ``all``, ``any``, ``not``, ``word``, ``wildcards`` or
     ``phrase``. ``name`` is the code's own (neutral) name of a property. ``values`` are the query's values; a long list
-    is cut. ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in``
-    names the fields that were searched for it.
+    is cut. ``looked_in`` names the fields that were searched for a word or phrase, the ``text`` and the ``metadata``,
+    and ``found_in`` those that hold it.
     """
 
     kind: str
@@ -63,8 +63,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
     name: str = ""
     values: tuple[str, ...] = ()
     place: str = ""
-    fields: tuple[str, ...] = ()
     looked_in: tuple[str, ...] = ()
+    found_in: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     parts: tuple["ConditionPart", ...] = ()
 
     def has_keywords(self) -> bool:
@@ -197,12 +197,12 @@ class Examiner:
     def _leaf(self, leaf: Leaf, *, offered: bool) -> "_Decided":
         kind, values = _LEAF_KINDS[type(leaf)], (leaf.text,)
         if self._leaves is None:
-            return ConditionPart(kind, "unknown", values=values, looked_in=self._fields), []
+            return ConditionPart(kind, "unknown", values=values, looked_in=self._fields, found_in=()), []
         matches = self._weight(leaf) is not None
         if offered and matches:
             self._weights.setdefault(leaf, 0.0)
         fields = self._found_in(self._leaves[leaf])
-        part = ConditionPart(kind, outcome_of(matches), values=values, fields=fields, looked_in=self._fields)
+        part = ConditionPart(kind, outcome_of(matches), values=values, looked_in=self._fields, found_in=fields)
         return part, [leaf] if matches else []
 
     def _found_in(self, leaf_weight: LeafWeight) -> tuple[str, ...]:

@@ -45,24 +45,24 @@ _UNITS = 10_000
 """How many units make a score of 1. A feed shows scores with four decimals, so a unit is a ten-thousandth."""
 
 
-class TermMatch(msgspec.Struct, frozen=True):
+class TermMatch(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     """A word or phrase that matches in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
     In a search in which any of several words is enough, there may be one more match (``together``). Its weight is what
     the score has beyond the weights of the words and of nearness in meaning. One match may stand for nearness in
     meaning (``by_meaning``). Its weight is what this nearness adds. The weights of all matches add up to the score as
-    it is shown. ``properties`` are the properties that hold the word; None if they were too long to look through.
+    it is shown. ``found_in`` is set for words and phrases alone. ``properties`` are the properties that hold the word.
     """
 
     term: str
-    fields: tuple[str, ...]
     weight: str
-    properties: tuple[str, ...] | None = ()
-    together: bool = False
     by_meaning: bool = False
+    together: bool = False
+    found_in: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    properties: tuple[str, ...] = ()
 
 
-class Reason(msgspec.Struct, frozen=True):
+class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reason why an object is no hit: a ``message``, and the ``part`` of the explanation to which it belongs.
 
     ``place`` is the place in the query, if the reason has one.
@@ -334,12 +334,14 @@ def _matches(score: str, examiner: Examiner, by_meaning: float) -> tuple[TermMat
     meaning_weight = [by_meaning] if by_meaning else []
     weights = shares(score, exact + meaning_weight + extra_weight)
     words = tuple(
-        TermMatch(leaf.term, fields, weight, leaf.properties if "metadata" in fields else ())
+        TermMatch(
+            leaf.term, weight, found_in=fields, properties=(leaf.properties or ()) if "metadata" in fields else ()
+        )
         for (leaf, fields, _), weight in zip(contributions, weights[: len(contributions)], strict=True)
     )
     if meaning_weight:
-        words = (*words, TermMatch("by meaning", (), weights[len(exact)], by_meaning=True))
+        words = (*words, TermMatch("by meaning", weights[len(exact)], by_meaning=True))
     if not extra_weight:
         return words
     terms = dict.fromkeys(leaf.term for leaf, *_ in contributions)
-    return *words, TermMatch(" ".join(terms), (), weights[-1], together=True)
+    return *words, TermMatch(" ".join(terms), weights[-1], together=True)

@@ -5,6 +5,7 @@ The query comes as in a search: as the parameters or the ``link`` of a GET, or a
 
 from functools import partial
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -76,23 +77,15 @@ def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> 
     }
     if answer.score is not None:
         document["score"] = answer.score
-    document["matches"] = [
-        {"term": match.term, "weight": match.weight}
-        | _place_of(match)
-        | ({"properties": list(match.properties)} if match.properties else {})
-        for match in answer.matches
-    ]
-    document["reasons"] = [
-        {"part": reason.part, "message": reason.message} | ({"place": reason.place} if reason.place else {})
-        for reason in answer.reasons
-    ]
+    document["matches"] = msgspec.to_builtins(answer.matches)
+    document["reasons"] = msgspec.to_builtins(answer.reasons)
     document["types"] = {
         "outcome": answer.of_type,
         "object-type": spelling.write_type(answer.type_name, names),
         "types": [spelling.write_type(name, names) for name in answer.types],
     }
     if answer.condition is not None:
-        document["condition"] = _part(answer.condition, names)
+        document["condition"] = msgspec.to_builtins(_on_the_wire(answer.condition, names))
     if answer.in_location is not None:
         document["locations"] = {"outcome": answer.in_location}
     if answer.in_facets is not None:
@@ -114,25 +107,12 @@ def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> 
     return document
 
 
-def _part(part: ConditionPart, names: RepositoryNames) -> dict[str, Written]:
-    document: dict[str, Written] = {"kind": part.kind, "outcome": part.outcome}
-    if part.operator:
-        document["operator"] = part.operator
-    if part.name:
-        document["name"] = spelling.write_property(part.name, names)
-    if part.values:
-        is_type = part.name == _TYPE
-        document["values"] = [spelling.write_type(value, names) if is_type else value for value in part.values]
-    if part.place:
-        document["place"] = part.place
-    if part.looked_in:
-        document["looked-in"], document["found-in"] = list(part.looked_in), list(part.fields)
-    if part.parts:
-        document["parts"] = [_part(inner, names) for inner in part.parts]
-    return document
-
-
-def _place_of(match: explanation.TermMatch) -> dict[str, Written]:
-    if match.by_meaning:
-        return {"by-meaning": True}
-    return {"together": True} if match.together else {"found-in": list(match.fields)}
+def _on_the_wire(part: ConditionPart, names: RepositoryNames) -> ConditionPart:
+    """Return a part with the names on the wire of its property, and of types that are its values."""
+    is_type = part.name == _TYPE
+    return msgspec.structs.replace(
+        part,
+        name=spelling.write_property(part.name, names) if part.name else "",
+        values=tuple(spelling.write_type(value, names) for value in part.values) if is_type else part.values,
+        parts=tuple(_on_the_wire(inner, names) for inner in part.parts),
+    )

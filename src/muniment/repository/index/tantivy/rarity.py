@@ -76,7 +76,7 @@ class SeenCounts:
         self.completions: Memory[tuple[bytes, str, int], list[WordCount]] = Memory(_COMPLETIONS)
 
 
-class Sight(NamedTuple):
+class Findings(NamedTuple):
     """What one caller finds.
 
     ``holding`` makes the query by which the caller finds objects with an exact word, a stem or a word of a pattern.
@@ -98,12 +98,12 @@ class Rarity:
     def __init__(
         self,
         engine: tuple[WatchedSearcher, tantivy.Schema, int],
-        sight: Sight,
+        findings: Findings,
         ranked: Collection[Pattern],
         seen_counts: SeenCounts,
     ) -> None:
         self._searcher, self._schema, self._documents = engine
-        self._sight = sight
+        self._findings = findings
         self._ranked = ranked
         self._seen_counts = seen_counts
 
@@ -142,18 +142,18 @@ class Rarity:
     def _forms(self, pattern: Pattern) -> Forms:
         forms = self._seen_counts.forms.recall(pattern)
         if forms is None:
-            forms = commonest(pattern, self._sight.beginning(str(pattern.pieces[0])))
+            forms = commonest(pattern, self._findings.beginning(str(pattern.pieces[0])))
             self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
         return forms
 
     def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
         """Return the weight of exact words, stems or patterns that count as one word. It is greater for rarer words."""
-        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._sight.everything))
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._findings.everything))
         return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
     def finding(self, word: str | Pattern, exact: bool) -> int:
         """Count the objects that the caller finds by a word or a pattern."""
-        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._sight.holding(word, exact)))
+        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._findings.holding(word, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0

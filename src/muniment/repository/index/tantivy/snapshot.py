@@ -282,8 +282,8 @@ class TantivySnapshot:
             # A new compiler has an allowance for regular expressions of its own, so this spends none of the search's.
             return self._compiler().holding(visible, sought, exact)
 
-        sight = rarity.Sight(holding, compiler.browsable(visible), self._vocabulary(compiler, visible).beginning)
-        return Rarity((self._searcher, self._schema, self._documents), sight, ranked, seen_counts)
+        findings = rarity.Findings(holding, compiler.browsable(visible), self._vocabulary(compiler, visible).beginning)
+        return Rarity((self._searcher, self._schema, self._documents), findings, ranked, seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
         """Return what is remembered of a caller, or an empty memory if objects have changed since the snapshot.
