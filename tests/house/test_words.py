@@ -17,11 +17,9 @@ def test_the_vocabulary_explains_each_word_once() -> None:
 
 
 SHARED_NAMES = {
-    "Analyser": "repository/aql states its needs as a Protocol, which the index engine's class fulfils",
     "Catalogue": "repository/aql states as a Protocol what it needs, and the class of that name fulfils it",
     "NameTaken": "the halves share no refusals of their own: in both, the name belongs to something else already",
     "NotSignedIn": "the halves share no refusals of their own: in both, the caller has proved nothing",
-    "Way": "repository/aql states its needs as a Protocol, which the index engine's class fulfils",
 }
 """Names of public classes that two modules define with one meaning, and why both define them."""
 

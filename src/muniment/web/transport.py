@@ -102,7 +102,7 @@ class Transport:
         self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
         self._way = lru_cache(maxsize=256)(self._find_way)
 
-    def way(self, scope: Scope, host: bytes) -> "Way":
+    def way(self, scope: Scope, host: bytes) -> "_Way":
         """Return the beginning of links and the headers of answers for the address that a request was sent to.
 
         ``host`` is the value of the request's Host header.
@@ -205,12 +205,12 @@ class Transport:
     def _has_sensitive_path(self, path: str) -> bool:
         return path.startswith(self._sensitive_beginnings) or path in self._sensitive_paths
 
-    def _find_way(self, scheme: str, host: bytes, is_sensitive: bool) -> "Way":
+    def _find_way(self, scheme: str, host: bytes, is_sensitive: bool) -> "_Way":
         origin = _origin(f"{scheme}://{host.decode('latin-1')}")
         # On localhost this header would force TLS on every other local program that a developer's browser talks to.
         transport_security = _TRANSPORT_SECURITY if scheme == "https" and origin[1] != "localhost" else ()
         headers = _EVERY_ANSWER + transport_security + (_NEVER_STORED if is_sensitive else ())
-        return Way(self._bases.get(origin, self._base), headers + _PAGE_POLICY, headers + _DATA_POLICY)
+        return _Way(self._bases.get(origin, self._base), headers + _PAGE_POLICY, headers + _DATA_POLICY)
 
     def apply_proxy_headers(self, scope: Scope) -> None:
         """Set the scope's scheme and client to those of the caller, if a trusted proxy has sent the request.
@@ -248,7 +248,7 @@ def logged_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
-class Way:
+class _Way:
     """The beginning of links (``base``) and the headers of answers, for the address that a request was sent to.
 
     A page gets the headers ``page``, every other answer gets ``data``. A header that an answer has already is not
@@ -287,7 +287,7 @@ class _Answer:
 
     __slots__ = ("_request_id", "_scope", "_send", "_way", "size", "status")
 
-    def __init__(self, scope: Scope, send: Send, request_id: str, way: Way) -> None:
+    def __init__(self, scope: Scope, send: Send, request_id: str, way: _Way) -> None:
         self._scope = scope
         self._send = send
         self._request_id = request_id

@@ -218,10 +218,8 @@ class Caller:
         search = partial(context.transactions.search, self._bearer.turn, context.indexes(self.repository).snapshot)
 
         def ask(cx: Connection, snapshot: Snapshot) -> T:
-            principals = self._principals(cx)
-            return question(
-                Inquiry(cx, snapshot, self.repository, principals, context.clock(), context.options, context.memory)
-            )
+            who = cx, snapshot, self.repository, self._principals(cx)
+            return question(Inquiry(*who, context.clock(), context.options, context.memory))
 
         return await self._use_right(lambda: search(ask, self._has_left))
 
