@@ -13,41 +13,21 @@ from muniment.events import Event, Recorder
 from muniment.exit_codes import Exit, as_failure
 from muniment.naming import make_storable
 
-READING = frozenset(
-    {
-        "acl list", "agent", "client list", "client sessions", "completion", "content check", "demo", "group list",
-        "group members", "index check", "index report", "index status", "object get", "object list", "object show",
-        "partition list", "repository list", "repository usage", "resource list", "resource members", "search",
-        "serve", "settings", "system list", "tour", "type list", "unit content", "unit list", "user list",
-        "user sessions", "user show", "wastebasket list",
-    }
-)  # fmt: skip
-"""The commands that leave no event: those that only read, and a few others."""
-
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 """Parameters that no event repeats: their values are free text, or they tell nothing about the change."""
 
 
-def audit_commands(group: typer.Typer, name: str = "") -> None:
-    """Make each command of a group record an event, except the commands in ``READING``.
+def recording(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command record an event."""
 
-    Without ``name``, the group is the whole program.
-    """
-    for command in group.registered_commands:
-        assert command.callback is not None  # noqa: S101 - typer registers functions
-        path = f"{name} {command.name}".strip()
-        if path not in READING:
-            command.callback = _recording(path, command.callback)
-
-
-def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def run(**arguments: Any) -> Any:
-        data: DataFolder = arguments["context"].obj
+    def run(context: typer.Context, **arguments: Any) -> Any:
+        data: DataFolder = context.obj
+        path = context.command_path.partition(" ")[2]
         event = Event("command", who=_user(), origin="command line", on=path, how=_details(arguments))
         event.result = "failed"
         try:
-            code = command(**arguments)
+            code = command(context, **arguments)
         except Exception as error:
             failure = as_failure(error)
             if failure is not None and failure.code != Exit.FAILED:
@@ -67,7 +47,7 @@ def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _details(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in arguments.items() if name != "context" and name not in _OMISSIONS}
+    values = {name: value for name, value in arguments.items() if name not in _OMISSIONS}
     return {name: _plain(value) for name, value in values.items() if value not in (None, "", False, [])}
 
 

@@ -18,16 +18,15 @@ _DIALECTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
 def backup_command(
-    context: typer.Context,
+    data: DataFolder,
     folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist yet, or be empty.")],
 ) -> int:
     """Copy databases, content, certificates and settings into a new folder. A server may run meanwhile."""
-    data: DataFolder = context.obj
     initialise.require_initialised(data)
     with ExitStack() as closing:
         databases = {half: closing.enter_context(data.database(half)) for half in data.settings.halves}
         source = making.BackupSource(data.installation, databases, data.settings_file)
-        bar = closing.enter_context(terminal.counting("Copying content", None))
+        bar = closing.enter_context(terminal.Counting("Copying content", None))
         manifest = making.make(source, folder, metadata.version("muniment"), lambda: data.now, bar.reach)
     when = timestamp(manifest.taken_at, precision="seconds")
     kinds = (f"{half} ({_DIALECTS[copy.dialect]})" for half, copy in manifest.databases.items())
@@ -38,14 +37,13 @@ def backup_command(
 
 
 def restore_command(
-    context: typer.Context,
+    data: DataFolder,
     backup: Annotated[Path, typer.Argument(help="The folder that 'muniment backup' has made.")],
     keep_sessions: Annotated[
         bool, typer.Option("--keep-sessions", help="Let the tokens and sign-ins of the backup hold again.")
     ] = False,
 ) -> int:
     """Put a backup into a new data folder, and rebuild the index of each repository."""
-    data: DataFolder = context.obj
     source = restoring.inspect(backup)
     restoring.check_target(data.path)
     data.make_folder()
@@ -53,7 +51,7 @@ def restore_command(
         restoring.check_target(data.path)
         mark = restoring.begin(source, data.path)
         data.read_settings_again()
-        with terminal.counting("Restoring", None) as bar:
+        with terminal.Counting("Restoring", None) as bar:
 
             def show(_what: str, count: int, total: int) -> None:
                 bar.reach(count, total or None)

@@ -6,18 +6,18 @@ Usually only the module of the command that is run is loaded. To load all takes 
 import gc
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from importlib import import_module, metadata
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import structlog
 import typer
 from typer.exceptions import TyperException
 
-from muniment.cli import audit, terminal
+from muniment.cli import terminal
+from muniment.cli.running import Group
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, as_failure
 
@@ -46,6 +46,10 @@ _MODULES = {
 """The modules, each with the names of the commands and groups of commands in its ``COMMANDS``."""
 
 _HIDDEN = {"demo", "tour"}
+
+_UNRECORDED = {"agent", "completion", "demo", "search", "serve", "settings", "tour"}
+"""Commands that leave no event: they only read, or the work that they start leaves events of its own."""
+
 _OF_ALL_COMMANDS = {"completion"}
 """Commands that need all other commands to be loaded, too."""
 
@@ -99,24 +103,15 @@ def program(word: str = "") -> typer.Typer:
     If no module has it, or if the command needs all others, the program has all commands.
     """
     module = next((module for module, names in _MODULES.items() if word in names and word not in _OF_ALL_COMMANDS), "")
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app = Group(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_start)
-    for name, command in (item for each in ([module] if module else _MODULES) for item in _commands(each).items()):
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name, hidden=name in _HIDDEN)(command)
-    audit.audit_commands(app)
+    for each in [module] if module else _MODULES:
+        for name, command in import_module(f"muniment.cli.{each}").COMMANDS.items():
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name)
+            else:
+                app.acts(name, recorded=name not in _UNRECORDED, hidden=name in _HIDDEN)(command)
     return app
-
-
-@cache
-def _commands(module: str) -> Mapping[str, typer.Typer | Callable[..., Any]]:
-    commands: Mapping[str, typer.Typer | Callable[..., Any]] = import_module(f"muniment.cli.{module}").COMMANDS
-    for name, command in commands.items():
-        if isinstance(command, typer.Typer):
-            audit.audit_commands(command, name)
-    return commands
 
 
 def _version(is_wanted: bool) -> None:

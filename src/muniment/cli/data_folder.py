@@ -13,9 +13,8 @@ from muniment.server import logs, serve
 from muniment.server.supervisor import supervise
 
 
-def init_command(context: typer.Context) -> None:
+def init_command(data: DataFolder) -> None:
     """Make a data folder with an administrator, whose password is shown once, and a first repository."""
-    data: DataFolder = context.obj
     initialisation = initialise.run(data)
     if initialisation.is_new_folder:
         terminal.line(f"Made {data.path}.")
@@ -38,31 +37,28 @@ def init_command(context: typer.Context) -> None:
 
 
 def serve_command(
-    context: typer.Context,
+    data: DataFolder,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of the HTTPS listener.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
     agent: Annotated[bool, typer.Option(help="Also run the index agent and text extraction.")] = True,
 ) -> int:
     """Serve the data folder until Ctrl-C or SIGTERM."""
-    data: DataFolder = context.obj
     _override_listener(data, host, port, workers)
     initialise.require_initialised(data)
     return serve.run(data, with_agent=agent)
 
 
-def agent_command(context: typer.Context) -> int:
+def agent_command(data: DataFolder) -> int:
     """Run the index agent, text extraction and the embedder without a server. Start the servers with --no-agent."""
-    data: DataFolder = context.obj
     logs.start(data.settings)
     with data.database("repository"):
         installation = data.installation
     return supervise(serve.agents(installation), data.settings.web.stop_seconds, lambda: None)
 
 
-def migrate_command(context: typer.Context) -> None:
+def migrate_command(data: DataFolder) -> None:
     """Bring the databases to this release's schema."""
-    data: DataFolder = context.obj
     initialise.require_initialised(data)
     with data.lock():
         data.migrate()
@@ -73,7 +69,7 @@ def migrate_command(context: typer.Context) -> None:
 
 
 def settings_command(
-    context: typer.Context,
+    data: DataFolder,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the text of docs/settings.md instead.")] = False,
     as_json: terminal.AsJson = False,
     header: terminal.WithHeader = None,
@@ -82,7 +78,6 @@ def settings_command(
     if markdown:
         sys.stdout.write(muniment.settings.markdown())
         return
-    data: DataFolder = context.obj
     rows = muniment.settings.values_in_force(data.settings)
     terminal.table(("Setting", "Value", "Meaning"), rows, as_json=as_json, header=header)
 

@@ -127,7 +127,7 @@ def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
 
 
 class Counting:
-    """Shows a growing count: as a bar on a terminal, elsewhere as a line now and then."""
+    """Shows a growing count while a block runs: as a bar on a terminal, elsewhere as a line now and then."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self._what = harmless(what)
@@ -164,8 +164,3 @@ class Counting:
     def advance(self) -> None:
         """Count one more."""
         self.reach(self._count + 1)
-
-
-def counting(what: str, total: int | None) -> Counting:
-    """Return a context manager that shows a count while its block runs."""
-    return Counting(what, total)

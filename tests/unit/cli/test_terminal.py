@@ -40,7 +40,7 @@ def test_the_text_beside_a_bar_is_shown_as_it_is(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(terminal, "errors", Console(stderr=True, force_terminal=True, width=100))
-    with terminal.counting("Checking [b]main[/a] :warning: \x1b]0;title\x07", None) as bar:
+    with terminal.Counting("Checking [b]main[/a] :warning: \x1b]0;title\x07", None) as bar:
         bar.reach(7)
     printed = capsys.readouterr().err
     assert "Checking [b]main[/a] :warning: \ufffd]0;title\ufffd" in printed
@@ -51,7 +51,7 @@ def test_the_text_of_a_count_is_printed_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "_LINE_SECONDS", 0.0)
-    with terminal.counting("Checking [b]main[/a] :warning: \x1b", None) as bar:
+    with terminal.Counting("Checking [b]main[/a] :warning: \x1b", None) as bar:
         bar.reach(7)
     assert capsys.readouterr().err == "Checking [b]main[/a] :warning: \ufffd: 7\n"
 

@@ -69,7 +69,7 @@ properties = { pages = "integer", published = "date", topics = { kind = "string"
 
 
 def demo_command(
-    context: typer.Context,
+    data: DataFolder,
     port: Annotated[int | None, typer.Option(help="Port of the HTTPS listener.")] = None,
     docs: Annotated[Path | None, typer.Option(help="The folder of documents to import.")] = None,
     project: Annotated[
@@ -77,7 +77,6 @@ def demo_command(
     ] = None,
 ) -> int:
     """Set up demo data, serve it, and print the demo's tour as curl commands."""
-    data: DataFolder = context.obj
     data.override("web.port", port)
     if docs is not None and not docs.is_dir():
         raise Failure(f"DOCS: {docs} is no folder.", Exit.USAGE)
@@ -237,7 +236,7 @@ def _fill(
             object_ids += _import(data, database, repository, folder, bounded=bounded).object_ids
         if not object_ids:
             raise Failure("No document was found to import: name a folder with DOCS=.")
-        with terminal.counting("Making searchable", None) as bar:
+        with terminal.Counting("Making searchable", None) as bar:
             if not until_searchable(data, database, repository, bar.reach):
                 raise Failure("The documents could not be made searchable; the log says why.")
         word = _frequent_word(database, object_ids)
@@ -276,7 +275,7 @@ def _import(
         limit=_FILES if bounded else None,
         limit_bytes=_BYTES if bounded else None,
     )
-    with terminal.counting(f"Importing {folder}", None) as bar:
+    with terminal.Counting(f"Importing {folder}", None) as bar:
         report = work.run(4, bar.advance)
     terminal.line(
         f"{folder}: {report.created} imported, {report.replaced} replaced, {report.unchanged} unchanged, "

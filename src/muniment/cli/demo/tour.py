@@ -37,7 +37,7 @@ Facts = Mapping[str, Any]
 
 
 def tour_command(
-    context: typer.Context,
+    data: DataFolder,
     port: Annotated[int | None, typer.Option(help="Port for the server if none is running.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Folder of documents for the server if none is running.")] = None,
     project: Annotated[
@@ -45,7 +45,6 @@ def tour_command(
     ] = None,
 ) -> None:
     """Perform the tour against the demo's server; if none is running, start one for the duration of the tour."""
-    data: DataFolder = context.obj
     options = [f"--{name}={value}" for name, value in (("port", port), ("docs", docs), ("project", project)) if value]
     with _running(data.path, options) as facts, _client(facts) as http:
         _Tour(facts, http).perform()
@@ -293,7 +292,7 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
         try:
             deadline = time.monotonic() + _START_SECONDS
-            with terminal.counting("Starting, and importing documents: seconds", None) as counter:
+            with terminal.Counting("Starting, and importing documents: seconds", None) as counter:
                 while (facts := _facts(data)) is None:
                     if server.poll() is not None or time.monotonic() > deadline:
                         raise Failure(_why(log))

@@ -8,14 +8,14 @@ import typer
 from sqlalchemy.engine import Connection
 
 from muniment import guards
-from muniment.cli import terminal
 from muniment.cli.repository import gifts
+from muniment.cli.running import Rows
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.departures import Departure
 from muniment.directory import administration, resources
 from muniment.directory.administration import Dependents
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry, Kind
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
@@ -63,19 +63,21 @@ def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
     raise UnknownEntry(f"There is no user and no group {text[:200]!r}.")
 
 
-def list_kind(data: DataFolder, partition: str, kind: Kind, *, as_json: bool, header: bool | None) -> None:
-    """Print a partition's entries of one kind."""
-    with data.database("directory") as database, database.read() as cx:
-        partition_entry = entries.find_partition(cx, data.settings.directory.names, partition)
-        rows = entries.listing(cx, partition_entry, kind, limit=None)
-    show_entries(data, rows, as_json=as_json, header=header)
+ENTRY_HEADS = ("Kind", "Name", "State", "Description")
+SESSION_HEADS = ("Session", "User", "Client", "Resource", "Since", "Expires")
 
 
-def show_entries(data: DataFolder, several: list[Entry], *, as_json: bool, header: bool | None) -> None:
-    """Print entries with their state, each by the name that commands accept."""
+def entries_of_kind(data: DataFolder, cx: Connection, partition: str, kind: Kind) -> Rows:
+    """Return the rows of a partition's entries of one kind, under ``ENTRY_HEADS``."""
+    partition_entry = entries.find_partition(cx, data.settings.directory.names, partition)
+    return entry_rows(data, entries.listing(cx, partition_entry, kind, limit=None))
+
+
+def entry_rows(data: DataFolder, several: list[Entry]) -> Rows:
+    """Return the rows of entries under ``ENTRY_HEADS``: their state, and the name that commands accept."""
     names = data.settings.directory.names
     spellings = {"partition": entries.shown_name, "unit": entries.location}
-    rows = [
+    return [
         (
             entry.kind,
             spellings.get(entry.kind, entries.shown_id)(names, entry),
@@ -84,41 +86,24 @@ def show_entries(data: DataFolder, several: list[Entry], *, as_json: bool, heade
         )
         for entry in several
     ]
-    terminal.table(("Kind", "Name", "State", "Description"), rows, as_json=as_json, header=header)
 
 
-def rename_entry(data: DataFolder, find: Find, name: str, *, force: bool = False) -> Entry:
+def rename_entry(data: DataFolder, cx: Connection, entry: Entry, name: str, *, force: bool = False) -> Entry:
     """Give an entry another name."""
     snapshot, names = repository_snapshot(data), data.settings.directory.names
     client_settings = guards.read_client_settings(data.settings.repository) if data.together else {}
-    with data.database("directory") as database, database.begin() as cx:
-        return guards.rename(cx, snapshot, names, find(cx), name, data.now, client_settings, force=force)
+    return guards.rename(cx, snapshot, names, entry, name, data.now, client_settings, force=force)
 
 
-def rename_person(data: DataFolder, find: Find, name: str, *, force: bool) -> None:
-    """Give a user or a group another name, and print their new id."""
-    terminal.line(entries.shown_id(data.settings.directory.names, rename_entry(data, find, name, force=force)))
+def rename_person(data: DataFolder, cx: Connection, entry: Entry, name: str, *, force: bool) -> str:
+    """Give a user or a group another name, and return their new id."""
+    return entries.shown_id(data.settings.directory.names, rename_entry(data, cx, entry, name, force=force))
 
 
-def move_entry(data: DataFolder, find: Find, target: str) -> None:
-    """Move an entry into another unit of its partition, and print its new location."""
+def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> str:
+    """Move an entry into another unit of its partition, and return its new location."""
     names = data.settings.directory.names
-    with data.database("directory") as database, database.begin() as cx:
-        moved_entry = administration.move(cx, names, find(cx), find_entry(data, cx, target), data.now)
-    terminal.line(entries.location(names, moved_entry))
-
-
-def describe_entry(data: DataFolder, find: Find, description: str) -> None:
-    """Set the description of an entry."""
-    with data.database("directory") as database, database.begin() as cx:
-        editing.set_description(cx, find(cx), description, data.now)
-
-
-def remove_entry(data: DataFolder, find: Find) -> None:
-    """Delete an empty unit or an empty partition, and print what depended on it."""
-    with data.database("directory") as database, database.begin() as cx:
-        dependents = administration.remove(cx, find(cx), data.now)
-    terminal.line(describe_removal(data, dependents))
+    return entries.location(names, administration.move(cx, names, entry, find_entry(data, cx, target), data.now))
 
 
 def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
@@ -167,10 +152,8 @@ def describe_ended(count: SessionCount) -> str:
     return f"Ended: {count.grants} grants, {count.tickets} tickets."
 
 
-def show_sessions(
-    data: DataFolder, cx: Connection, several: list[Session], *, as_json: bool, header: bool | None
-) -> None:
-    """Print sessions: who is signed in with which client to which resource, since when, and until when."""
+def session_rows(data: DataFolder, cx: Connection, several: list[Session]) -> Rows:
+    """Return the rows of sessions under ``SESSION_HEADS``."""
     names = data.settings.directory.names
     ids = {number for each in several for number in (each.user_id, each.client_id or 0)}
     people = {number: entries.by_id(cx, number) for number in ids}
@@ -180,7 +163,7 @@ def show_sessions(
         person = people[number]
         return "(removed)" if person is None else show(names, person)
 
-    rows = [
+    return [
         (
             each.id,
             name(each.user_id, entries.shown_id),
@@ -191,8 +174,6 @@ def show_sessions(
         )
         for each in several
     ]
-    heads = ("Session", "User", "Client", "Resource", "Since", "Expires")
-    terminal.table(heads, rows, as_json=as_json, header=header)
 
 
 def state_of(entry: Entry) -> str:

@@ -4,10 +4,13 @@ from functools import partial
 from typing import Annotated
 
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
+    ENTRY_HEADS,
+    SESSION_HEADS,
     Description,
     EntryId,
     Find,
@@ -18,15 +21,15 @@ from muniment.cli.directory.entries import (
     Target,
     Where,
     describe_ended,
+    entries_of_kind,
     find_entry,
-    list_kind,
     move_entry,
     remove_person,
     rename_person,
-    show_sessions,
+    session_rows,
     state_of,
 )
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.running import Group, Rows
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, attributes, memberships, sessions
@@ -35,8 +38,8 @@ from muniment.directory.entries.credentials import Credentials
 from muniment.directory.sessions import SessionCount
 from muniment.directory.sign_in import passwords, pauses
 
-user = typer.Typer(no_args_is_help=True, help="Users.")
-session = typer.Typer(no_args_is_help=True, help="Sessions: who is signed in where.")
+user = Group("directory", help="Users.")
+session = Group("directory", help="Sessions: who is signed in where.")
 
 COMMANDS = {"user": user, "session": session}
 
@@ -44,9 +47,9 @@ FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the pass
 Random = Annotated[bool, typer.Option("--random", help="Generate a password and print it once.")]
 
 
-@user.command("add")
+@user.acts("add")
 def add_user(
-    context: typer.Context,
+    data: DataFolder,
     user_id: EntryId,
     where: Where = "",
     description: Description = "",
@@ -54,7 +57,6 @@ def add_user(
     random: Random = False,
 ) -> None:
     """Make a user with a password."""
-    data: DataFolder = context.obj
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     options = data.settings.directory
     password_hash = passwords.hash_new(password, options)
@@ -67,49 +69,38 @@ def add_user(
         terminal.line(password)
 
 
-@user.command("list")
-def list_users(context: typer.Context, name: PartitionName, as_json: AsJson = False, header: WithHeader = None) -> None:
+@user.reads("list", *ENTRY_HEADS)
+def list_users(data: DataFolder, cx: Connection, name: PartitionName) -> Rows:
     """List a partition's users."""
-    list_kind(context.obj, name, "user", as_json=as_json, header=header)
+    return entries_of_kind(data, cx, name, "user")
 
 
-@user.command("show")
-def show_user(context: typer.Context, user_id: EntryId, as_json: AsJson = False, header: WithHeader = None) -> None:
+@user.reads("show")
+def show_user(data: DataFolder, cx: Connection, user_id: EntryId) -> dict[str, object]:
     """Show a user, their state and their groups."""
-    data: DataFolder = context.obj
     directory_names = data.settings.directory.names
-    with data.database("directory") as database, database.read() as cx:
-        user = entries.find_user(cx, directory_names, user_id)
-        groups = memberships.groups_of(cx, user.id)
-        stored_values = attributes.stored_values(cx, user.id)
-        sign_in = credentials.find(cx, directory_names, user_id)
-    values: dict[str, object] = {
+    user = entries.find_user(cx, directory_names, user_id)
+    return {
         "id": entries.shown_id(directory_names, user),
         "location": entries.location(directory_names, user),
         "description": user.description,
         "state": state_of(user),
         "password": user.has_password,
-        **_sign_ins(data, sign_in),
-        "group": [entries.shown_id(directory_names, group) for group in groups],
-        **stored_values,
+        **_sign_ins(data, credentials.find(cx, directory_names, user_id)),
+        "group": [entries.shown_id(directory_names, group) for group in memberships.groups_of(cx, user.id)],
+        **attributes.stored_values(cx, user.id),
     }
-    terminal.record(values, as_json=as_json, header=header)
 
 
-@user.command("unpause")
-def end_pauses(context: typer.Context, user_id: EntryId) -> None:
+@user.writes("unpause")
+def end_pauses(data: DataFolder, cx: Connection, user_id: EntryId) -> None:
     """End the pauses that wrong passwords caused, so that a user may sign in at once. A lock stays."""
-    data: DataFolder = context.obj
-    with data.database("directory") as database, database.begin() as cx:
-        editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
+    editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
 
 
-@user.command("password")
-def set_password(
-    context: typer.Context, user_id: EntryId, from_stdin: FromStdin = False, random: Random = False
-) -> None:
+@user.acts("password")
+def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = False, random: Random = False) -> None:
     """Give a user a new password; their sessions end."""
-    data: DataFolder = context.obj
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     password_hash = passwords.hash_new(password, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
@@ -119,9 +110,10 @@ def set_password(
         terminal.line(password)
 
 
-@user.command("set")
+@user.writes("set")
 def set_user(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
     user_id: EntryId,
     disabled: Annotated[
         bool | None, typer.Option("--disable/--enable", help="Forbid them to act, or allow it again.")
@@ -142,92 +134,83 @@ def set_user(
     description: NewDescription = None,
 ) -> None:
     """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
-    data: DataFolder = context.obj
-    with data.database("directory") as database, database.begin() as cx:
-        user = entries.find_user(cx, data.settings.directory.names, user_id)
-        if disabled is not None:
-            administration.set_disabled(cx, user, disabled, data.now)
-        if locked is not None:
-            administration.set_locked(cx, user, locked, data.now)
-        flags = {
-            "password_never_expires": password_never_expires,
-            "must_change_password": must_change_password,
-            "cannot_change_password": cannot_change_password,
-        }
-        if changes := {name: flag for name, flag in flags.items() if flag is not None}:
-            editing.set_flags(cx, user, data.now, **changes)
-        if description is not None:
-            editing.set_description(cx, user, description, data.now)
+    user = entries.find_user(cx, data.settings.directory.names, user_id)
+    if disabled is not None:
+        administration.set_disabled(cx, user, disabled, data.now)
+    if locked is not None:
+        administration.set_locked(cx, user, locked, data.now)
+    flags = {
+        "password_never_expires": password_never_expires,
+        "must_change_password": must_change_password,
+        "cannot_change_password": cannot_change_password,
+    }
+    if changes := {name: flag for name, flag in flags.items() if flag is not None}:
+        editing.set_flags(cx, user, data.now, **changes)
+    if description is not None:
+        editing.set_description(cx, user, description, data.now)
 
 
-@user.command("rename")
-def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
+@user.writes("rename")
+def rename_user(data: DataFolder, cx: Connection, user_id: EntryId, new_name: NewName, force: Force = False) -> str:
     """Rename a user. This is refused if a repository knows the user: objects and ACLs there show the present name."""
-    rename_person(context.obj, _by_id(context.obj, user_id), new_name, force=force)
+    return rename_person(data, cx, _by_id(data, user_id)(cx), new_name, force=force)
 
 
-@user.command("move")
-def move_user(context: typer.Context, user_id: EntryId, target: Target) -> None:
+@user.writes("move")
+def move_user(data: DataFolder, cx: Connection, user_id: EntryId, target: Target) -> str:
     """Move a user into another unit of their partition, and print their new location."""
-    move_entry(context.obj, _by_id(context.obj, user_id), target)
+    return move_entry(data, cx, _by_id(data, user_id)(cx), target)
 
 
-@user.command("sessions")
-def list_sessions(context: typer.Context, user_id: EntryId, as_json: AsJson = False, header: WithHeader = None) -> None:
+@user.reads("sessions", *SESSION_HEADS)
+def list_sessions(data: DataFolder, cx: Connection, user_id: EntryId) -> Rows:
     """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
-    data: DataFolder = context.obj
-    with data.database("directory") as database, database.read() as cx:
-        user = entries.find_user(cx, data.settings.directory.names, user_id)
-        show_sessions(data, cx, sessions.of_user(cx, user, data.now), as_json=as_json, header=header)
+    user = entries.find_user(cx, data.settings.directory.names, user_id)
+    return session_rows(data, cx, sessions.of_user(cx, user, data.now))
 
 
-@user.command("sign-out")
-def sign_out_user(context: typer.Context, user_id: EntryId) -> None:
+@user.writes("sign-out")
+def sign_out_user(data: DataFolder, cx: Connection, user_id: EntryId) -> str:
     """End every session of a user; they may sign in again."""
-    data: DataFolder = context.obj
-    with data.database("directory") as database, database.begin() as cx:
-        count = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
-    terminal.line(describe_ended(count))
+    count = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
+    return describe_ended(count)
 
 
-@user.command("attribute")
+@user.writes("attribute")
 def set_attribute(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
     user_id: EntryId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as mail, sn, displayName, or one of your own.")],
     values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="No value unsets it.")] = None,
 ) -> None:
     """Set a directory attribute of a user. APIs that verify the user's tokens see it."""
-    data: DataFolder = context.obj
     directory_names = data.settings.directory.names
-    with data.database("directory") as database, database.begin() as cx:
-        attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
+    attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
 
 
-@user.command("remove")
+@user.acts("remove")
 def remove_user(
-    context: typer.Context,
+    data: DataFolder,
     user_id: EntryId,
     give_to: Annotated[
         str, typer.Option("--give-to", metavar="NAME@PARTITION", help="Give what they own to this user first.")
     ] = "",
 ) -> None:
     """Delete a user; their sessions end. What they own keeps its owner unless it is given away."""
-    data: DataFolder = context.obj
     remove = partial(departures.remove_user, user_id=user_id, give_to=give_to)
     remove_person(data, _by_id(data, user_id), remove, give_to)
 
 
-@session.command("end")
+@session.writes("end")
 def end_session(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
     session_ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="As 'user sessions' shows them.")],
-) -> None:
+) -> str:
     """End sessions by their ids."""
-    data: DataFolder = context.obj
-    with data.database("directory") as database, database.begin() as cx:
-        count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), SessionCount())
-    terminal.line(describe_ended(count))
+    count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), SessionCount())
+    return describe_ended(count)
 
 
 def _by_id(data: DataFolder, user_id: str) -> Find:

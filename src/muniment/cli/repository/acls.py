@@ -9,8 +9,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import initialise
 from muniment.cli import terminal
-from muniment.cli.repository.repositories import RepositoryOption
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.naming import fold_name
@@ -20,8 +19,9 @@ from muniment.repository.objects.decisions import assigned_acls
 from muniment.repository.permissions import acl_lists, acl_names, acls
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
+from muniment.repository.repositories import Repository
 
-acl = typer.Typer(no_args_is_help=True, help="ACLs: who may do how much with the objects that carry them.")
+acl = Group(help="ACLs: who may do how much with the objects that carry them.")
 
 COMMANDS = {"acl": acl}
 
@@ -41,42 +41,25 @@ Strict = Annotated[
 ]
 
 
-@acl.command("list")
-def list_acls(
-    context: typer.Context,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-    as_json: AsJson = False,
-    header: WithHeader = None,
-) -> None:
+@acl.reads("list", "ACL", "Id", "Owner", "Entries")
+def list_acls(cx: Connection, repository: Repository, principals: Principals) -> Rows:
     """List the ACLs, each with the name that --acl takes, its id, its owner and its entries."""
-    data: DataFolder = context.obj
-    principals, rows = initialise.administrator(data), list[tuple[str, str, str, list[str]]]()
-    with data.database("repository") as database, database.read() as cx:
-        repository_id = repositories.find(cx, repository_name).id
-        for page in every_page(partial(acl_lists.page, cx, repository_id, principals), _AT_A_TIME):
-            entries = acl_lists.entries(cx, page, principals)
-            rows += [
-                (
-                    callable_name(summary),
-                    summary.shown_id,
-                    summary.owner,
-                    _describe_entries(entries.get(summary.id, {})),
-                )
-                for summary, *_ in page
-            ]
-    terminal.table(("ACL", "Id", "Owner", "Entries"), rows, as_json=as_json, header=header)
+    for page in every_page(partial(acl_lists.page, cx, repository.id, principals), _AT_A_TIME):
+        entries = acl_lists.entries(cx, page, principals)
+        for summary, *_ in page:
+            described = _describe_entries(entries.get(summary.id, {}))
+            yield callable_name(summary), summary.shown_id, summary.owner, described
 
 
-@acl.command("add")
+@acl.acts("add")
 def add_acl(
-    context: typer.Context,
+    data: DataFolder,
     name: NewAclName,
     entries: Entries,
     repository_name: RepositoryOption = initialise.REPOSITORY,
     strict: Strict = False,
 ) -> None:
     """Make an ACL. Everybody to whom the ACL permits something may call the ACL by its name alone."""
-    data: DataFolder = context.obj
 
     def add(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
         acls.add(cx, repository_id, name, by, permissions, data.now)
@@ -84,16 +67,15 @@ def add_acl(
     _write_entries(data, repository_name, entries, add, strict=strict)
 
 
-@acl.command("change")
+@acl.acts("change")
 def change_acl(
-    context: typer.Context,
+    data: DataFolder,
     name: AclName,
     entries: Entries,
     repository_name: RepositoryOption = initialise.REPOSITORY,
     strict: Strict = False,
 ) -> None:
     """Replace an ACL's entries; they hold from the next request on."""
-    data: DataFolder = context.obj
 
     def change(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
         acls.change(cx, acls.find(cx, repository_id, name, by), by, permissions, data.now)
@@ -101,32 +83,24 @@ def change_acl(
     _write_entries(data, repository_name, entries, change, strict=strict)
 
 
-@acl.command("assign")
+@acl.writes("assign")
 def assign_acl(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     name: AclName,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Put an ACL on objects."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    with data.database("repository") as database, database.begin() as cx:
-        stored_in = repositories.find(cx, repository_name)
-        for object_id in object_ids:
-            assigned_acls.assign(cx, stored_in, principals, object_id, name, data.now)
+    for object_id in object_ids:
+        assigned_acls.assign(cx, repository, principals, object_id, name, data.now)
 
 
-@acl.command("remove")
-def remove_acl(
-    context: typer.Context, name: AclName, repository_name: RepositoryOption = initialise.REPOSITORY
-) -> None:
+@acl.writes("remove")
+def remove_acl(cx: Connection, repository: Repository, principals: Principals, name: AclName) -> None:
     """Delete an ACL that no object carries, and no folder has as its default."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    with data.database("repository") as database, database.begin() as cx:
-        stored_acl = acls.find(cx, repositories.find(cx, repository_name).id, name, principals)
-        removal.remove_acl(cx, stored_acl, principals)
+    removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
 
 
 def callable_name(summary: AclSummary) -> str:

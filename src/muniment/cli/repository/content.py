@@ -11,7 +11,8 @@ import typer
 from muniment import stores
 from muniment.backups import making
 from muniment.cli import terminal
-from muniment.cli.repository.repositories import RepositoryOption, select_repositories
+from muniment.cli.repository.repositories import select_repositories
+from muniment.cli.running import Group, RepositoryOption
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
@@ -26,7 +27,7 @@ from muniment.stores import ContentKind
 
 _IsWhole: TypeAlias = Callable[[StoredContent], bool]
 
-content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
+content = Group(help="The bytes of documents.")
 
 COMMANDS = {"content": content}
 
@@ -35,10 +36,9 @@ _MOST_VERIFIED = 100_000
 _MOST_NAMED = 20
 
 
-@content.command("check")
-def content_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
+@content.acts("check", recorded=False)
+def content_check(data: DataFolder, repository_name: RepositoryOption = "") -> int:
     """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
-    data: DataFolder = context.obj
     sound = True
     with data.database("repository") as database:
         store = stores.content(data.installation)
@@ -46,7 +46,7 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
         is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
         for repository in select_repositories(database, repository_name):
             whole_count, advice = 0, list[str]()
-            with terminal.counting(f"Reading {repository.name}", None) as progress:
+            with terminal.Counting(f"Reading {repository.name}", None) as progress:
                 for verify, remedy in _VERIFICATIONS:
                     for object_id, good in verify(database, is_whole, repository.id):
                         whole_count += good
@@ -62,9 +62,9 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
     return Exit.OK if sound else Exit.FAILED
 
 
-@content.command("move")
+@content.acts("move")
 def content_move(
-    context: typer.Context,
+    data: DataFolder,
     to: Annotated[ContentKind, typer.Option("--to", help="The store that gets the content.")],
     remove_source: Annotated[
         bool,
@@ -79,7 +79,6 @@ def content_move(
     A server may run meanwhile, but not during the last copy. Each copy is read back and compared. A move that was
     interrupted goes on where it stopped.
     """
-    data: DataFolder = context.obj
     if to == "s3" and not data.settings.repository.s3.bucket:
         raise Failure(
             "The settings name no bucket: set repository.s3.endpoint and the other settings of the store.", Exit.REFUSED
@@ -180,7 +179,7 @@ def _copy_once(
 ) -> _Counts:
     counts = _Counts(database)
     sync = partial(making.bring_to_disk, data.path) if to == "files" else lambda: None
-    with terminal.counting("Copying content", _total(database)) as bar:
+    with terminal.Counting("Copying content", _total(database)) as bar:
         for step in transfer.copy_all(database, source, target, record, sync):
             counts.add(step)
             bar.advance()
@@ -192,7 +191,7 @@ def _remove_source(
 ) -> int:
     counts, count = _Counts(database), 0
     with data.lock():  # a server may still run with the former settings
-        with terminal.counting("Verifying content", _total(database)) as bar:
+        with terminal.Counting("Verifying content", _total(database)) as bar:
             for step in transfer.verify_all(database, target, record):
                 counts.add(step)
                 bar.advance()
@@ -203,7 +202,7 @@ def _remove_source(
                 f"Nothing was removed: in the store that the settings name, the {counts.damaged_contents} not whole.",
                 Exit.FAILED,
             )
-        with terminal.counting("Removing content", None) as bar:
+        with terminal.Counting("Removing content", None) as bar:
             for _key in transfer.clear(source):
                 count += 1
                 bar.advance()

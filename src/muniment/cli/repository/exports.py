@@ -47,17 +47,16 @@ class _Bars:
         """Show how much of ``what`` is done and, if ``total`` is known, how much there is."""
         if self._bar is None or what != self._what:
             self._bars.close()
-            self._what, self._bar = what, self._bars.enter_context(terminal.counting(what, total))
+            self._what, self._bar = what, self._bars.enter_context(terminal.Counting(what, total))
         self._bar.reach(count, total)
 
 
-def export_command(context: typer.Context, name: RepositoryName, folder: Folder) -> int:
+def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> int:
     """Write a repository into a folder, as JSON Lines and the bytes of contents. A server may run meanwhile.
 
     After an interruption, give the same command again. Contents that the folder holds already are not
     written again.
     """
-    data: DataFolder = context.obj
     folder = folder.absolute()
     with data.database("repository") as database, _Bars() as bars:
         with database.read() as cx:
@@ -86,14 +85,13 @@ def export_command(context: typer.Context, name: RepositoryName, folder: Folder)
 
 
 def import_command(
-    context: typer.Context, name: RepositoryName, folder: Folder, resource: GuardName = "", resource_id: GuardId = ""
+    data: DataFolder, name: RepositoryName, folder: Folder, resource: GuardName = "", resource_id: GuardId = ""
 ) -> int:
     """Make a repository from an export, or fill an empty repository. A server may run meanwhile.
 
     Nobody can enter the repository until everything is imported. An import that was interrupted goes on
     with the same command.
     """
-    data: DataFolder = context.obj
     guarding.check_guard(resource, resource_id)
     with _Bars() as bars:
         export = rebuilding.inspect(folder.absolute(), bars.reach)

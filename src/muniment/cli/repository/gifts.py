@@ -54,7 +54,7 @@ class Progress:
         if self._counting is None or self._repository != repository:
             self._bars.close()
             self._repository = repository
-            self._counting = self._bars.enter_context(terminal.counting(f"Giving what is in {repository}", None))
+            self._counting = self._bars.enter_context(terminal.Counting(f"Giving what is in {repository}", None))
         self._counting.reach(count)
 
     def index_stands_still(self, repository: str) -> None:
@@ -105,7 +105,7 @@ def spell(counts: Sequence[GiftCount]) -> str:
 
 
 def give_command(
-    context: typer.Context,
+    data: DataFolder,
     to: Annotated[str, typer.Argument(metavar="NAME@PARTITION", help="The new owner.")],
     object_ids: Annotated[list[str] | None, typer.Argument(metavar="OBJECT_ID...")] = None,
     all_of: Annotated[str, typer.Option(metavar="USER", help="All that this user owns, with their ACLs.")] = "",
@@ -115,7 +115,6 @@ def give_command(
     repository_name: Annotated[str, typer.Option("--repository", "-r", help="Only in this repository.")] = "",
 ) -> None:
     """Give objects, or all that a user owns, to another user. Searches soon find the new owner."""
-    data: DataFolder = context.obj
     if sum(map(bool, (object_ids, all_of, left_by_user))) != 1:
         raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)
     with _open(data) as holdings:

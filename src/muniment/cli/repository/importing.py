@@ -36,7 +36,7 @@ _QUIET_SECONDS = 1.0
 
 
 def import_command(
-    context: typer.Context,
+    data: DataFolder,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
     repository_name: Annotated[
         str, typer.Option("--repository", "-r", help="Name of the repository.")
@@ -89,7 +89,6 @@ def import_command(
 
     Run the command again, and it goes on where it stopped and replaces what has changed. The server may run meanwhile.
     """
-    data: DataFolder = context.obj
     if not folder.is_dir():
         raise Failure(f"{folder} is no folder.", Exit.USAGE)
     if deletes_most and not mirrors:
@@ -122,7 +121,7 @@ def import_command(
                 limit=limit,
                 checksums=checksums,
             )
-            with terminal.counting("Importing", None) as bar:
+            with terminal.Counting("Importing", None) as bar:
                 return work.run(threads, bar.advance)
 
         principals, store = _importer(data, owner, earlier), stores.content(data.installation)
@@ -132,7 +131,7 @@ def import_command(
         report = one_pass()
         _print_report(report, time.monotonic() - began)
         if wait_for:
-            with terminal.counting("Making searchable", None) as bar:
+            with terminal.Counting("Making searchable", None) as bar:
                 searchable = until_searchable(data, database, repository, bar.reach)
             print_texts(database, repository, report)
             if not searchable:

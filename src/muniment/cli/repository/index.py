@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection
 from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import texts
-from muniment.cli.repository.repositories import RepositoryOption, select_repositories
-from muniment.cli.terminal import AsJson, Counting, WithHeader
+from muniment.cli.repository.repositories import select_repositories
+from muniment.cli.running import Group, RepositoryOption, Rows
+from muniment.cli.terminal import AsJson, Counting
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit
@@ -28,35 +29,32 @@ from muniment.repository.meaning import embedder
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
-index = typer.Typer(no_args_is_help=True, help="The index of a repository.")
+index = Group(help="The index of a repository.")
 
 COMMANDS = {"index": index}
 
+_STATUS_HEADS = ("Repository", "Index", "Position", "Last change", "Waiting", "Failed", "Unsupported", "Embedding")
 
-@index.command("status")
-def index_status(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
+
+@index.reads("status", *_STATUS_HEADS)
+def index_status(data: DataFolder, cx: Connection) -> Rows:
     """Show for each repository how far its index has come, and how many files wait for text extraction.
 
     For repositories that are searched by meaning, it also shows whether every text is embedded.
     """
-    data: DataFolder = context.obj
-    rows = list[tuple[object, ...]]()
-    with data.database("repository") as database, database.read() as cx:
-        for repository in repositories.every(cx):
-            latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
-            files = counts["waiting"], counts["failed"], counts["unsupported"]
-            embedding = _embedding(data, cx, repository, latest)
-            reader = stores.reader(data.installation, repository)
-            try:
-                position = reader.snapshot().position
-                state = "current" if position >= latest else "behind"
-                rows.append((repository.name, state, str(position), str(latest), *files, embedding))
-            except IndexUnavailable:
-                rows.append((repository.name, "no index yet", None, str(latest), *files, embedding))
-            finally:
-                reader.close()
-    heads = ("Repository", "Index", "Position", "Last change", "Waiting", "Failed", "Unsupported", "Embedding")
-    terminal.table(heads, rows, as_json=as_json, header=header)
+    for repository in repositories.every(cx):
+        latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
+        files = counts["waiting"], counts["failed"], counts["unsupported"]
+        embedding = _embedding(data, cx, repository, latest)
+        reader = stores.reader(data.installation, repository)
+        try:
+            position = reader.snapshot().position
+            state = "current" if position >= latest else "behind"
+            yield repository.name, state, str(position), str(latest), *files, embedding
+        except IndexUnavailable:
+            yield repository.name, "no index yet", None, str(latest), *files, embedding
+        finally:
+            reader.close()
 
 
 def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:
@@ -67,9 +65,9 @@ def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest:
     return "current" if position is not None and position >= latest else "behind"
 
 
-@index.command("check")
+@index.acts("check", recorded=False)
 def index_check(
-    context: typer.Context,
+    data: DataFolder,
     repository_name: RepositoryOption = "",
     repair: Annotated[
         bool,
@@ -84,13 +82,12 @@ def index_check(
     as_json: AsJson = False,
 ) -> int:
     """Compare the index with the repository, range by range. The exit code is 1 if they differ."""
-    data: DataFolder = context.obj
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
         for repository in select_repositories(database, repository_name):
             with closing(stores.reader(data.installation, repository)) as reader:
                 reader.snapshot()  # raises if there is none, before anything is shown
-                with terminal.counting(f"Checking {repository.name}", None) as bar:
+                with terminal.Counting(f"Checking {repository.name}", None) as bar:
                     report = checking.check(
                         database,
                         repository,
@@ -110,9 +107,9 @@ def index_check(
     return Exit.OK if all(report.sound for _, report in findings) else Exit.FAILED
 
 
-@index.command("report")
+@index.acts("report", recorded=False)
 def index_report(
-    context: typer.Context,
+    data: DataFolder,
     repository_name: RepositoryOption = "",
     with_files: Annotated[
         bool, typer.Option("--files", help="List every file that was not read, or not wholly, with the reason.")
@@ -124,7 +121,6 @@ def index_report(
     Files that were not read, or not wholly, are counted by reason. The exit code is 1 if a check found faults that were
     left unrepaired.
     """
-    data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:
         for repository in select_repositories(database, repository_name):
@@ -162,14 +158,13 @@ def index_report(
     return Exit.OK if sound else Exit.FAILED
 
 
-@index.command("rebuild")
-def index_rebuild(context: typer.Context, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
+@index.acts("rebuild")
+def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
     """Build the index again from the database while searches go on, then switch to the new one."""
-    data: DataFolder = context.obj
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-        with terminal.counting("Rebuilding", None) as progress:
+        with terminal.Counting("Rebuilding", None) as progress:
             position = agent.rebuild(
                 database,
                 repository,
@@ -180,10 +175,9 @@ def index_rebuild(context: typer.Context, repository_name: RepositoryOption = in
     terminal.line(f"{repository.name}: rebuilt, true to position {position}")
 
 
-@index.command("read-again")
-def index_read_again(context: typer.Context, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
+@index.acts("read-again")
+def index_read_again(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
     """Have the files read again that have no text: this release or a Tika server may read what was not read before."""
-    data: DataFolder = context.obj
     total, last = 0, -1
     with data.database("repository") as database:
         with database.read() as cx:

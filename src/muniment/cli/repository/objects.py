@@ -17,8 +17,7 @@ from sqlalchemy.engine import Connection
 from muniment import initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository.owners import find_owner
-from muniment.cli.repository.repositories import RepositoryOption
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
@@ -35,10 +34,12 @@ from muniment.repository.objects.properties.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NoContent, UnknownProperty
+from muniment.repository.repositories import Repository
 from muniment.troubles import is_undone
 
-object_ = typer.Typer(no_args_is_help=True, help="Single objects: documents, folders and cabinets.")
+object_ = Group(help="Single objects: documents, folders and cabinets.")
 
 COMMANDS = {"object": object_}
 
@@ -47,62 +48,37 @@ _AT_A_TIME = 500
 ObjectId = Annotated[str, typer.Argument(metavar="OBJECT_ID")]
 
 
-@object_.command("show")
+@object_.reads("show")
 def show_object(
-    context: typer.Context,
-    object_id: ObjectId,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-    as_json: AsJson = False,
-    header: WithHeader = None,
-) -> None:
+    cx: Connection, repository: Repository, principals: Principals, object_id: ObjectId
+) -> dict[str, object]:
     """Show an object's properties."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    with data.database("repository") as database, database.read() as cx:
-        repository = repositories.find(cx, repository_name)
-        stored, _ = objects.read(cx, repository, object_id, principals)
-        values = _values(cx, stored, RepositoryView.read(cx, repository, principals))
-    terminal.record(values, as_json=as_json, header=header)
+    stored, _ = objects.read(cx, repository, object_id, principals)
+    return _values(cx, stored, RepositoryView.read(cx, repository, principals))
 
 
-@object_.command("list")
+@object_.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Modified")
 def list_objects(
-    context: typer.Context,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     folder_id: Annotated[
         str, typer.Argument(metavar="[FOLDER_ID]", help="A folder or cabinet; otherwise what lies in no folder.")
     ] = "",
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-    as_json: AsJson = False,
-    header: WithHeader = None,
-) -> None:
+) -> Rows:
     """List what lies in a folder, or the cabinets and whatever else lies in no folder."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    rows = list[tuple[object, ...]]()
-    with data.database("repository") as database, database.read() as cx:
-        repository = repositories.find(cx, repository_name)
-        view = RepositoryView.read(cx, repository, principals)
-        folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
-        members = Folder(view, folder, "sysobject")
-        for page in every_page(partial(lists.page, cx, members), _AT_A_TIME):
-            rows += [
-                (
-                    each.id,
-                    each.type,
-                    each.name,
-                    each.owner,
-                    each.content.size if each.content else None,
-                    _date(each.modified),
-                )
-                for each, _ in page
-            ]
-    heads = ("Object", "Type", "Name", "Owner", "Bytes", "Modified")
-    terminal.table(heads, rows, as_json=as_json, header=header)
+    view = RepositoryView.read(cx, repository, principals)
+    folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
+    members = Folder(view, folder, "sysobject")
+    for page in every_page(partial(lists.page, cx, members), _AT_A_TIME):
+        for each, _ in page:
+            size = each.content.size if each.content else None
+            yield each.id, each.type, each.name, each.owner, size, timestamp(each.modified)
 
 
-@object_.command("get")
+@object_.acts("get", recorded=False)
 def get_content(
-    context: typer.Context,
+    data: DataFolder,
     object_id: ObjectId,
     output: Annotated[
         Path | None,
@@ -111,7 +87,6 @@ def get_content(
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Write an object's content to a file or to standard output. The exit code is 3 if the content is damaged."""
-    data: DataFolder = context.obj
     if output is None and sys.stdout.isatty():
         raise Failure("A terminal does not show every content: name a file with --output, or use a pipe.", Exit.USAGE)
     principals = initialise.administrator(data)
@@ -134,9 +109,9 @@ def get_content(
         unfinished_file.unlink(missing_ok=True)
 
 
-@object_.command("put")
+@object_.acts("put")
 def put_object(
-    context: typer.Context,
+    data: DataFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The content; - for standard input.")],
     folder_id: Annotated[
         str, typer.Option("--in", metavar="FOLDER_ID", help="The folder to put it into; otherwise none.")
@@ -156,7 +131,6 @@ def put_object(
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Make an object from a file and print its id; or replace an object's content and the given properties."""
-    data: DataFolder = context.obj
     if replace and (folder_id or owner or type_name != "document"):
         raise Failure("--in, --owner and --type are for a new object: 'object move' moves one.", Exit.USAGE)
     if file == "-" and not (name or replace):
@@ -194,37 +168,35 @@ def put_object(
     terminal.line(stored.id)
 
 
-@object_.command("move")
+@object_.writes("move")
 def move_object(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     object_id: ObjectId,
     folder_id: Annotated[
         str, typer.Argument(metavar="[FOLDER_ID]", help="The folder or cabinet; without one, out of all folders.")
     ] = "",
     name: Annotated[str, typer.Option(help="Also rename it.")] = "",
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Move an object into another folder. It keeps its ACL; what lies in a folder moves with it."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    with data.database("repository") as database, database.begin() as cx:
-        repository = repositories.find(cx, repository_name)
-        view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
-        present = objects.read(cx, repository, object_id, principals)[0].folder_ids
-        if present and folder_id:
-            moving.move(cx, view, object_id, present[0], folder_id, data.now)
-        elif folder_id:
-            moving.link(cx, view, object_id, folder_id, data.now)
-        else:
-            for each in present:
-                moving.unlink(cx, repository, principals, object_id, each, data.now)
-        if name:
-            objects.change(cx, view, object_id, {"object_name": name}, data.now)
+    view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
+    present = objects.read(cx, repository, object_id, principals)[0].folder_ids
+    if present and folder_id:
+        moving.move(cx, view, object_id, present[0], folder_id, data.now)
+    elif folder_id:
+        moving.link(cx, view, object_id, folder_id, data.now)
+    else:
+        for each in present:
+            moving.unlink(cx, repository, principals, object_id, each, data.now)
+    if name:
+        objects.change(cx, view, object_id, {"object_name": name}, data.now)
 
 
-@object_.command("rm")
+@object_.acts("rm")
 def remove_objects(
-    context: typer.Context,
+    data: DataFolder,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
     recursive: Annotated[
         bool,
@@ -236,7 +208,6 @@ def remove_objects(
 
     The wastebasket keeps them for repository.wastebasket_days; with 0, they are gone with their content at once.
     """
-    data: DataFolder = context.obj
     principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
     days = data.settings.repository.wastebasket_days
     with data.database("repository") as database, database.begin() as cx:
@@ -260,14 +231,10 @@ def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[
     shown_values: dict[str, object] = {}
     acl_name = object_acls.shown_name(cx, stored, view.principals)
     for name, values in inventory.values(stored, view.catalogue, acl_name).items():
-        texts = [_date(int(value)) if definitions[name].kind == "date" else value for value in values]
+        texts = [timestamp(int(value)) if definitions[name].kind == "date" else value for value in values]
         shown_values[name] = texts if definitions[name].repeating else texts[0]
     shown_values["r_index_status"] = queue.status(cx, stored.id).state
     return shown_values
-
-
-def _date(instant: int) -> str:
-    return timestamp(instant)
 
 
 def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:

@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import guards, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import exports, gifts, guarding
 from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
+from muniment.cli.running import Group, Rows
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -18,11 +20,11 @@ from muniment.repository.objects import inventory, usage
 from muniment.repository.permissions import bearers
 from muniment.repository.repositories import Repository
 
-repository = typer.Typer(no_args_is_help=True, help="Repositories.")
+repository = Group(help="Repositories.")
 
-repository.command("give")(gifts.give_command)
-repository.command("export")(exports.export_command)
-repository.command("import")(exports.import_command)
+repository.acts("give")(gifts.give_command)
+repository.acts("export")(exports.export_command)
+repository.acts("import")(exports.import_command)
 
 COMMANDS = {"repository": repository}
 
@@ -38,8 +40,6 @@ _FURTHER_TABLES = (
 )
 """Modules that declare further tables of the repository. ``declare_tables`` loads them."""
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
-
 Language = Annotated[
     str, typer.Option(help="Language of its texts, such as German; the installation's (repository.language) if empty.")
 ]
@@ -51,9 +51,9 @@ def select_repositories(database: Database, name: str) -> list[Repository]:
         return [repositories.find(cx, name)] if name else repositories.every(cx)
 
 
-@repository.command("add")
+@repository.acts("add")
 def add_repository(
-    context: typer.Context,
+    data: DataFolder,
     name: RepositoryName,
     resource: GuardName = "",
     resource_id: GuardId = "",
@@ -63,7 +63,6 @@ def add_repository(
 
     A name has at most 120 characters. It may hold spaces, but not begin or end with one.
     """
-    data: DataFolder = context.obj
     guarding.check_guard(resource, resource_id)
     language = guarding.known_language(data, language)
     with data.database("repository") as database, database.read() as cx:  # before the resource is made
@@ -75,15 +74,14 @@ def add_repository(
     terminal.line(new_repository.resource_id)
 
 
-@repository.command("guard")
+@repository.acts("guard")
 def guard_repository(
-    context: typer.Context,
+    data: DataFolder,
     name: RepositoryName,
     resource: GuardName = "",
     resource_id: GuardId = "",
 ) -> None:
     """Let another resource guard a repository: only users whom that resource lets in may enter from now on."""
-    data: DataFolder = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
     guard_id = resource_id or guarding.resource_of(data, resource).id
@@ -92,25 +90,24 @@ def guard_repository(
     terminal.line(guard_id)
 
 
-@repository.command("language")
+@repository.acts("language")
 def set_language(
-    context: typer.Context,
+    data: DataFolder,
     name: RepositoryName,
     language: Annotated[
         str, typer.Argument(metavar="[LANGUAGE]", help="Such as German. Without it: the installation's.")
     ] = "",
 ) -> None:
     """Set the language of a repository's texts. The index agent makes a new index, and searches go on meanwhile."""
-    data: DataFolder = context.obj
     language = guarding.known_language(data, language)
     with data.database("repository") as database, database.begin() as cx:
         repositories.set_language(cx, repositories.find(cx, name), language)
     terminal.line(f"{name}: {language or data.settings.repository.language}")
 
 
-@repository.command("remove")
+@repository.acts("remove")
 def remove_repository(
-    context: typer.Context,
+    data: DataFolder,
     name: RepositoryName,
     with_everything: Annotated[
         bool, typer.Option("--with-everything", help="Also if it holds objects: they are removed with their content.")
@@ -120,7 +117,6 @@ def remove_repository(
 
     If the command is killed half-way, run it again.
     """
-    data: DataFolder = context.obj
     declare_tables()
     with data.database("repository") as database, data.lock():
         store = stores.content(data.installation)
@@ -129,7 +125,7 @@ def remove_repository(
             contents = removal.close(cx, target, with_everything=with_everything)
         terminal.line(f"Removing: {removal.describe(contents)}.")
         count = 0
-        with terminal.counting(f"Removing {name}", None) as progress:
+        with terminal.Counting(f"Removing {name}", None) as progress:
             while True:
                 with database.begin() as cx:
                     gone = removal.remove_objects(cx, target, _AT_A_TIME)
@@ -155,20 +151,16 @@ def declare_tables() -> None:
         import_module(f"muniment.repository.{module}")
 
 
-@repository.command("list")
-def list_repositories(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
+@repository.reads("list", "Repository", "Resource", "Language")
+def list_repositories(data: DataFolder, cx: Connection) -> Rows:
     """List the repositories with the resources that guard them."""
-    data: DataFolder = context.obj
-    with data.database("repository") as database, database.read() as cx:
-        own = data.settings.repository.language
-        rows = [(row.name, row.resource_id, row.language or own) for row in repositories.every(cx)]
-    terminal.table(("Repository", "Resource", "Language"), rows, as_json=as_json, header=header)
+    own = data.settings.repository.language
+    return [(row.name, row.resource_id, row.language or own) for row in repositories.every(cx)]
 
 
-@repository.command("usage")
-def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> int:
+@repository.acts("usage", recorded=False)
+def show_usage(data: DataFolder, as_json: AsJson = False, header: WithHeader = None) -> int:
     """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
-    data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
         recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)
         owners = {key: key for key in (*recorded_amounts, *actual)}

@@ -65,7 +65,7 @@ class _Answer(NamedTuple):
 
 
 def search_command(
-    context: typer.Context,
+    data: DataFolder,
     words: Annotated[
         str | None,
         typer.Argument(
@@ -111,7 +111,6 @@ def search_command(
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """
-    data: DataFolder = context.obj
     if (words is None) == (not aql):
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
     default_words = search_requests.default_words(data.settings.repository)

@@ -5,11 +5,11 @@ from typing import Annotated, TypeVar, cast, get_args
 
 import msgspec
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import initialise
 from muniment.cli import terminal
-from muniment.cli.repository.repositories import RepositoryOption
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
@@ -17,10 +17,11 @@ from muniment.repository.objects.properties.properties import PropertyDefinition
 from muniment.repository.objects.types import object_types, type_editing, types_file
 from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
 from muniment.repository.refusals import NameTaken
+from muniment.repository.repositories import Repository
 
 T = TypeVar("T")
 
-type_ = typer.Typer(no_args_is_help=True, help="Object types and their properties.")
+type_ = Group(help="Object types and their properties.")
 
 COMMANDS = {"type": type_}
 
@@ -47,42 +48,30 @@ IsOpen = Annotated[
 ]
 
 
-@type_.command("list")
-def list_types(
-    context: typer.Context,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-    as_json: AsJson = False,
-    header: WithHeader = None,
-) -> None:
+@type_.reads("list", "Type", "Parent", "Properties")
+def list_types(cx: Connection, repository: Repository) -> Rows:
     """List the types, each with the properties it adds to its parent's."""
-    data: DataFolder = context.obj
-    with data.database("repository") as database, database.read() as cx:
-        catalogue = object_types.catalogue(cx, repositories.find(cx, repository_name).id)
-        rows = [
-            (kind.name, kind.parent, [_describe_property(definition) for definition in kind.properties])
-            for kind in catalogue.types()
-        ]
-    terminal.table(("Type", "Parent", "Properties"), rows, as_json=as_json, header=header)
+    for kind in object_types.catalogue(cx, repository.id).types():
+        yield kind.name, kind.parent, [_describe_property(definition) for definition in kind.properties]
 
 
-@type_.command("add")
+@type_.writes("add")
 def add_type(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
+    repository: Repository,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     parent: Annotated[str, typer.Option(help="The type it refines.")] = "document",
     label: Label = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Make a type."""
-    data: DataFolder = context.obj
     form = TypeForm(name, parent, label=_set(label))
-    with data.database("repository") as database, database.begin() as cx:
-        type_editing.define_type(cx, repositories.find(cx, repository_name).id, form, data.now)
+    type_editing.define_type(cx, repository.id, form, data.now)
 
 
-@type_.command("property")
+@type_.acts("property")
 def add_property(
-    context: typer.Context,
+    data: DataFolder,
     name: TypeName,
     property_name: PropertyName,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="string, integer, double, boolean, date or id.")],
@@ -96,7 +85,6 @@ def add_property(
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Add a property to a type. Queries can use it at once, unless it is --not-searchable."""
-    data: DataFolder = context.obj
     if kind not in get_args(PropertyKind):
         raise Failure(f"There is no kind {kind!r}: use {', '.join(get_args(PropertyKind))}.", Exit.USAGE)
     form = _form(property_name, length, label, searchable, default, allowed, is_open)
@@ -108,9 +96,9 @@ def add_property(
         type_editing.change_type(cx, repository_id, TypeForm(name, properties=[form]), data.now)
 
 
-@type_.command("change")
+@type_.acts("change")
 def change_type(
-    context: typer.Context,
+    data: DataFolder,
     name: TypeName,
     property_name: Annotated[str, typer.Argument(metavar="[PROPERTY]", show_default=False)] = "",
     length: Length = None,
@@ -125,7 +113,6 @@ def change_type(
 
     Values that are only allowed under a condition need a types file.
     """
-    data: DataFolder = context.obj
     property_form = _form(property_name, length, label, searchable, default, allowed, is_open)
     form = TypeForm(name, properties=[property_form]) if property_name else TypeForm(name, label=_set(label))
     if not property_name and property_form != PropertyForm("", label=_set(label)):
@@ -137,14 +124,13 @@ def change_type(
         type_editing.change_type(cx, repository_id, form, data.now)
 
 
-@type_.command("load")
+@type_.acts("load")
 def load_types(
-    context: typer.Context,
+    data: DataFolder,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Give the repository the types and properties of a types file (TOML). Others stay as they are."""
-    data: DataFolder = context.obj
     content = file.read_bytes()
     with data.database("repository") as database, database.begin() as cx:
         additions = types_file.load(cx, repositories.find(cx, repository_name).id, content, data.now)
@@ -152,27 +138,16 @@ def load_types(
         terminal.line(what)
 
 
-@type_.command("remove")
-def remove_type(
-    context: typer.Context, name: TypeName, repository_name: RepositoryOption = initialise.REPOSITORY
-) -> None:
+@type_.writes("remove")
+def remove_type(cx: Connection, repository: Repository, name: TypeName) -> None:
     """Remove a type that no object has and no other type refines."""
-    data: DataFolder = context.obj
-    with data.database("repository") as database, database.begin() as cx:
-        removal.remove_type(cx, repositories.find(cx, repository_name), name)
+    removal.remove_type(cx, repository, name)
 
 
-@type_.command("remove-property")
-def remove_property(
-    context: typer.Context,
-    name: TypeName,
-    property_name: PropertyName,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-) -> None:
+@type_.writes("remove-property")
+def remove_property(cx: Connection, repository: Repository, name: TypeName, property_name: PropertyName) -> None:
     """Remove a property from a type when no object has a value for it."""
-    data: DataFolder = context.obj
-    with data.database("repository") as database, database.begin() as cx:
-        removal.remove_property(cx, repositories.find(cx, repository_name), name, property_name)
+    removal.remove_property(cx, repository, name, property_name)
 
 
 def _form(

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Annotated
 
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import initialise, stores
 from muniment.cli import terminal
-from muniment.cli.repository.repositories import RepositoryOption
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
@@ -21,70 +21,49 @@ from muniment.repository.cursors import every_page
 from muniment.repository.objects import wastebasket as discards
 from muniment.repository.objects.decisions import restoring
 from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
 
-wastebasket = typer.Typer(no_args_is_help=True, help="Deleted objects that can still be restored.")
+wastebasket = Group(help="Deleted objects that can still be restored.")
 
 COMMANDS = {"wastebasket": wastebasket}
 
 _AT_A_TIME = 500
 
 
-@wastebasket.command("list")
-def list_discards(
-    context: typer.Context,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-    as_json: AsJson = False,
-    header: WithHeader = None,
-) -> None:
+@wastebasket.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
+def list_discards(data: DataFolder, cx: Connection, repository: Repository, principals: Principals) -> Rows:
     """List what was deleted, the last deletion first. What was deleted with a folder is restored with it."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    rows = list[tuple[object, ...]]()
-    with data.database("repository") as database, database.read() as cx:
-        repository = repositories.find(cx, repository_name)
-        for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
-            rows += [
-                (
-                    each.stored.id,
-                    each.stored.type,
-                    each.stored.name,
-                    each.stored.owner,
-                    each.stored.content.size if each.stored.content else None,
-                    each.deleter,
-                    timestamp(each.deleted),
-                    timestamp(each.expires),
-                )
-                for each, _ in page
-            ]
-    heads = ("Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
-    terminal.table(heads, rows, as_json=as_json, header=header)
+    for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
+        for each, _ in page:
+            stored, times = each.stored, (timestamp(each.deleted), timestamp(each.expires))
+            size = stored.content.size if stored.content else None
+            yield stored.id, stored.type, stored.name, stored.owner, size, each.deleter, *times
 
 
-@wastebasket.command("restore")
+@wastebasket.writes("restore")
 def restore_objects(
-    context: typer.Context,
+    data: DataFolder,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
     folder_id: Annotated[
         str,
         typer.Option("--in", metavar="FOLDER_ID", help="The folder to restore into; without it, each object's own."),
     ] = "",
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-) -> None:
+) -> str:
     """Restore deleted objects with what was deleted with them, all or none."""
-    data: DataFolder = context.obj
-    principals = initialise.administrator(data)
-    with data.database("repository") as database, database.begin() as cx:
-        repository = repositories.find(cx, repository_name)
-        view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
-        for object_id in object_ids:
-            restoring.restore(cx, view, object_id, folder_id, data.now)
+    view = RepositoryView.read(cx, repository, principals, unique_names=data.settings.repository.unique_names)
+    for object_id in object_ids:
+        restoring.restore(cx, view, object_id, folder_id, data.now)
     them = "it" if len(object_ids) == 1 else "them"
-    terminal.line(f"Restored: {terminal.number_of(len(object_ids), 'object')}, with all that was deleted with {them}.")
+    return f"Restored: {terminal.number_of(len(object_ids), 'object')}, with all that was deleted with {them}."
 
 
-@wastebasket.command("purge")
+@wastebasket.acts("purge")
 def purge(
-    context: typer.Context,
+    data: DataFolder,
     object_ids: Annotated[list[str] | None, typer.Argument(metavar="[OBJECT_ID...]")] = None,
     every: Annotated[bool, typer.Option("--all", help="All that was deleted.")] = False,
     days: Annotated[
@@ -93,7 +72,6 @@ def purge(
     repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Remove deleted objects for good, with their content: named ones (all or none), those of some age, or all."""
-    data: DataFolder = context.obj
     if [bool(object_ids), every, days is not None].count(True) != 1:
         raise Failure("Say what to remove for good: some OBJECT_IDs, --days or --all.", Exit.USAGE)
     principals, store = initialise.administrator(data), stores.content(data.installation)
