@@ -25,12 +25,11 @@ from muniment.web import turns
 
 SOURCES = Path(db.__file__).parent
 
-REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "MarkedMemory(1")
+REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "lambda: Memory(")
 """What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""
 
 MODULES = (
     "directory/context.py",
-    "directory/marks.py",
     "directory/sign_in/line.py",
     "memories.py",
     "repository/callers/pairs.py",
@@ -48,7 +47,7 @@ MODULES = (
     "repository/search/memory.py",
     "web/turns.py",
 )
-"""The modules with memories of their own that ``caps`` lists, and the two that define what a memory is."""
+"""The modules with memories of their own that ``caps`` lists, and the one that defines what a memory is."""
 
 _OF_THE_DIRECTORY = {"memory": "who may act for whom", "answers": "answers to tokeninfo", "clients": "public clients"}
 
@@ -69,8 +68,7 @@ def caps(data: Data) -> list[Cap]:
         Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
         Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
         Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
-        Cap("types of repositories", f"{memory._CATALOGUES:,}"),
-        Cap("types of repositories, for all but searches", f"{object_types._CATALOGUES:,}"),
+        Cap("types of repositories", f"{object_types._CATALOGUES:,}"),
         Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
         Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
         Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
@@ -99,7 +97,7 @@ def caps(data: Data) -> list[Cap]:
 def _limit(field: str) -> int:
     """Return the cap of a memory of the directory, in bytes."""
     made: Any = {each.name: each.default_factory for each in dataclasses.fields(Directory)}[field]
-    limit: int = made()._bytes_left
+    limit: int = made()._room
     return limit
 
 

@@ -14,7 +14,6 @@ from muniment.db import Database
 from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing
 from muniment.directory.entries.table import Entry
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
@@ -24,6 +23,7 @@ from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
+from muniment.memories import Memory
 
 SCOPE = "resource:My+API"
 PASSWORD = "correct horse battery staple"
@@ -37,8 +37,8 @@ class Office:
     def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
         self.db = database
         self.options = options or DirectoryOptions()
-        self.memory: AccessMemory = MarkedMemory(16 << 20)
-        self.clients: PublicClientMemory = MarkedMemory(1 << 20)
+        self.memory: AccessMemory = Memory(16 << 20)
+        self.clients: PublicClientMemory = Memory(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
             self.administration = administration.initialise(cx, now)

@@ -19,31 +19,36 @@ class Memory(Generic[Q, A]):
 
     The remembered answers weigh at most ``limit`` together; without a ``weight`` an answer weighs 1. New answers
     replace the oldest. An answer that weighs more than the limit is not remembered. An answer must not be None.
+
+    An answer may be remembered under a ``mark``, which the database renews when the answer may change. It is recalled
+    under the same mark only.
     """
 
     def __init__(self, limit: int) -> None:
-        self._answers: OrderedDict[Q, tuple[A, int]] = OrderedDict()
+        self._answers: OrderedDict[Q, tuple[Hashable, A, int]] = OrderedDict()
         self._limit = limit
         self._room = limit
         self._changing = threading.Lock()
 
-    def recall(self, question: Q) -> A | None:
+    def recall(self, question: Q, mark: Hashable = None) -> A | None:
         """Return the remembered answer, or None."""
         remembered = self._answers.get(question)
-        return None if remembered is None else remembered[0]
+        return None if remembered is None or remembered[0] != mark else remembered[1]
 
-    def keep(self, question: Q, answer: A, weight: int = 1) -> A:
-        """Remember an answer, and return it."""
+    def keep(self, question: Q, answer: A, weight: int = 1, mark: Hashable = None) -> A:
+        """Remember an answer, and return it. Its mark must come from the snapshot in which it was worked out."""
         with self._changing:
-            if weight <= self._limit and question not in self._answers:
-                self._answers[question] = answer, weight
+            former = self._answers.pop(question, None)
+            self._room += 0 if former is None else former[2]
+            if weight <= self._limit:
+                self._answers[question] = mark, answer, weight
                 self._room -= weight
-                while self._room < 0:
-                    _, (_, freed_weight) = self._answers.popitem(last=False)
-                    self._room += freed_weight
+            while self._room < 0:
+                _, (_, _, freed_weight) = self._answers.popitem(last=False)
+                self._room += freed_weight
         return answer
 
     def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:
         """Return the remembered answer. If there is none, call ``work``, and remember and return its answer."""
-        remembered = self._answers.get(question)
-        return self.keep(question, work(), weight) if remembered is None else remembered[0]
+        remembered = self.recall(question)
+        return self.keep(question, work(), weight) if remembered is None else remembered

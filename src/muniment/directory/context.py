@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grants import GRANTS
@@ -15,6 +14,7 @@ from muniment.directory.oauth.token_requests import JointGrant, JointRequest, To
 from muniment.directory.oauth.tokeninfo import AnswerMemory
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
+from muniment.memories import Memory
 from muniment.web.refusals import Refusal
 from muniment.web.transactions import JointDecision, Transactions
 
@@ -33,9 +33,9 @@ class Directory:
     gate: PasswordGate
     clock: Callable[[], Instant]
     search_path: str = ""
-    memory: AccessMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
-    answers: AnswerMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
-    clients: PublicClientMemory = field(default_factory=lambda: MarkedMemory(1 << 20))
+    memory: AccessMemory = field(default_factory=lambda: Memory(16 << 20))
+    answers: AnswerMemory = field(default_factory=lambda: Memory(16 << 20))
+    clients: PublicClientMemory = field(default_factory=lambda: Memory(1 << 20))
 
     @cached_property
     def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:

@@ -6,18 +6,12 @@ renew *endings* (decision 0057). One statement reads both marks. An answer that 
 until a mark changes or its token expires.
 """
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import PreparedStatement, directory_tables
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 _generation = sa.Table(
     "generation",
@@ -46,35 +40,6 @@ class Marks(NamedTuple):
 
     generation: str
     endings: str
-
-
-class MarkedMemory(Generic[K, V]):
-    """What one process remembers for one purpose: values by key, each with the mark under which it was worked out.
-
-    All values together have at most ``limit`` bytes, by the sizes that callers of ``keep`` give. Beyond that
-    limit, the values that were kept first are dropped. Any thread may use the memory.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._entries: OrderedDict[K, tuple[Hashable, V, int]] = OrderedDict()
-        self._bytes_left = limit
-        self._lock = threading.Lock()
-
-    def recall(self, key: K, mark: Hashable) -> V | None:
-        """Return the value if it was worked out under this mark, otherwise None."""
-        entry = self._entries.get(key)
-        return None if entry is None or entry[0] != mark else entry[1]
-
-    def keep(self, key: K, mark: Hashable, value: V, size: int) -> None:
-        """Remember a value. The mark must come from the snapshot from which the value was worked out."""
-        with self._lock:
-            former = self._entries.pop(key, None)
-            self._bytes_left += 0 if former is None else former[2]
-            self._entries[key] = mark, value, size
-            self._bytes_left -= size
-            while self._bytes_left < 0:
-                _, (_, _, freed_bytes) = self._entries.popitem(last=False)
-                self._bytes_left += freed_bytes
 
 
 def generation() -> sa.ScalarSelect[str]:

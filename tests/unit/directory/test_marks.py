@@ -12,9 +12,10 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database, directory_tables
 from muniment.directory import attributes, marks, memberships, resources, sessions
 from muniment.directory.entries import editing
-from muniment.directory.marks import MarkedMemory, Marks
+from muniment.directory.marks import Marks
 from muniment.directory.oauth import revocation, tokens
 from muniment.directory.refusals import DeadToken
+from muniment.memories import Memory
 from tests.office import Office
 
 DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
@@ -182,28 +183,28 @@ def test_two_transactions_that_end_several_grants_never_wait_for_each_other_in_a
 
 def test_an_answer_is_given_under_its_own_marks_only() -> None:
     """failures A11: of one token and resource, client and user, under the marks of now."""
-    memory: MarkedMemory[str, str] = MarkedMemory(1000)
-    memory.keep("question", Marks("a", "b"), "answer", 10)
+    memory: Memory[str, str] = Memory(1000)
+    memory.keep("question", "answer", 10, Marks("a", "b"))
     assert memory.recall("question", Marks("a", "b")) == "answer"
     assert memory.recall("question", Marks("a", "c")) is None
     assert memory.recall("question", Marks("c", "b")) is None
     assert memory.recall("another", Marks("a", "b")) is None
-    memory.keep("question", Marks("a", "c"), "new", 10)
+    memory.keep("question", "new", 10, Marks("a", "c"))
     assert memory.recall("question", Marks("a", "c")) == "new"
     assert memory.recall("question", Marks("a", "b")) is None
 
 
 def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
-    memory: MarkedMemory[int, str] = MarkedMemory(1000)
+    memory: Memory[int, str] = Memory(1000)
     for number in range(100):
-        memory.keep(number, "mark", "answer", 100)
-        memory.keep(number, "another mark", "answer", 100)
+        memory.keep(number, "answer", 100, "mark")
+        memory.keep(number, "answer", 100, "another mark")
     assert [number for number in range(100) if memory.recall(number, "another mark")] == list(range(90, 100))
 
 
 def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
-    memory: MarkedMemory[int, str] = MarkedMemory(1000)
-    memory.keep(1, "mark", "answer", 2000)
+    memory: Memory[int, str] = Memory(1000)
+    memory.keep(1, "answer", 2000, "mark")
     assert memory.recall(1, "mark") is None
-    memory.keep(2, "mark", "answer", 100)
+    memory.keep(2, "answer", 100, "mark")
     assert memory.recall(2, "mark") == "answer"

@@ -15,9 +15,9 @@ from muniment.directory import attributes, memberships, resources
 from muniment.directory.attributes import Attribute
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded
+from muniment.memories import Memory
 
 
 class Question(NamedTuple):
@@ -54,7 +54,7 @@ class Access(msgspec.Struct, frozen=True):
     scope: str
 
 
-AccessMemory: TypeAlias = MarkedMemory[Question, Access]
+AccessMemory: TypeAlias = Memory[Question, Access]
 """The answers that one process remembers, each with the generation in which it was worked out."""
 
 
@@ -73,8 +73,7 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
             raise AccessEnded("The client of this token may not act any more.")
     user = resources.require_access(cx, question.user_id, resource.id)
     answer = Access(describe(cx, names, user), user.has_password, resources.scope(names, resource))
-    memory.keep(question, generation, answer, len(msgspec.json.encode(answer)))
-    return answer
+    return memory.keep(question, answer, len(msgspec.json.encode(answer)), generation)
 
 
 def describe(cx: Connection, names: DirectoryNames, user: Entry) -> User:

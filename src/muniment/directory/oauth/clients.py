@@ -6,10 +6,10 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
+from muniment.memories import Memory
 
 _REFUSED = "The client is unknown, or did not authenticate as it must."
 
@@ -29,7 +29,7 @@ class Client(msgspec.Struct, frozen=True):
     secret_hash: str | None
 
 
-PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
+PublicClientMemory: TypeAlias = Memory[str, Client]
 """The public clients that one process remembers by client id, each with the generation in which it was read."""
 
 
@@ -45,7 +45,7 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
         raise InvalidClient(_REFUSED)
     client = Client(row_and_mark[0].user.id, row_and_mark[0].password_hash)
     if client.secret_hash is None:
-        memory.keep(client_id, row_and_mark[1], client, _ENTRY + len(client_id))
+        memory.keep(client_id, client, _ENTRY + len(client_id), row_and_mark[1])
     return client
 
 

@@ -12,13 +12,14 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant, timestamp
 from muniment.directory import marks, resources
-from muniment.directory.marks import MarkedMemory, Marks
+from muniment.directory.marks import Marks
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
 from muniment.directory.oauth.tokens import TokenState
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
+from muniment.memories import Memory
 from muniment.web.refusals import Refusal
 
 _ENTRY = 400
@@ -42,7 +43,7 @@ class TokenAnswer(NamedTuple):
     expires: Instant
 
 
-AnswerMemory: TypeAlias = MarkedMemory[bytes, TokenAnswer]
+AnswerMemory: TypeAlias = Memory[bytes, TokenAnswer]
 """The answers that one process remembers, by the SHA-256 digest of the question's bytes.
 
 Each answer is remembered with the two marks under which it was worked out. The same bytes always ask the same question.
@@ -76,7 +77,7 @@ def answer(
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
     expires = min(state.expires, state.grant.expires)
-    answers.keep(_digest(question), state.marks, TokenAnswer(document, expires), len(document) + _ENTRY)
+    answers.keep(_digest(question), TokenAnswer(document, expires), len(document) + _ENTRY, state.marks)
     return document
 
 

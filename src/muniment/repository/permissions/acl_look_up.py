@@ -62,9 +62,9 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
     return shown_names(cx, [acl_id], principals)[acl_id]
 
 
-_Question: TypeAlias = tuple[str, int, bool, str, frozenset[str]]
-"""What a shown name depends on: the mark of all ACLs, the ACL's id, whether the caller is an administrator, the key of
-the caller, and the accessors that apply to the caller."""
+_Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
+"""What a shown name depends on beside the mark of all ACLs: the ACL's id, whether the caller is an administrator, the
+key of the caller, and the accessors that apply to the caller."""
 
 _REMEMBERED = 50_000
 _shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
@@ -76,7 +76,7 @@ def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals
     The process may remember the names for each caller until the mark of all ACLs changes (``marks``).
     """
     mark, who = marks.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
-    names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((mark, acl_id, *who))) is not None}
+    names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((acl_id, *who), mark)) is not None}
     missing = sorted(set(acl_ids) - names.keys())
     if not missing:
         return names
@@ -84,7 +84,7 @@ def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals
     # A transaction that is no snapshot may have read the mark before a commit, and the rows after it.
     if marks.read(cx).acls == mark:
         for acl_id, name in found.items():
-            _shown_names.keep((mark, acl_id, *who), name, 1 + len(principals.accessors))
+            _shown_names.keep((acl_id, *who), name, 1 + len(principals.accessors), mark)
     return names | found
 
 

@@ -77,4 +77,4 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     def view(self) -> RepositoryView:
         """Return the repository as the caller sees it."""
-        return RepositoryView(self.repository, self.memory.catalogue(self.cx, self.repository.id), self.principals)
+        return RepositoryView.read(self.cx, self.repository, self.principals)

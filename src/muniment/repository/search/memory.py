@@ -1,4 +1,4 @@
-"""What does a process remember from one search to the next? Queries, types, and what ACLs grant.
+"""What does a process remember from one search to the next? Queries, and what ACLs grant.
 
 An answer of the database is remembered under a mark (``marks``). A search uses the answer only if its own read of the
 database finds the same mark. A commit that changes the answer renews the mark. So the very next search in every process
@@ -19,7 +19,6 @@ from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects.types import object_types
-from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
@@ -30,7 +29,7 @@ if TYPE_CHECKING:  # The libraries of ``meaning`` are an optional extra.
 ReadsQuery: TypeAlias = Callable[[bytes, RepositoryNames, QueryLimits], Query]
 """A function that reads the query of a document in one spelling: XML or JSON."""
 
-_BYTES, _ACLS, _CATALOGUES = 8_000_000, 1_000_000, 100
+_BYTES, _ACLS = 8_000_000, 1_000_000
 _encoder = msgspec.json.Encoder()
 
 
@@ -45,7 +44,7 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 
 
 class SearchMemory:
-    """Remembers queries, types and ACLs for the searches of one process.
+    """Remembers queries and ACLs for the searches of one process.
 
     In each method, ``cx`` must read one snapshot of the database. ``bind`` adds ``synonyms`` to the words of a query.
     ``meaning`` finds objects near in meaning; None if nothing is embedded.
@@ -55,9 +54,8 @@ class SearchMemory:
         self.meaning = meaning
         self._synonyms = synonyms or Synonyms()
         self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
-        self._bound_queries: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
-        self._catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
-        self._granted_acls: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
+        self._bound_queries: Memory[tuple[int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
+        self._granted_acls: Memory[tuple[int, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
         """Return the query that ``reader`` reads from a document. Names and limits must be the same in all calls."""
@@ -72,29 +70,24 @@ class SearchMemory:
         """
         # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
         query_bytes = _encoder.encode(query)
-        of_types = repository_id, marks.read(cx).types
-        question = (*of_types, query_bytes, tuple(sorted(acl_ids.items())))
-        bound_query = self._bound_queries.recall(question)
+        mark = marks.read(cx).types
+        question = repository_id, query_bytes, tuple(sorted(acl_ids.items()))
+        bound_query = self._bound_queries.recall(question, mark)
         if bound_query is not None:
             return bound_query
         bound_query = bind.bind(
-            self._synonyms.widen(joints.widen(query)), self.catalogue(cx, repository_id), acl_ids, now
+            self._synonyms.widen(joints.widen(query)), object_types.catalogue(cx, repository_id), acl_ids, now
         )
         return (
             bound_query
             if bind.has_ages(query.condition)
-            else self._bound_queries.keep(question, bound_query, 2 * len(query_bytes))
+            else self._bound_queries.keep(question, bound_query, 2 * len(query_bytes), mark)
         )
-
-    def catalogue(self, cx: Connection, repository_id: int) -> Catalogue:
-        """Return a repository's types."""
-        of_types = repository_id, marks.read(cx).types
-        return self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
 
     def granted_acls(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return the ACLs that let the caller browse, and those of them that also let the caller read."""
-        question = (repository_id, marks.read(cx).acls, principals.accessors)
-        granted_acls = self._granted_acls.recall(question)
+        mark, question = marks.read(cx).acls, (repository_id, principals.accessors)
+        granted_acls = self._granted_acls.recall(question, mark)
         if granted_acls is not None:
             return granted_acls
         permissions = acls.permissions_by_acl(cx, repository_id, principals, Permission.BROWSE)
@@ -102,5 +95,5 @@ class SearchMemory:
         granted_acls = GrantedAcls(frozenset(permissions), frozenset(readable))
         if granted_acls.read == granted_acls.browse:
             granted_acls = GrantedAcls(granted_acls.browse, granted_acls.browse)
-        weight = len(granted_acls.browse) + len(granted_acls.read) + len(question[2])
-        return self._granted_acls.keep(question, granted_acls, weight)
+        weight = len(granted_acls.browse) + len(granted_acls.read) + len(principals.accessors)
+        return self._granted_acls.keep(question, granted_acls, weight, mark)

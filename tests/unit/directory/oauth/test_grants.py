@@ -12,7 +12,6 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.directory import administration, memberships, refusals, resources, sessions
 from muniment.directory.entries import credentials, editing, entries
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth import clients, revocation, tokeninfo, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import TokenResponse
@@ -33,6 +32,7 @@ from muniment.directory.refusals import (
 from muniment.directory.sign_in import form, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
+from muniment.memories import Memory
 from tests.counting import cost
 from tests.office import HASH, HOME, PASSWORD, Office, counted
 
@@ -262,7 +262,7 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
 
     def begin(client_id: str, secret: str | None) -> Client:
         with office.db.read() as cx:
-            return clients.find(cx, MarkedMemory(1000), client_id, secret)
+            return clients.find(cx, Memory(1000), client_id, secret)
 
     assert begin("app", None) == begin("APP", "") == Client(office.client.id, None)
     assert begin("safe", "anything") == Client(safe.id, "a secret's hash")

@@ -6,7 +6,6 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.directory import marks
-from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth import access, clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
@@ -21,6 +20,7 @@ from muniment.directory.refusals import (
     UnknownResource,
     UnparseableToken,
 )
+from muniment.memories import Memory
 from muniment.web.refusals import Overloaded, Refusal
 
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
@@ -40,7 +40,7 @@ def _decide(
 ) -> TokenResponse:
     """Issue another access token of the grant, as ``_decide_each`` does."""
     request = JointRequest(attempt.request, attempt.client)
-    (outcome,) = _decide_each(cx, options, memory, MarkedMemory(0), [request], now, True)
+    (outcome,) = _decide_each(cx, options, memory, Memory(0), [request], now, True)
     assert outcome is not None  # noqa: S101 - what is decided alone is decided
     if isinstance(outcome, Refusal):
         raise outcome

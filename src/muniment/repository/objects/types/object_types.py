@@ -247,19 +247,19 @@ BUILT_IN_TYPES = Catalogue()
 """A catalogue of only the built-in types."""
 
 
-_CATALOGUES = 32
-_catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
+_CATALOGUES = 100
+_catalogues: Memory[int, Catalogue] = Memory(_CATALOGUES)
 
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     """Return a repository's types. The process may remember them until the mark of all types changes (``marks``)."""
     mark = marks.read(cx).types
-    remembered = _catalogues.recall((repository_id, mark))
+    remembered = _catalogues.recall(repository_id, mark)
     if remembered is not None:
         return remembered
     present = Catalogue(_custom_types([_Row(*row) for row in _ROWS.all(cx, repository=repository_id)]))
     # In a transaction that is no snapshot, types may be changed between the reads of the mark and of the rows.
-    return _catalogues.keep((repository_id, mark), present) if marks.read(cx).types == mark else present
+    return _catalogues.keep(repository_id, present, mark=mark) if marks.read(cx).types == mark else present
 
 
 def _custom_types(rows: Iterable[_Row]) -> list[ObjectType]:
