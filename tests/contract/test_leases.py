@@ -13,9 +13,8 @@ from muniment.db import Database
 from muniment.repository import leases
 from muniment.repository.index.tantivy import generations
 from muniment.repository.index.tantivy.generations import FolderEngine
-from muniment.repository.index_agent import agent, tenure
-from muniment.repository.index_agent.tenure import Tenure
-from muniment.repository.leases import Lease
+from muniment.repository.index_agent import agent
+from muniment.repository.leases import Lease, Tenure
 from muniment.repository.refusals import InUse
 from tests.clock import Clock
 from tests.shelf import Shelf
@@ -91,10 +90,10 @@ def test_a_tenure_asks_the_database_now_and_then_and_says_once_that_it_waits(
         assert not any(two.holds() for _ in range(5))
     assert [line["event"] for line in said] == ["another process does this work: waiting for its lease"]
     for _ in range(10):
-        clock.advance(tenure.SECONDS / 2)
+        clock.advance(leases.SECONDS / 2)
         assert one.holds()
         assert not two.holds()
-    clock.advance(tenure.SECONDS + 1)
+    clock.advance(leases.SECONDS + 1)
     assert two.holds()
     assert not one.holds(), "it stops when it was lost"
     two.release()
@@ -141,7 +140,7 @@ def test_of_two_agents_of_one_index_one_works_and_the_other_takes_over(
             cx.execute(leases.leases.update().values(holder="a machine that is gone"))
         threads[0].join(30)
         assert generations.current(own) is None
-        clock.advance(tenure.SECONDS + 1)
+        clock.advance(leases.SECONDS + 1)
         other = reader(folders[1], shelf)
         until(lambda: reached(other, shelf))
         assert keys(other) == [made]
@@ -163,7 +162,7 @@ def test_an_agent_that_was_killed_goes_on_at_once_at_its_place(shelf: Shelf, tmp
     thread.start()
     try:
         index = reader(tmp_path / "indexes", shelf)
-        until(lambda: reached(index, shelf), seconds=tenure.SECONDS / 2)
+        until(lambda: reached(index, shelf), seconds=leases.SECONDS / 2)
     finally:
         stop.set()
         thread.join(30)
@@ -177,7 +176,7 @@ def test_a_rebuild_that_lost_its_lease_stops_and_leaves_the_index_as_it_was(shel
     before = generations.current(folder / str(shelf.repository.id))
 
     def lose(_indexed: int) -> None:
-        clock.advance(tenure.SECONDS + 1)
+        clock.advance(leases.SECONDS + 1)
         with shelf.database.begin() as cx:
             cx.execute(leases.leases.update().values(holder="there", until=clock() + 30 * SECOND))
 
@@ -186,6 +185,6 @@ def test_a_rebuild_that_lost_its_lease_stops_and_leaves_the_index_as_it_was(shel
     assert generations.current(folder / str(shelf.repository.id)) == before
     with pytest.raises(InUse, match="being rebuilt already"):
         agent.rebuild(shelf.database, shelf.repository, engine, clock)
-    clock.advance(tenure.SECONDS + 1)
+    clock.advance(leases.SECONDS + 1)
     agent.rebuild(shelf.database, shelf.repository, engine, clock)
     assert keys(reader(folder, shelf)) == [made]

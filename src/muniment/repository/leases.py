@@ -5,13 +5,24 @@ process can always take a lease that is held under its own name. Therefore only 
 a file lock on its machine makes sure of that, or the name is random.
 """
 
+from collections.abc import Callable
+
 import msgspec
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.db import repository_tables
+from muniment.db import Busy, Database, repository_tables
+from muniment.repository.refusals import InUse
+
+SECONDS = 30
+"""How long a lease usually lasts, in seconds. If a machine is killed, its work rests until this time is over."""
+
+_RENEW_AFTER: Instant = 10 * SECOND
+
+log = structlog.get_logger("muniment.agent")
 
 leases = sa.Table(
     "leases",
@@ -28,6 +39,64 @@ class Lease(msgspec.Struct, frozen=True):
 
     purpose: str
     subject: str
+
+
+class Tenure:
+    """The lease of one process. The process asks before each step of its work whether it still holds the lease.
+
+    With ``lost``, a sentence, the work ends when the lease is lost. Without it, the work waits for the lease.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        lease: Lease,
+        holder: str,
+        clock: Callable[[], Instant],
+        lost: str = "",
+        seconds: int = SECONDS,
+    ) -> None:
+        self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
+        self._lost, self._seconds = lost, seconds
+        self._renewed_at: Instant | None = None
+        self._waits = bool(lost)
+
+    def holds(self) -> bool:
+        """Return whether the work may go on. This takes the lease if it is free, and renews it in time.
+
+        Raises Busy or DBAPIError if the database fails; then the process must not write.
+        """
+        now = self._clock()
+        if self._renewed_at is not None and abs(now - self._renewed_at) < _RENEW_AFTER:
+            return True
+        with self._database.begin() as cx:
+            extend = take if self._renewed_at is None else renew
+            is_held = extend(cx, self._lease, self._holder, now, self._seconds)
+        if not is_held and not self._waits:
+            log.warning(
+                "another process does this work: waiting for its lease",
+                work=self._lease.purpose,
+                of=self._lease.subject,
+                lost=self._renewed_at is not None,
+            )
+        self._renewed_at, self._waits = now if is_held else None, not is_held or bool(self._lost)
+        return is_held
+
+    def keep(self) -> None:
+        """Renew the lease if that is due. Raises InUse, with the sentence ``lost``, if another process has it."""
+        if not self.holds():
+            raise InUse(self._lost)
+
+    def release(self) -> None:
+        """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""
+        if self._renewed_at is None:
+            return
+        self._renewed_at = None
+        try:
+            with self._database.begin() as cx:
+                release(cx, self._lease, self._holder)
+        except (Busy, sa.exc.DBAPIError) as error:
+            log.warning("a lease runs out by itself", work=self._lease.purpose, reason=str(error)[:300])
 
 
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:

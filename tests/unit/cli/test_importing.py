@@ -602,9 +602,9 @@ import sys
 from pathlib import Path
 from muniment.clock import now
 from muniment.db import Database
-from muniment.repository.importing import tenure
+from muniment.repository.importing import record
 data, folder = map(Path, sys.argv[1:])
-with tenure.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
+with record.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
     print("begun", flush=True)
     sys.stdin.read()
 """

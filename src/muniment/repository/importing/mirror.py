@@ -27,7 +27,7 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.importing import record, settling, tenure
+from muniment.repository.importing import record, settling
 from muniment.repository.importing.differences import Differences, FormerFile, compare
 from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
 from muniment.repository.importing.media_types import media_type_of
@@ -158,7 +158,7 @@ class Import:
         """
         with (
             closing(self._pace),
-            tenure.hold(self._database, self._locks, self._repository.id, self._source, self._clock) as self._tenure,
+            record.hold(self._database, self._locks, self._repository.id, self._source, self._clock) as self._tenure,
         ):
             self._read()
             self._apply_options()
@@ -190,19 +190,19 @@ class Import:
                     under_way.add(pool.submit(self._import, batch))
                     while len(under_way) > threads:
                         ready_batches, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
-                        self._tenure.renew()
+                        self._tenure.keep()
                         self._count(ready_batches, progress)
                 while under_way:
                     ready_batches, under_way = wait(under_way, _LONGEST_REST)
-                    self._tenure.renew()
+                    self._tenure.keep()
                     self._count(ready_batches, progress)
             finally:
                 ready_batches, _ = wait(under_way)
                 self._count(ready_batches, progress)
 
     def _keep_pace(self) -> None:
-        self._tenure.renew()
-        self._pace.keep(self._tenure.renew)
+        self._tenure.keep()
+        self._pace.keep(self._tenure.keep)
 
     def _type_for(self, type_name: str) -> str:
         types = {self._alive[each.object_id].type for each in self._known_records.values() if each.size >= 0}

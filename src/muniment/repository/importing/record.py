@@ -2,7 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -10,9 +12,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.db import PreparedStatement, repository_tables
+from muniment import locks
+from muniment.clock import Instant
+from muniment.db import Database, PreparedStatement, repository_tables
+from muniment.repository import leases
+from muniment.repository.leases import Lease, Tenure
 from muniment.repository.objects import inventory
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 
 imports = sa.Table(
@@ -26,6 +33,10 @@ imports = sa.Table(
     sa.Column("modified", sa.BigInteger, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
 )
+
+
+_LEASE_SECONDS = 60
+_LOST = "Another import of this folder has begun, because this one rested too long."
 
 
 class ImportRecord(msgspec.Struct, frozen=True):
@@ -44,6 +55,40 @@ class ImportRecord(msgspec.Struct, frozen=True):
 def key(path: str) -> str:
     """Return the key of a path in the table: 64 characters, whatever the bytes and the length of the path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()
+
+
+@contextmanager
+def hold(
+    database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
+) -> Iterator[Tenure]:
+    """Hold the right to import the folder ``source`` while the block runs. Raises InUse, which names the holder.
+
+    Only one process may import a folder at one time, so that no file becomes two objects. A lock file in ``folder``, a
+    folder for locks, gives the right to only one process of this machine. The lock ends with its process, so nobody
+    waits for an import that was killed. A lease in the database keeps out other machines.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lease = Lease("import", key(f"{repository_id} {source}"))
+    file = folder / f"{lease.subject}.lock"
+    with ExitStack() as at_the_end:
+        try:
+            descriptor = at_the_end.enter_context(locks.hold(file, wait=False))
+        except locks.Held as error:
+            process = file.read_text(encoding="ascii", errors="replace").strip()
+            raise InUse(
+                f"This folder is being imported already, by process {process or 'unknown'} of this machine: let that "
+                "import finish first."
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode("ascii"), 0)
+        place = f"{socket.gethostname()}:{folder.absolute()}"
+        tenure = Tenure(database, lease, place, clock, _LOST, _LEASE_SECONDS)
+        if not tenure.holds():
+            with database.read() as cx:
+                other = leases.holder(cx, lease)
+            raise InUse(f"This folder is being imported already, at {other}: let that import finish first.")
+        at_the_end.callback(tenure.release)
+        yield tenure
 
 
 def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRecord]:

@@ -26,8 +26,7 @@ from muniment.repository.index.contract import Engine, Index, IndexWriter, Other
 from muniment.repository.index_agent import indexing
 from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.reindexer import Reindexer
-from muniment.repository.index_agent.tenure import Tenure
-from muniment.repository.leases import Lease
+from muniment.repository.leases import Lease, Tenure
 from muniment.repository.objects import inventory, object_acls, wastebasket
 from muniment.repository.objects.contents import compaction
 from muniment.repository.refusals import IndexUnavailable, InUse
@@ -39,6 +38,8 @@ BATCH_CHANGES = 400
 """How many lines of the log a commit covers at most, until the agent knows how long its commits take."""
 
 log = structlog.get_logger("muniment.agent")
+
+_LOST = "Another machine rebuilds this index now: this machine did not renew its lease in time."
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
 _COMMIT_SECONDS = 0.4
@@ -187,7 +188,7 @@ def rebuild(
     """
     index, name = engine.index(repository), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
-        tenure = Tenure(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock)
+        tenure = Tenure(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock, _LOST)
         if not tenure.holds():
             raise InUse("The index is being rebuilt already.")
         at_the_end.callback(tenure.release)
@@ -206,7 +207,7 @@ def rebuild(
                 readmitted_ids |= unindexed - batch.refusals.keys()
                 indexed += len(batch.done_ids)
                 progress(indexed)
-                _check(tenure)
+                tenure.keep()
                 if clock() - noted_at > _NOTE_AGAIN:
                     noted_at = clock()
                     with database.begin() as cx:
@@ -215,7 +216,7 @@ def rebuild(
             position = _follow_log(database, repository, writer, index, clock, tenure)
         finally:
             writer.close()
-        _check(tenure)
+        tenure.keep()
         index.switch(generation)
         indexing.readmit(database, readmitted_ids)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
@@ -424,7 +425,7 @@ def _follow_log(
             if position == start or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
                 return position
             commits += 1
-            _check(tenure)
+            tenure.keep()
 
 
 def _is_behind(current: Index, position: Position) -> bool:
@@ -433,11 +434,6 @@ def _is_behind(current: Index, position: Position) -> bool:
         return current.snapshot().position <= position
     except IndexUnavailable:
         return False
-
-
-def _check(tenure: Tenure) -> None:
-    if not tenure.holds():
-        raise InUse("Another machine rebuilds this index now: this machine did not renew its lease in time.")
 
 
 def _leave(database: Database, repository: Repository, name: str) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from muniment.clock import SECOND
-from muniment.repository.importing import record, tenure
+from muniment.repository.importing import record
 from muniment.repository.importing.record import ImportRecord
+from muniment.repository.leases import Tenure
 from muniment.repository.refusals import InUse
 from tests.clock import Clock
 from tests.shelf import Shelf
@@ -28,19 +29,19 @@ def test_records_are_kept_and_replaced_by_path(shelf: Shelf) -> None:
 def test_an_import_that_rested_too_long_loses_its_folder_to_another_machine(shelf: Shelf, tmp_path: Path) -> None:
     clock = Clock()
 
-    def hold(place: str) -> tenure.ImportTenure:
-        with tenure.hold(shelf.database, tmp_path / place, shelf.repository.id, "/papers", clock) as held:
-            held.renew()
+    def hold(place: str) -> Tenure:
+        with record.hold(shelf.database, tmp_path / place, shelf.repository.id, "/papers", clock) as held:
+            held.keep()
             return held
 
-    with tenure.hold(shelf.database, tmp_path / "here", shelf.repository.id, "/papers", clock) as here:
+    with record.hold(shelf.database, tmp_path / "here", shelf.repository.id, "/papers", clock) as here:
         clock.now += 50 * SECOND
-        here.renew()
+        here.keep()
         clock.now += 50 * SECOND
         with pytest.raises(InUse, match=r"being imported already, at .*here"):
             hold("there")
         clock.now += 30 * SECOND
         hold("there")
         with pytest.raises(InUse, match="rested too long"):
-            here.renew()
+            here.keep()
     hold("there")
