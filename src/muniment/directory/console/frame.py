@@ -3,21 +3,19 @@
 import base64
 import hmac
 import re
-import secrets
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from muniment import clock
 from muniment.clock import Instant
 from muniment.directory import system
-from muniment.directory.context import Directory
 from muniment.directory.options import DirectoryNames
-from muniment.web import accept, pages
-from muniment.web.refusals import Forged
+from muniment.web import accept, browser, pages
+from muniment.web.browser import FormMark
 from muniment.web.responses import ErrorCode, Shape
 
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
@@ -27,20 +25,14 @@ Cookie = Literal["ticket", "form", "browser"]
 signed in. ``browser`` holds a value by which the directory recognises a browser that signed in before."""
 
 
-class FormMark(NamedTuple):
-    """The text of a form's hidden field, and whether another site's page sent the form."""
-
-    text: str
-    foreign: bool
-
-
 def _moment(instant: Instant) -> str:
     return clock.to_datetime(instant).strftime("%Y-%m-%d %H:%MZ")
 
 
 def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
-    ours = "__Host-muniment_ticket" if request.scope["scheme"] == "https" else "muniment_ticket"
-    return (names.ticket_cookie or ours) + ("" if what == "ticket" else f"_{what}")
+    return (names.ticket_cookie or browser.cookie_name(request, "muniment_ticket")) + (
+        "" if what == "ticket" else f"_{what}"
+    )
 
 
 _TEMPLATES = pages.templates("muniment.directory.console")
@@ -58,14 +50,13 @@ def draw(
     """Draw a page."""
     at = place(request, names)
     page_values = {"at": at, "prefix": names.form_prefix, **values}
-    never_stored = {"Cache-Control": "no-store"}
     page_template = _TEMPLATES.get_template(template)
-    return pages.draw(request, page_template, page_values, status, files=f"{at}/static", headers=never_stored)
+    return pages.draw(request, page_template, page_values, status, files=f"{at}/static", headers=browser.NEVER_STORED)
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
     """Redirect the browser to another page of ours, which it fetches by GET."""
-    return RedirectResponse(place(request, names) + path, 303, {"Cache-Control": "no-store"})
+    return browser.redirect(request, f"/{names.prefix}{path}")
 
 
 def page_shape(names: DirectoryNames) -> Shape:
@@ -88,11 +79,6 @@ def wants_page(request: Request) -> bool:
     return accept.prefers_page(request) if draws_page is None else draws_page
 
 
-async def static(request: Request, _directory: Directory) -> Response:
-    """Fetch a file that the pages use."""
-    return pages.file(request.path_params["name"])
-
-
 def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
     """Return the value of one of our cookies, or an empty text if the browser sent none."""
     return request.cookies.get(_cookie_name(request, names, what), "")
@@ -106,25 +92,16 @@ def ticket_header(names: DirectoryNames) -> str:
 def set_cookie(
     response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Set one of our cookies for ``seconds``. With None it lasts until the browser closes, with 0 it ends at once.
+    """Set one of our cookies, as ``browser.set_cookie`` does.
 
-    The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
-    HTTP. Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts
-    such a cookie from this host only, and for all its paths (RFC 6265bis 4.1.3.2). With any other name, the browser
-    sends the ticket to all addresses below the base address, because a ticket opens repositories too. It sends the
-    other two cookies to the directory only.
+    Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts such a
+    cookie for all paths of this host. With any other name, the browser sends the ticket to all addresses below the base
+    address, because a ticket opens repositories too. It sends the other two cookies to the directory only.
     """
     name = _cookie_name(request, names, what)
     path = (pages.base_path(request) or "/") if what == "ticket" else place(request, names)
-    response.set_cookie(
-        name,
-        value,
-        max_age=seconds,
-        path="/" if name.startswith("__Host-") else path,
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
-    )
+    path = "/" if name.startswith("__Host-") else path
+    browser.set_cookie(response, request, name, value, path=path, seconds=seconds)
 
 
 def page_of_ours(path: str) -> str:
@@ -133,11 +110,6 @@ def page_of_ours(path: str) -> str:
     ``path`` begins after the directory's prefix.
     """
     return path if _CONSOLE_PAGE.fullmatch(path) else ""
-
-
-def new_mark() -> str:
-    """Make a value for the form cookie."""
-    return secrets.token_urlsafe(24)
 
 
 def csrf(cx: Connection, bound_to: str) -> str:
@@ -151,12 +123,10 @@ def csrf(cx: Connection, bound_to: str) -> str:
 
 def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> FormMark:
     """Read a form's mark: its hidden field, and whether the browser says that another site's page sent the form."""
-    foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
-    return FormMark(form.get(f"{names.form_prefix}csrf", ""), foreign)
+    return browser.form_mark(request, form.get(f"{names.form_prefix}csrf", ""))
 
 
 def check_csrf(cx: Connection, mark: FormMark, bound_to: str) -> None:
     """Check that a form is ours and was not sent by another site's page. Raises Forged."""
     genuine = hmac.compare_digest(mark.text.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
-    if mark.foreign or not bound_to or not genuine:
-        raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
+    browser.require_ours(mark, bool(bound_to) and genuine)

@@ -12,7 +12,6 @@ from muniment import events
 from muniment.clock import Instant
 from muniment.directory import resources, system
 from muniment.directory.console import frame
-from muniment.directory.console.frame import FormMark
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
@@ -22,6 +21,7 @@ from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.system import SystemAttribute
 from muniment.web import bodies
+from muniment.web.browser import FormMark
 from muniment.web.refusals import Forged, Malformed
 from muniment.web.responses import ErrorCode, Table
 

@@ -12,7 +12,6 @@ from muniment import events
 from muniment.clock import Instant
 from muniment.directory import resources
 from muniment.directory.console import frame
-from muniment.directory.console.frame import FormMark
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.options import DirectoryNames
@@ -23,10 +22,9 @@ from muniment.directory.sign_in import pauses, tickets
 from muniment.directory.sign_in.form import TicketHolder
 from muniment.directory.sign_in.pauses import Origin
 from muniment.naming import fold_name
-from muniment.web import bodies, pages
+from muniment.web import bodies, browser, pages
+from muniment.web.browser import FormMark
 from muniment.web.transport import caller_address
-
-REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -79,7 +77,7 @@ async def _page(
     names = directory.options.names
     ticket = frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
-    mark = known_mark or frame.new_mark()
+    mark = known_mark or browser.new_mark()
     sight = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
     is_administration = sight.resource.built_in == resources.ADMINISTRATION
     if sight.holder is not None and sight.holder.in_role and is_administration:
@@ -108,8 +106,8 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
     resource_id, return_page = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The browser is to keep this cookie: by it, the browser's place is known.
-    browser = pauses.browser_cookie(frame.cookie(request, names, "browser"))
-    origin = Origin(caller_address(request), browser=browser)
+    known = pauses.browser_cookie(frame.cookie(request, names, "browser"))
+    origin = Origin(caller_address(request), browser=known)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
     attempt = await directory.transactions.read(
         form_sign_in.begin, options, resource_id or None, username, origin, directory.clock()
@@ -128,7 +126,12 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
         if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         return await _page(
-            request, directory, attempt.resource_id, return_page=return_page, sentence=REFUSED, username=username
+            request,
+            directory,
+            attempt.resource_id,
+            return_page=return_page,
+            sentence=browser.REFUSED,
+            username=username,
         )
     if not in_role:
         # Without a resource in the event, an auditor does not read that somebody came to the administration.
@@ -136,7 +139,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     response = frame.redirect(request, names, return_page or f"/login?RFA={attempt.resource_id}")
     frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
-    frame.set_cookie(response, request, names, "browser", browser, pauses.PLACE_SECONDS)
+    frame.set_cookie(response, request, names, "browser", known, pauses.PLACE_SECONDS)
     return response
 
 

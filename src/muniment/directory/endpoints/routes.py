@@ -13,6 +13,7 @@ from muniment.directory.endpoints import hot, oauth, resources, spelling
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryNames
+from muniment.web import browser
 from muniment.web.addresses import (
     BINARY,
     TEXT,
@@ -109,7 +110,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
             ),
             Address("/console", {"GET": Operation(pages.overview, answers=(_PAGE,))}, *console),
             Address("/console/system-attributes", attributes, *console),
-            Address("/static/{name}", {"GET": Operation(frame.static, answers=(file,))}, pages.CONSOLE, page_errors),
+            Address("/static/{name}", {"GET": Operation(browser.static, answers=(file,))}, pages.CONSOLE, page_errors),
         ),
         ErrorShape("directory", spelling.rest, {"application/json": spelling.RestError}),
         CredentialKind.NONE,

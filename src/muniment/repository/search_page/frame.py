@@ -1,30 +1,27 @@
 """What every page of the search page needs: its templates, its cookies, the mark against forged forms, its refusals."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from muniment import clock
 from muniment.clock import Instant
-from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.keys import BadSeal, Seal
-from muniment.web import pages
-from muniment.web.refusals import Forged
+from muniment.web import browser, pages
 from muniment.web.responses import ErrorCode
 
 PREFIX = "/search"
 """The path with which the addresses of all these pages begin, below the base address."""
 
-COOKIE = "__Host-muniment-search"
-"""The cookie of a sign-in over TLS. Only this host can set it, for all its addresses (RFC 6265bis 4.1.3.2)."""
+_COOKIE = "muniment-search"
+COOKIE = f"__Host-{_COOKIE}"
+"""The cookie of a sign-in over TLS."""
 
 _FORM = "search page form"
 _MOST_FORM_COOKIES = 20
-_NEVER_STORED = {"Cache-Control": "no-store"}
 
 
 def _day(instant: Instant) -> str:
@@ -60,13 +57,19 @@ def draw(
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
-        request, drawn, {"at": at, **values}, status, files=f"{at}/static", headers=_NEVER_STORED, scripts=scripts
+        request,
+        drawn,
+        {"at": at, **values},
+        status,
+        files=f"{at}/static",
+        headers=browser.NEVER_STORED,
+        scripts=scripts,
     )
 
 
 def redirect(request: Request, path: str) -> Response:
     """Lead the browser to another of these pages, which the browser then fetches by GET."""
-    return RedirectResponse(place(request) + path, 303, _NEVER_STORED)
+    return browser.redirect(request, PREFIX + path)
 
 
 def shape(request: Request, error: ErrorCode, sentence: str) -> Response:
@@ -96,11 +99,6 @@ def requested_page(request: Request) -> str:
     return path.removeprefix(PREFIX) + (f"?{query}" if query else "")
 
 
-async def static(request: Request, _context: RepositoryContext) -> Response:
-    """GET /search/static/<name>: the stylesheet, the icon and the script."""
-    return pages.file(request.path_params["name"])
-
-
 def session_cookie(request: Request) -> str:
     """Read the cookie of the sign-in; empty when the browser shows none."""
     return request.cookies.get(_cookie_name(request), "")
@@ -108,7 +106,7 @@ def session_cookie(request: Request) -> str:
 
 def set_session_cookie(response: Response, request: Request, value: str, *, gone: bool = False) -> None:
     """Set the cookie of the sign-in until the browser closes; with ``gone``, remove it."""
-    _set_cookie(response, request, _cookie_name(request), value, gone=gone)
+    browser.set_cookie(response, request, _cookie_name(request), value, seconds=0 if gone else None)
 
 
 def form_cookies(request: Request) -> list[str]:
@@ -121,39 +119,18 @@ def form_cookies(request: Request) -> list[str]:
 
 def set_form_cookie(response: Response, request: Request, value: str) -> None:
     """Set a cookie to which a form is bound."""
-    _set_cookie(response, request, f"{_cookie_name(request)}-form-{value[:6]}", value)
+    browser.set_cookie(response, request, f"{_cookie_name(request)}-form-{value[:6]}", value)
 
 
 def remove_form_cookies(response: Response, request: Request) -> None:
     """Take away the cookies to which forms are bound."""
     for name in _form_cookie_names(request):
-        _set_cookie(response, request, name, "", gone=True)
+        browser.set_cookie(response, request, name, "", seconds=0)
 
 
 def _form_cookie_names(request: Request) -> list[str]:
     beginning = f"{_cookie_name(request)}-form-"
     return [name for name in request.cookies if name.startswith(beginning)][:_MOST_FORM_COOKIES]
-
-
-def _set_cookie(response: Response, request: Request, name: str, value: str, *, gone: bool = False) -> None:
-    """Set a cookie until the browser closes; with ``gone``, remove it.
-
-    It is Secure unless the request came over plain HTTP, where a browser would not keep a Secure cookie.
-    """
-    response.set_cookie(
-        name,
-        value,
-        max_age=0 if gone else None,
-        path="/",
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
-    )
-
-
-def new_mark() -> str:
-    """Make a value for the form cookie."""
-    return secrets.token_urlsafe(24)
 
 
 def form_mark(seal: Seal, bound_to: str) -> str:
@@ -166,9 +143,8 @@ def check_form(request: Request, seal: Seal, mark: str, cookies: Sequence[str]) 
 
     Raises Forged.
     """
-    foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
-    if foreign or not any(bound_to and _is_bound(seal, mark, bound_to) for bound_to in cookies):
-        raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
+    genuine = any(bound_to and _is_bound(seal, mark, bound_to) for bound_to in cookies)
+    browser.require_ours(browser.form_mark(request, mark), genuine)
 
 
 def _is_bound(seal: Seal, mark: str, bound_to: str) -> bool:
@@ -180,4 +156,4 @@ def _is_bound(seal: Seal, mark: str, bound_to: str) -> bool:
 
 
 def _cookie_name(request: Request) -> str:
-    return COOKIE if request.scope["scheme"] == "https" else COOKIE.removeprefix("__Host-")
+    return browser.cookie_name(request, _COOKIE)

@@ -20,6 +20,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.search_page import choices, frame, reading, saving, searching, sign_in, suggesting
 from muniment.repository.search_page.questions import ORDERS
+from muniment.web import browser
 from muniment.web.addresses import (
     BINARY,
     TEXT,
@@ -193,7 +194,7 @@ def table() -> AddressTable[RepositoryContext]:
                 "/static/{name}",
                 {
                     "GET": Operation(
-                        frame.static,
+                        browser.static,
                         "Fetch a file that the pages use.",
                         answers=(
                             AnswerDescription(

@@ -15,9 +15,8 @@ from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownRepository
 from muniment.repository.search_page import frame, questions, sessions
 from muniment.repository.search_page.questions import PageQuestion
-from muniment.web import bodies
+from muniment.web import bodies, browser
 
-REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
 _LONGEST = 1000
 _OURS = re.compile(r"(/saved|/objects/[0-9a-zA-Z]{1,40}(/content)?)?(\?[!-~]{0,8000})?")
 _OUT = "You are signed out."
@@ -57,7 +56,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
             raise NotSignedIn("A name and a password are needed.")
         session = await sessions.sign_in(request, context, name, password, wanted)
     except NotSignedIn:
-        return await _shown(request, context, to, sentence=REFUSED, name=name[:_LONGEST])
+        return await _shown(request, context, to, sentence=browser.REFUSED, name=name[:_LONGEST])
     response = frame.redirect(request, to)
     frame.set_session_cookie(response, request, await sessions.seal(context, session))
     frame.remove_form_cookies(response, request)
@@ -88,7 +87,7 @@ async def _shown(
     request: Request, context: RepositoryContext, to: str, *, sentence: str = "", name: str = "", done: str = ""
 ) -> Response:
     cookies = frame.form_cookies(request)
-    bound_to = cookies[0] if cookies else frame.new_mark()
+    bound_to = cookies[0] if cookies else browser.new_mark()
     seal = await context.transactions.read(keys.seal)
     values = {
         "form_mark": frame.form_mark(seal, bound_to),
