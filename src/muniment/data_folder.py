@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -107,23 +107,16 @@ class DataFolder:
                 "or name another folder with --data.",
                 Exit.NOT_READY,
             )
-        database = Database(self.installation.database_url(half))
-        try:
+        with closing(Database(self.installation.database_url(half))) as database:
             schema.check_schema(database, half)
             yield database
-        finally:
-            database.close()
 
     def has_tables(self, half: Half) -> bool:
         """Return whether the half's database holds the half's tables, of whatever release. This makes no database."""
         if self._lacks_file(half):
             return False
-        database = Database(self.installation.database_url(half))
-        try:
-            with database.engine.connect() as connection:
-                return schema.revision(connection, half) is not None
-        finally:
-            database.close()
+        with closing(Database(self.installation.database_url(half))) as database, database.engine.connect() as cx:
+            return schema.revision(cx, half) is not None
 
     def migrate(self) -> None:
         """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
@@ -131,11 +124,8 @@ class DataFolder:
         If ``together`` is true, the names that imports left unbound are then bound to their present bearers.
         """
         for half in self.settings.halves:
-            database = Database(self.installation.database_url(half))
-            try:
+            with closing(Database(self.installation.database_url(half))) as database:
                 schema.migrate(database, half)
-            finally:
-                database.close()
         if self.together:
             self._settle_names()
 
@@ -146,12 +136,8 @@ class DataFolder:
         """
         if not self.together:
             return {}
-        database = Database(self.installation.database_url("directory"))
-        try:
-            with database.read() as cx:
-                return identities.of(cx, self.settings.directory.names, names)
-        finally:
-            database.close()
+        with closing(Database(self.installation.database_url("directory"))) as database, database.read() as cx:
+            return identities.of(cx, self.settings.directory.names, names)
 
     def acting_as(self, user_id: str) -> Principals:
         """Return the principals of a command that acts as this user and has every permission.

@@ -22,7 +22,6 @@ from muniment.db import Database
 from muniment.directory import administration
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import entries
-from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
@@ -74,49 +73,6 @@ class Departure(NamedTuple):
     named_by: int
 
 
-def remove_user(
-    directory: Database,
-    holdings: Holdings | None,
-    names: DirectoryNames,
-    user_id: str,
-    clock: Callable[[], Instant],
-    watch: GiftWatch,
-    *,
-    give_to: str = "",
-    force: bool = False,
-) -> Departure:
-    """Remove a user (``name@partition``). With ``give_to``, first give the user ``give_to`` what the removed user owns.
-
-    ``holdings`` is None if the repository runs apart. This function opens transactions of its own, many of them for a
-    large gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
-    SameReceiver, and OwnsElsewhere if the repository runs apart. Without ``force`` it also raises what
-    ``guards.check_client`` raises.
-    """
-    if give_to:
-        _check_receiver(directory, holdings, names, user_id, give_to)
-        with directory.begin() as cx:
-            user = entries.find_user(cx, names, user_id)
-            _check_client(cx, holdings, user, force=force)
-            administration.set_disabled(cx, user, True, clock())
-    gift = (lambda key: give(holdings, [key], give_to, clock, watch)) if holdings is not None and give_to else None
-    return remove(directory, holdings, names, "user", user_id, clock, gift=gift, force=force)
-
-
-def remove_group(
-    directory: Database,
-    holdings: Holdings | None,
-    names: DirectoryNames,
-    group_id: str,
-    clock: Callable[[], Instant],
-    watch: GiftWatch,  # noqa: ARG001 - the command line removes both kinds by one call
-) -> Departure:
-    """Remove a group (``name@partition``); its members stay. Otherwise this is like ``remove_user``.
-
-    It also raises BadName for the built-in group.
-    """
-    return remove(directory, holdings, names, "group", group_id, clock)
-
-
 def remove(
     directory: Database,
     holdings: Holdings | None,
@@ -124,27 +80,40 @@ def remove(
     kind: Literal["user", "group"],
     entry_id: str,
     clock: Callable[[], Instant],
+    watch: GiftWatch | None = None,
     *,
-    gift: Callable[[str], list[GiftCount]] | None = None,
+    give_to: str = "",
     check_right: Callable[[Connection], None] = lambda _: None,
     force: bool = False,
 ) -> Departure:
-    """Remove a user or a group. Before that, ``gift`` is called with the user's key, and gives away what the user owns.
+    """Remove a user or a group (``name@partition``); a group's members stay.
 
-    ``check_right`` is called in the directory's transaction that removes the entry, and what it raises stops the
-    removal. If another removal was faster, this raises UnknownEntry, and a new bearer of the name stays. All else is as
-    in ``remove_user``.
+    With ``give_to``, first give the user ``give_to`` what the removed user owns; ``watch`` sees how far that is. It
+    opens transactions of its own, many of them for a large gift: call it off the event loop. ``holdings`` is None if
+    the repository runs apart. ``check_right`` is called in the directory's transaction that removes the entry, and what
+    it raises stops the removal.
+
+    Raises UnknownEntry, also if another removal was faster: a new bearer of the name stays. Raises NobodyAdministers,
+    and BadName for the built-in group; with ``give_to`` also SameReceiver, and OwnsElsewhere if the repository runs
+    apart. Without ``force`` it also raises what ``guards.check_client`` raises.
     """
     find = entries.find_user if kind == "user" else entries.find_group
+    if give_to:
+        _check_receiver(directory, holdings, names, entry_id, give_to)
     with directory.read() as cx:
         entry = find(cx, names, entry_id)
-        _check_client(cx, holdings, entry, force=force)
+        if holdings is not None and not force:
+            guards.check_client(cx, holdings.client_settings, entry)
+    if give_to:
+        with directory.begin() as cx:
+            administration.set_disabled(cx, find(cx, names, entry_id), True, clock())
     shown_id = entries.shown_id(names, entry)
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
         with holdings.database.begin() as cx:
             key = giving.key_of(cx, shown_id, holdings.identify, clock())
-        gifts = gift(key) if gift is not None else []
+        if give_to and watch is not None:
+            gifts = give(holdings, [key], give_to, clock, watch)
     with directory.begin() as cx:
         check_right(cx)
         present = find(cx, names, entry_id)
@@ -184,11 +153,6 @@ def give(
         for repository in selection
     ]
     return [count for count in counts if count.objects or count.acls or count.searches]
-
-
-def _check_client(directory: Connection, holdings: Holdings | None, entry: Entry, *, force: bool) -> None:
-    if holdings is not None and not force:
-        guards.check_client(directory, holdings.client_settings, entry)
 
 
 def _check_receiver(

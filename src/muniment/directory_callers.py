@@ -54,7 +54,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
     page = None
     if options.offers_search_page:
         sign_in = password_sign_in(directory, options.search_page_client, options.search_page_secret, "search page")
-        elsewhere = in_this_process(token_question_elsewhere(directory), off_loop)
+        elsewhere = in_this_process(_user_question(directory, tokeninfo.verify_elsewhere), off_loop)
         page = PageSignIn(sign_in, grant_end(directory), elsewhere)
 
     async def csrf(ticket: str) -> str:
@@ -62,6 +62,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
         # send the console's forms with it.
         return await transactions.read(frame.csrf, f"repository {ticket}")
 
+    ticket_question = _user_question(directory, tokeninfo.verify_ticket)
     ticket_names = TicketNames(frame.ticket_header(names), lambda request: frame.cookie(request, names, "ticket"))
     return Callers.in_process(
         token_question(directory),
@@ -70,7 +71,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
         attributes,
         off_loop,
         identification(transactions.database, names),
-        tickets=Tickets(ticket_names, in_this_process(ticket_question(directory), off_loop), csrf),
+        tickets=Tickets(ticket_names, in_this_process(ticket_question, off_loop), csrf),
         pairs=pairs,
         page=page,
     )
@@ -115,23 +116,12 @@ def token_question(directory: Directory) -> Ask:
     return ask
 
 
-def token_question_elsewhere(directory: Directory) -> Ask:
-    """Return a function that asks whose access token this is at a resource other than the token's own.
-
-    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
-    """
-    return _user_question(directory, tokeninfo.verify_elsewhere)
-
-
-def ticket_question(directory: Directory) -> Ask:
-    """Return a function that asks whose ticket this is.
-
-    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
-    """
-    return _user_question(directory, tokeninfo.verify_ticket)
-
-
 def _user_question(directory: Directory, verify: _Verify) -> Ask:
+    """Return a function that asks whose credential this is.
+
+    The function returns a ``TicketInfo`` as JSON. It refuses as the function of ``token_question`` does.
+    """
+
     def ask(credential: str, resource_id: str) -> bytes:
         now = directory.clock()
         with _address_refusals(), directory.transactions.database.read() as cx:

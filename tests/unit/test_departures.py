@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
@@ -85,10 +85,11 @@ class Both:
         return Principals(user_id, keys={user_id.lower(): key}, identify=self.identify)
 
     def remove(self, user_id: str, give_to: str = "", max_pending: int = 2000) -> Departure:
-        return departures.remove_user(
+        return departures.remove(
             self.office.db,
             self.holdings(max_pending),
             self.office.names,
+            "user",
             user_id,
             lambda: self.now,
             self.watch,
@@ -180,10 +181,11 @@ def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
         with pytest.raises(refusal):
             both.remove("bob@People", receiver)
     with pytest.raises(OwnsElsewhere):
-        departures.remove_user(
+        departures.remove(
             both.office.db,
             None,
             both.office.names,
+            "user",
             "bob@People",
             lambda: both.now,
             both.watch,
@@ -191,24 +193,26 @@ def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
         )
     with both.office.db.read() as cx:
         assert entries.find_user(cx, both.office.names, "bob@People").live
-    departures.remove_user(both.office.db, None, both.office.names, "bob@People", lambda: both.now, both.watch)
+    departures.remove(both.office.db, None, both.office.names, "user", "bob@People", lambda: both.now)
 
 
-def test_a_removal_leaves_a_user_who_got_the_name_during_the_gift(both: Both) -> None:
+def test_a_removal_leaves_a_user_who_got_the_name_during_the_gift(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     bob = both.acting("bob@People")
     plan = both.shelf.create({"object_name": "plan"}, bob)
 
-    def gift(key: str) -> list[GiftCount]:
+    give = departures.give
+
+    def gift(*arguments: Any) -> list[GiftCount]:
+        monkeypatch.undo()
         both.remove("bob@People")
         with both.office.db.begin() as cx:
             editing.add_user(cx, both.office.partition, "bob", both.now)
         both.shelf.create({"object_name": "hers"}, both.acting("bob@People"))
-        return departures.give(both.holdings(), [key], "alice@People", lambda: both.now, both.watch)
+        return give(*arguments)
 
+    monkeypatch.setattr(departures, "give", gift)
     with pytest.raises(UnknownEntry, match="bob@People was removed meanwhile"):
-        departures.remove(
-            both.office.db, both.holdings(), both.office.names, "user", "BOB@people", lambda: both.now, gift=gift
-        )
+        both.remove("BOB@people", "alice@People")
     with both.office.db.read() as cx:
         assert entries.find_user(cx, both.office.names, "bob@People").id != both.office.bob.id
     assert both.shelf.read(plan.id, both.holdings().acting)[0].owner == "alice@People"

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -123,13 +123,9 @@ def remove_halves(database: Database, halves: Collection[Half]) -> None:
 
 def _tables(half: Half) -> set[str]:
     """Return the names of the tables that the half's migrations make."""
-    with tempfile.TemporaryDirectory() as folder:
-        database = Database(f"sqlite:///{folder}/{half}.db")
-        try:
-            schema.migrate(database, half)
-            return set(sa.inspect(database.engine).get_table_names())
-        finally:
-            database.close()
+    with tempfile.TemporaryDirectory() as folder, closing(Database(f"sqlite:///{folder}/{half}.db")) as database:
+        schema.migrate(database, half)
+        return set(sa.inspect(database.engine).get_table_names())
 
 
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:

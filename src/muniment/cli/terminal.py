@@ -11,6 +11,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Annotated, Any, Self
 
 import typer
@@ -164,3 +165,17 @@ class Counting:
     def advance(self) -> None:
         """Count one more."""
         self.reach(self._count + 1)
+
+
+class Bars(ExitStack):
+    """Shows several growing counts, one after the other."""
+
+    _what = ""
+    _bar: Counting | None = None
+
+    def reach(self, what: str, count: int, total: int | None = None) -> None:
+        """Show how much of ``what`` is done and, if ``total`` is known, how much there is."""
+        if self._bar is None or what != self._what:
+            self.close()
+            self._what, self._bar = what, self.enter_context(Counting(what, total))
+        self._bar.reach(count, total)

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -32,17 +33,14 @@ def purge_work(installation: Installation) -> Callable[[threading.Event, Callabl
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         os.nice(10)
-        database = Database(installation.database_url("directory"))
-        ready()
-        progress = tokens.PURGE_START
-        try:
+        with closing(Database(installation.database_url("directory"))) as database:
+            ready()
+            progress = tokens.PURGE_START
             while not stop.wait(_SECONDS):
                 try:
                     progress = _purge(database, progress, stop)
                 except (Busy, SQLAlchemyError) as error:
                     log.warning("purge postponed", reason=type(error).__name__)
-        finally:
-            database.close()
 
     return work
 

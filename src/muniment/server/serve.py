@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import structlog
@@ -96,8 +97,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
-        database = Database(installation.database_url("repository"))
-        try:
+        with closing(Database(installation.database_url("repository"))) as database:
             agent.run(
                 database,
                 stores.engine(installation),
@@ -108,8 +108,6 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
                 options.index_check_seconds,
                 ready,
             )
-        finally:
-            database.close()
 
     return work
 
@@ -120,13 +118,10 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         os.nice(5)
-        database = Database(installation.database_url("repository"))
-        ready()
-        try:
+        with closing(Database(installation.database_url("repository"))) as database:
+            ready()
             store, options = stores.content(installation), installation.settings.repository
             extraction.run(database, store, options, stop, found_properties.keep)
-        finally:
-            database.close()
 
     return work
 
@@ -137,13 +132,10 @@ def meaning_work(installation: Installation) -> Callable[[threading.Event, Calla
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         os.nice(5)
-        database = Database(installation.database_url("repository"))
-        ready()
-        try:
+        with closing(Database(installation.database_url("repository"))) as database:
+            ready()
             with EmbeddingProcess(model.ready(installation.models)) as embedding:
                 embedder.run(database, embedding, stop, clock.now)
-        finally:
-            database.close()
 
     return work
 

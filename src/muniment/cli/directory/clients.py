@@ -1,12 +1,10 @@
 """Commands about OAuth clients."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
     SESSION_HEADS,
@@ -81,9 +79,7 @@ def remove_client(
     force: Annotated[bool, typer.Option("--force", help="Remove it even if a setting names it.")] = False,
 ) -> None:
     """Remove a client; every grant issued to it ends. If the repository runs here, its ACL entries are removed."""
-    client_id = user_id(name, data.settings.directory.names.clients_partition)
-    remove = partial(departures.remove_user, user_id=client_id, force=force)
-    remove_person(data, partial(entries.find_client, name=name), remove)
+    remove_person(data, "user", user_id(name, data.settings.directory.names.clients_partition), force=force)
 
 
 @client.writes("set")

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards
+from muniment import departures, guards
+from muniment.cli import terminal
 from muniment.cli.repository import gifts
 from muniment.cli.running import Rows
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
-from muniment.departures import Departure
 from muniment.directory import administration, resources
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import entries
@@ -40,9 +40,6 @@ Force = Annotated[
         "--force", help="Confirm that no repository elsewhere depends on it; needed if the directory runs apart."
     ),
 ]
-
-Find = Callable[[Connection], Entry]
-"""Finds the entry that a command is about."""
 
 
 def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
@@ -106,18 +103,30 @@ def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> s
     return entries.location(names, administration.move(cx, names, entry, find_entry(data, cx, target), data.now))
 
 
-def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
+def remove_person(
+    data: DataFolder, kind: Literal["user", "group"], entry_id: str, *, give_to: str = "", force: bool = False
+) -> None:
     """Remove a user, a client or a group from both halves, and print what became of them.
 
-    ``remove`` is a function of ``departures`` to which the arguments of the command line are bound already. ``give_to``
-    is the id of the user who gets what the removed user owned. It is used only for the text that is printed.
+    ``give_to`` is the id of the user who gets what the removed user owned.
     """
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
         with directory.read() as cx:
-            person_id = entries.shown_id(names, find(cx))
-        with gifts.Progress(data) as watch:
-            departure = remove(directory, holdings, names, clock=lambda: data.now, watch=watch)
+            find = entries.find_user if kind == "user" else entries.find_group
+            person_id = entries.shown_id(names, find(cx, names, entry_id))
+        with terminal.Bars() as bars:
+            departure = departures.remove(
+                directory,
+                holdings,
+                names,
+                kind,
+                entry_id,
+                lambda: data.now,
+                gifts.Progress(data, bars),
+                give_to=give_to,
+                force=force,
+            )
     gifts.print_departure(data, person_id, departure, give_to, describe_removal(data, departure.dependents))
 
 

@@ -1,18 +1,15 @@
 """Commands about groups and their members."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
     ENTRY_HEADS,
     Description,
     EntryId,
-    Find,
     Force,
     NewDescription,
     NewName,
@@ -30,6 +27,7 @@ from muniment.cli.running import Group, Rows
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, memberships
 from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
 
 group = Group("directory", help="Groups, which may hold users and groups.")
 
@@ -56,7 +54,7 @@ def list_groups(data: DataFolder, cx: Connection, name: PartitionName) -> Rows:
 @group.reads("members", *ENTRY_HEADS)
 def list_members(data: DataFolder, cx: Connection, group_id: EntryId) -> Rows:
     """List a group's direct members."""
-    return entry_rows(data, memberships.members(cx, _by_id(data, group_id)(cx)))
+    return entry_rows(data, memberships.members(cx, _by_id(data, cx, group_id)))
 
 
 @group.acts("add-member")
@@ -64,7 +62,7 @@ def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
     """Add users and groups to a group, and warn if groups then contain each other."""
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
-        group_entry = _by_id(data, group_id)(cx)
+        group_entry = _by_id(data, cx, group_id)
         loops = []
         for member in members:
             entry = find_entry(data, cx, member)
@@ -84,7 +82,7 @@ def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
 @group.writes("remove-member")
 def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members: Members) -> None:
     """Remove users and groups from a group."""
-    group_entry = _by_id(data, group_id)(cx)
+    group_entry = _by_id(data, cx, group_id)
     for member in members:
         administration.remove_member(cx, group_entry, find_entry(data, cx, member))
 
@@ -93,26 +91,26 @@ def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members:
 def set_group(data: DataFolder, cx: Connection, group_id: EntryId, description: NewDescription = None) -> None:
     """Set the description of a group."""
     if description is not None:
-        editing.set_description(cx, _by_id(data, group_id)(cx), description, data.now)
+        editing.set_description(cx, _by_id(data, cx, group_id), description, data.now)
 
 
 @group.writes("rename")
 def rename_group(data: DataFolder, cx: Connection, group_id: EntryId, new_name: NewName, force: Force = False) -> str:
     """Rename a group. This is refused if a repository knows the group, because ACLs there show its present name."""
-    return rename_person(data, cx, _by_id(data, group_id)(cx), new_name, force=force)
+    return rename_person(data, cx, _by_id(data, cx, group_id), new_name, force=force)
 
 
 @group.writes("move")
 def move_group(data: DataFolder, cx: Connection, group_id: EntryId, target: Target) -> str:
     """Move a group into another unit of its partition, and print its new location. Its members stay where they are."""
-    return move_entry(data, cx, _by_id(data, group_id)(cx), target)
+    return move_entry(data, cx, _by_id(data, cx, group_id), target)
 
 
 @group.acts("remove")
 def remove_group(data: DataFolder, group_id: EntryId) -> None:
     """Delete a group; its members stay. If the repository runs here, the ACL entries for it are removed."""
-    remove_person(data, _by_id(data, group_id), partial(departures.remove_group, group_id=group_id))
+    remove_person(data, "group", group_id)
 
 
-def _by_id(data: DataFolder, group_id: str) -> Find:
-    return partial(entries.find_group, names=data.settings.directory.names, group_id=group_id)
+def _by_id(data: DataFolder, cx: Connection, group_id: str) -> Entry:
+    return entries.find_group(cx, data.settings.directory.names, group_id)

@@ -1,19 +1,16 @@
 """Commands about users, and about their sessions."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import departures
 from muniment.cli import terminal
 from muniment.cli.directory.entries import (
     ENTRY_HEADS,
     SESSION_HEADS,
     Description,
     EntryId,
-    Find,
     Force,
     NewDescription,
     NewName,
@@ -35,6 +32,7 @@ from muniment.data_folder import DataFolder
 from muniment.directory import administration, attributes, memberships, sessions
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.credentials import Credentials
+from muniment.directory.entries.table import Entry
 from muniment.directory.sessions import SessionCount
 from muniment.directory.sign_in import passwords, pauses
 
@@ -95,7 +93,7 @@ def show_user(data: DataFolder, cx: Connection, user_id: EntryId) -> dict[str, o
 @user.writes("unpause")
 def end_pauses(data: DataFolder, cx: Connection, user_id: EntryId) -> None:
     """End the pauses that wrong passwords caused, so that a user may sign in at once. A lock stays."""
-    editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
+    editing.end_pauses(cx, _by_id(data, cx, user_id))
 
 
 @user.acts("password")
@@ -104,7 +102,7 @@ def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = Fal
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     password_hash = passwords.hash_new(password, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
-        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        user = _by_id(data, cx, user_id)
         administration.set_password(cx, user, password_hash, data.now)
     if show:
         terminal.line(password)
@@ -134,7 +132,7 @@ def set_user(
     description: NewDescription = None,
 ) -> None:
     """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
-    user = entries.find_user(cx, data.settings.directory.names, user_id)
+    user = _by_id(data, cx, user_id)
     if disabled is not None:
         administration.set_disabled(cx, user, disabled, data.now)
     if locked is not None:
@@ -153,26 +151,26 @@ def set_user(
 @user.writes("rename")
 def rename_user(data: DataFolder, cx: Connection, user_id: EntryId, new_name: NewName, force: Force = False) -> str:
     """Rename a user. This is refused if a repository knows the user: objects and ACLs there show the present name."""
-    return rename_person(data, cx, _by_id(data, user_id)(cx), new_name, force=force)
+    return rename_person(data, cx, _by_id(data, cx, user_id), new_name, force=force)
 
 
 @user.writes("move")
 def move_user(data: DataFolder, cx: Connection, user_id: EntryId, target: Target) -> str:
     """Move a user into another unit of their partition, and print their new location."""
-    return move_entry(data, cx, _by_id(data, user_id)(cx), target)
+    return move_entry(data, cx, _by_id(data, cx, user_id), target)
 
 
 @user.reads("sessions", *SESSION_HEADS)
 def list_sessions(data: DataFolder, cx: Connection, user_id: EntryId) -> Rows:
     """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
-    user = entries.find_user(cx, data.settings.directory.names, user_id)
+    user = _by_id(data, cx, user_id)
     return session_rows(data, cx, sessions.of_user(cx, user, data.now))
 
 
 @user.writes("sign-out")
 def sign_out_user(data: DataFolder, cx: Connection, user_id: EntryId) -> str:
     """End every session of a user; they may sign in again."""
-    count = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
+    count = administration.sign_out(cx, _by_id(data, cx, user_id), data.now)
     return describe_ended(count)
 
 
@@ -198,8 +196,7 @@ def remove_user(
     ] = "",
 ) -> None:
     """Delete a user; their sessions end. What they own keeps its owner unless it is given away."""
-    remove = partial(departures.remove_user, user_id=user_id, give_to=give_to)
-    remove_person(data, _by_id(data, user_id), remove, give_to)
+    remove_person(data, "user", user_id, give_to=give_to)
 
 
 @session.writes("end")
@@ -213,8 +210,8 @@ def end_session(
     return describe_ended(count)
 
 
-def _by_id(data: DataFolder, user_id: str) -> Find:
-    return partial(entries.find_user, names=data.settings.directory.names, user_id=user_id)
+def _by_id(data: DataFolder, cx: Connection, user_id: str) -> Entry:
+    return entries.find_user(cx, data.settings.directory.names, user_id)
 
 
 def _sign_ins(data: DataFolder, sign_in: Credentials | None) -> dict[str, object]:

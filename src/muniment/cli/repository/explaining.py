@@ -1,7 +1,7 @@
 """Why is an object a hit of a search, or why not? The answer is printed for the data folder's administrator."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -53,14 +53,11 @@ def asking(data: DataFolder, repository_name: str) -> Iterator[Inquiry]:
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-        reader = stores.reader(data.installation, repository)
-        try:
+        with closing(stores.reader(data.installation, repository)) as reader:
             snapshot = reader.snapshot()
             with database.read() as cx:
                 administrator = initialise.administrator(data)
                 yield Inquiry(cx, snapshot, repository, administrator, clock.now(), data.settings.repository)
-        finally:
-            reader.close()
 
 
 def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> Callable[[], Principals]:

@@ -1,10 +1,9 @@
 """The command that exports a repository into a folder, and the command that makes a repository from an export."""
 
-from contextlib import ExitStack
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import typer
 
@@ -29,28 +28,6 @@ _NAMES_AT_A_TIME = 500
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER")]
 
 
-class _Bars:
-    """Shows the progress of several steps, one count after the other."""
-
-    def __init__(self) -> None:
-        self._bars = ExitStack()
-        self._bar: terminal.Counting | None = None
-        self._what = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._bars.close()
-
-    def reach(self, what: str, count: int, total: int | None) -> None:
-        """Show how much of ``what`` is done and, if ``total`` is known, how much there is."""
-        if self._bar is None or what != self._what:
-            self._bars.close()
-            self._what, self._bar = what, self._bars.enter_context(terminal.Counting(what, total))
-        self._bar.reach(count, total)
-
-
 def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> int:
     """Write a repository into a folder, as JSON Lines and the bytes of contents. A server may run meanwhile.
 
@@ -58,7 +35,7 @@ def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> in
     written again.
     """
     folder = folder.absolute()
-    with data.database("repository") as database, _Bars() as bars:
+    with data.database("repository") as database, terminal.Bars() as bars:
         with database.read() as cx:
             repository = repositories.find(cx, name)
         result = making.make(
@@ -93,7 +70,7 @@ def import_command(
     with the same command.
     """
     guarding.check_guard(resource, resource_id)
-    with _Bars() as bars:
+    with terminal.Bars() as bars:
         export = rebuilding.inspect(folder.absolute(), bars.reach)
         with data.database("repository") as database:
             repository = _begin(data, database, name, export, resource, resource_id)

@@ -5,8 +5,8 @@ functions.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Annotated, Self
+from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 
@@ -37,25 +37,13 @@ def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
 class Progress:
     """Shows the progress of a gift: a count for each repository, and a warning if its index makes no progress."""
 
-    def __init__(self, data: DataFolder) -> None:
+    def __init__(self, data: DataFolder, bars: terminal.Bars) -> None:
         self._limit = data.settings.repository.max_pending_changes
-        self._bars = ExitStack()
-        self._counting: terminal.Counting | None = None
-        self._repository = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._bars.close()
+        self._bars = bars
 
     def reach(self, repository: str, count: int) -> None:
         """Show how many objects of this repository have been given."""
-        if self._counting is None or self._repository != repository:
-            self._bars.close()
-            self._repository = repository
-            self._counting = self._bars.enter_context(terminal.Counting(f"Giving what is in {repository}", None))
-        self._counting.reach(count)
+        self._bars.reach(f"Giving what is in {repository}", count)
 
     def index_stands_still(self, repository: str) -> None:
         """Warn that the gift goes on without waiting for this repository's index, and that searches may be refused."""
@@ -132,8 +120,8 @@ def give_command(
             identity = holdings.identify([folded_name]).get(folded_name, "") if data.together else None
             with holdings.database.read() as cx:
                 keys = giving.former_keys(cx, left_by_user, identity)
-        with Progress(data) as watch:
-            counts = departures.give(holdings, keys, to, lambda: data.now, watch, only=repository_name)
+        with terminal.Bars() as bars:
+            counts = departures.give(holdings, keys, to, lambda: data.now, Progress(data, bars), only=repository_name)
     terminal.line(f"Given to {to}: {spell(counts)}.")
 
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -216,10 +217,9 @@ def until_searchable(
     Returns False if for a minute neither the extraction nor the index makes progress. ``progress`` is called with the
     number of files that no longer wait for extraction, and with the number of all files.
     """
-    reader = stores.reader(data.installation, repository)
-    last_state: object = None
-    moved_at = time.monotonic()
-    try:
+    with closing(stores.reader(data.installation, repository)) as reader:
+        last_state: object = None
+        moved_at = time.monotonic()
         while time.monotonic() - moved_at < _STANDSTILL_SECONDS:
             try:
                 position = reader.snapshot().position
@@ -238,8 +238,6 @@ def until_searchable(
             if (position, waiting) != last_state:
                 last_state, moved_at = (position, waiting), time.monotonic()
             time.sleep(0.1)
-    finally:
-        reader.close()
     terminal.errors.print(
         "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. Everything imported is stored."
     )

@@ -46,15 +46,13 @@ def index_status(data: DataFolder, cx: Connection) -> Rows:
         latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
         files = counts["waiting"], counts["failed"], counts["unsupported"]
         embedding = _embedding(data, cx, repository, latest)
-        reader = stores.reader(data.installation, repository)
-        try:
-            position = reader.snapshot().position
-            state = "current" if position >= latest else "behind"
-            yield repository.name, state, str(position), str(latest), *files, embedding
-        except IndexUnavailable:
-            yield repository.name, "no index yet", None, str(latest), *files, embedding
-        finally:
-            reader.close()
+        with closing(stores.reader(data.installation, repository)) as reader:
+            try:
+                position = reader.snapshot().position
+                state = "current" if position >= latest else "behind"
+                yield repository.name, state, str(position), str(latest), *files, embedding
+            except IndexUnavailable:
+                yield repository.name, "no index yet", None, str(latest), *files, embedding
 
 
 def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:

@@ -1,11 +1,11 @@
 """Search from a terminal: as a user of the running server, or as the administrator of the data folder."""
 
-import contextlib
 import getpass
 import os
 import ssl
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
@@ -147,7 +147,7 @@ def _document(data: DataFolder, file: str) -> bytes:
     Raises Failure if the document is larger than a server would take.
     """
     limit = data.settings.repository.max_metadata_bytes
-    with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
+    with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
         document = source.read(limit + 1)
     if len(document) > limit:
         raise Failure(f"The search document has more than {limit} bytes (repository.max_metadata_bytes).", Exit.REFUSED)
