@@ -8,6 +8,7 @@ password is hashed.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment import departures, guards
@@ -137,10 +138,7 @@ class DirectoryPeopleChanges(PeopleChanges):
     def _with_state(self, cx: Connection, kind: Kind, entry: Entry) -> Person:
         entry_now = entries.by_id(cx, entry.id) or entry
         state = _DISABLED * entry_now.disabled + _LOCKED * entry_now.locked if kind == "user" else None
-        person = to_person(self._names, kind, entry_now)
-        return Person(
-            kind, person.id, person.identity, person.short_name, person.description, person.modified, state=state
-        )
+        return msgspec.structs.replace(to_person(self._names, kind, entry_now), state=state)
 
     def _hash(self, who: Who, change: PersonChange) -> str | None:
         """Return the hash of a change's password, or None if it has none.

@@ -1,10 +1,8 @@
 """Delete grants, tokens and tickets that have ended. The purge has its own process, and no caller waits for it."""
 
-import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,7 +12,6 @@ from muniment.db import Busy, Database
 from muniment.directory import sessions
 from muniment.directory.oauth import tokens
 from muniment.installation import Installation
-from muniment.server import memory
 
 ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
@@ -27,22 +24,15 @@ _SECONDS = 30
 log = structlog.get_logger("muniment.purge")
 
 
-def purge_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Return the function that the purge's process runs."""
-
-    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.start_trimming()
-        os.nice(10)
-        with closing(Database(installation.database_url("directory"))) as database:
-            ready()
-            progress = tokens.PURGE_START
-            while not stop.wait(_SECONDS):
-                try:
-                    progress = _purge(database, progress, stop)
-                except (Busy, SQLAlchemyError) as error:
-                    log.warning("purge postponed", reason=type(error).__name__)
-
-    return work
+def run(_installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
+    """Purge the directory's database now and then, until ``stop`` is set."""
+    ready()
+    progress = tokens.PURGE_START
+    while not stop.wait(_SECONDS):
+        try:
+            progress = _purge(database, progress, stop)
+        except (Busy, SQLAlchemyError) as error:
+            log.warning("purge postponed", reason=type(error).__name__)
 
 
 def _purge(database: Database, progress: tokens.PurgeProgress, stop: threading.Event) -> tokens.PurgeProgress:

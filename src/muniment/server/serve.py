@@ -16,7 +16,7 @@ import structlog
 
 from muniment import app, certificates, clock, initialise, stores
 from muniment.data_folder import DataFolder
-from muniment.db import Database
+from muniment.db import Database, Half
 from muniment.exit_codes import Exit, Failure
 from muniment.installation import Installation
 from muniment.repository.change_log.followers import Retention
@@ -26,10 +26,9 @@ from muniment.repository.meaning import embedder, model
 from muniment.repository.meaning.process import EmbeddingProcess
 from muniment.repository.objects import found_properties
 from muniment.repository.refusals import IndexUnavailable
-from muniment.server import listener, logs, memory
+from muniment.server import listener, logs, memory, purge
 from muniment.server.door import Crowd
 from muniment.server.listener import Listeners
-from muniment.server.purge import purge_work
 from muniment.server.supervisor import Role, supervise
 
 log = structlog.get_logger("muniment.serve")
@@ -63,7 +62,7 @@ def run(
         if with_agent and "repository" in installation.settings.halves:
             roles += agents(installation)
         if "directory" in installation.settings.halves:
-            roles.append(Role("purge", purge_work(installation)))
+            roles.append(_role("purge", installation, purge.run, "directory", niceness=10))
 
         def announce() -> None:
             log.info("ready", address=installation.base, workers=web.workers)
@@ -86,58 +85,52 @@ def agents(installation: Installation) -> list[Role]:
 
     Raises Failure if the model that the embedder needs is missing.
     """
-    roles = [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
-    return [*roles, Role("meaning", meaning_work(installation))] if _check_model(installation) else roles
+    roles = [_role("agent", installation, _index), _role("extraction", installation, _extract, niceness=5)]
+    return [*roles, _role("meaning", installation, _embed, niceness=5)] if _check_model(installation) else roles
 
 
-def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Return the function that the index agent's process runs."""
+def _role(
+    name: str,
+    installation: Installation,
+    work: Callable[[Installation, Database, threading.Event, Callable[[], None]], None],
+    half: Half = "repository",
+    niceness: int = 0,
+) -> Role:
+    """Return the role of a process that does its work in the database of one half."""
+
+    def run(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.start_trimming()
+        os.nice(niceness)
+        with closing(Database(installation.database_url(half))) as database:
+            work(installation, database, stop, ready)
+
+    return Role(name, run)
+
+
+def _index(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     options = installation.settings.repository
-    retention = Retention(options.change_log_seconds, options.change_log_lines)
-
-    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.start_trimming()
-        with closing(Database(installation.database_url("repository"))) as database:
-            agent.run(
-                database,
-                stores.engine(installation),
-                stop,
-                clock.now,
-                stores.content(installation, makes_room=True),
-                retention,
-                options.index_check_seconds,
-                ready,
-            )
-
-    return work
+    agent.run(
+        database,
+        stores.engine(installation),
+        stop,
+        clock.now,
+        stores.content(installation, makes_room=True),
+        Retention(options.change_log_seconds, options.change_log_lines),
+        options.index_check_seconds,
+        ready,
+    )
 
 
-def extraction_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Return the function that the text extraction's process runs."""
-
-    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.start_trimming()
-        os.nice(5)
-        with closing(Database(installation.database_url("repository"))) as database:
-            ready()
-            store, options = stores.content(installation), installation.settings.repository
-            extraction.run(database, store, options, stop, found_properties.keep)
-
-    return work
+def _extract(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
+    ready()
+    store, options = stores.content(installation), installation.settings.repository
+    extraction.run(database, store, options, stop, found_properties.keep)
 
 
-def meaning_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Return the function that the embedder's process runs."""
-
-    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.start_trimming()
-        os.nice(5)
-        with closing(Database(installation.database_url("repository"))) as database:
-            ready()
-            with EmbeddingProcess(model.ready(installation.models)) as embedding:
-                embedder.run(database, embedding, stop, clock.now)
-
-    return work
+def _embed(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
+    ready()
+    with EmbeddingProcess(model.ready(installation.models)) as embedding:
+        embedder.run(database, embedding, stop, clock.now)
 
 
 def _check_model(installation: Installation) -> bool:

@@ -1,6 +1,7 @@
 """Commands about ACLs, which say who may do what with the objects that have them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated
 
@@ -60,11 +61,8 @@ def add_acl(
     strict: Strict = False,
 ) -> None:
     """Make an ACL. Everybody to whom the ACL permits something may call the ACL by its name alone."""
-
-    def add(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
+    with _writing(data, repository_name, entries, strict=strict) as (cx, repository_id, by, permissions):
         acls.add(cx, repository_id, name, by, permissions, data.now)
-
-    _write_entries(data, repository_name, entries, add, strict=strict)
 
 
 @acl.acts("change")
@@ -76,11 +74,8 @@ def change_acl(
     strict: Strict = False,
 ) -> None:
     """Replace an ACL's entries; they hold from the next request on."""
-
-    def change(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
+    with _writing(data, repository_name, entries, strict=strict) as (cx, repository_id, by, permissions):
         acls.change(cx, acls.find(cx, repository_id, name, by), by, permissions, data.now)
-
-    _write_entries(data, repository_name, entries, change, strict=strict)
 
 
 @acl.writes("assign")
@@ -113,22 +108,19 @@ def _describe_entries(entries: Mapping[str, Permission]) -> list[str]:
     return [f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items())]
 
 
-def _write_entries(
-    data: DataFolder,
-    repository_name: str,
-    texts: list[str],
-    write: Callable[[Connection, int, Principals, Mapping[str, Permission]], None],
-    *,
-    strict: bool,
-) -> None:
-    """Read the entries, have ``write`` store them with the administrator's rights, and warn of unknown accessors.
+@contextmanager
+def _writing(
+    data: DataFolder, repository_name: str, texts: list[str], *, strict: bool
+) -> Iterator[tuple[Connection, int, Principals, Mapping[str, Permission]]]:
+    """Read the entries, open a transaction for the block, which stores them, and then warn of unknown accessors.
 
-    With ``strict``, an accessor that the directory does not know raises Failure before anything is written.
+    Yields the connection, the repository's id, the administrator and the entries. With ``strict``, an accessor that the
+    directory does not know raises Failure before anything is written.
     """
     principals, permissions = initialise.administrator(data), _read_entries(texts)
     unknown = _unknown(data, permissions, strict=strict)
     with data.database("repository") as database, database.begin() as cx:
-        write(cx, repositories.find(cx, repository_name).id, principals, permissions)
+        yield cx, repositories.find(cx, repository_name).id, principals, permissions
     for accessor in unknown:
         terminal.errors.print(
             f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
