@@ -84,6 +84,3 @@ def _damage(damaged_ids: tuple[str, ...], what: str) -> int:
     for object_id in damaged_ids:
         terminal.line(f"{object_id}: its content {what}")
     return Exit.FAILED if damaged_ids else Exit.OK
-
-
-COMMANDS = {"backup": backup_command, "restore": restore_command}

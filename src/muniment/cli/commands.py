@@ -43,7 +43,8 @@ _MODULES = {
     "repository.index": ("index",),
     "repository.content": ("content",),
 }
-"""The modules, each with the names of the commands and groups of commands in its ``COMMANDS``."""
+"""The modules, each with the names of its commands and groups: the functions ``<name>_command``, or the groups
+``<name>_commands``."""
 
 _HIDDEN = {"demo", "tour"}
 
@@ -106,10 +107,12 @@ def program(word: str = "") -> typer.Typer:
     app = Group(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_start)
     for each in [module] if module else _MODULES:
-        for name, command in import_module(f"muniment.cli.{each}").COMMANDS.items():
-            if isinstance(command, typer.Typer):
-                app.add_typer(command, name=name)
+        loaded = import_module(f"muniment.cli.{each}")
+        for name in _MODULES[each]:
+            if commands := getattr(loaded, f"{name}_commands", None):
+                app.add_typer(commands, name=name)
             else:
+                command = getattr(loaded, f"{name}_command")
                 app.acts(name, recorded=name not in _UNRECORDED, hidden=name in _HIDDEN)(command)
     return app
 

@@ -81,6 +81,3 @@ _muniment_choices() {{
 }}
 
 complete -o default -F _muniment muniment"""
-
-
-COMMANDS = {"completion": completion_command}

@@ -86,12 +86,3 @@ def _override_listener(data: DataFolder, host: str | None, port: int | None, wor
     data.override("web.host", host)
     data.override("web.port", port)
     data.override("web.workers", workers)
-
-
-COMMANDS = {
-    "init": init_command,
-    "serve": serve_command,
-    "agent": agent_command,
-    "migrate": migrate_command,
-    "settings": settings_command,
-}

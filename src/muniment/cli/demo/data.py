@@ -328,6 +328,3 @@ def _facts(data: DataFolder, passwords: Mapping[str, str], resource_id: str, wor
             "repository": msgspec.to_builtins(repository),
         },
     }
-
-
-COMMANDS = {"demo": demo_command}

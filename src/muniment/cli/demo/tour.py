@@ -323,6 +323,3 @@ def _facts(data: Path) -> Facts | None:
 def _client(facts: Facts) -> httpx.Client:
     trust = ssl.create_default_context(cafile=facts["ca_file"])
     return httpx.Client(base_url=facts["base_url"], verify=trust, timeout=120, trust_env=False)
-
-
-COMMANDS = {"tour": tour_command}

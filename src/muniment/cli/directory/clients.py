@@ -24,9 +24,7 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.names import user_id
 from muniment.directory.sign_in import passwords
 
-client = Group("directory", help="OAuth clients.")
-
-COMMANDS = {"client": client}
+client_commands = Group("directory", help="OAuth clients.")
 
 _ForceClient = Annotated[
     bool,
@@ -37,7 +35,7 @@ _ForceClient = Annotated[
 ClientName = Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")]
 
 
-@client.acts("add")
+@client_commands.acts("add")
 def add_client(
     data: DataFolder,
     name: ClientName,
@@ -55,7 +53,7 @@ def add_client(
         terminal.line(secret)
 
 
-@client.reads("list", "Client", "Kind", "State", "Description")
+@client_commands.reads("list", "Client", "Kind", "State", "Description")
 def list_clients(cx: Connection) -> Rows:
     """List the clients."""
     return [
@@ -64,7 +62,7 @@ def list_clients(cx: Connection) -> Rows:
     ]
 
 
-@client.writes("rename")
+@client_commands.writes("rename")
 def rename_client(
     data: DataFolder, cx: Connection, name: ClientName, new_name: NewName, force: _ForceClient = False
 ) -> None:
@@ -72,7 +70,7 @@ def rename_client(
     rename_entry(data, cx, entries.find_client(cx, name), new_name, force=force)
 
 
-@client.acts("remove")
+@client_commands.acts("remove")
 def remove_client(
     data: DataFolder,
     name: ClientName,
@@ -82,7 +80,7 @@ def remove_client(
     remove_person(data, "user", user_id(name, data.settings.directory.names.clients_partition), force=force)
 
 
-@client.writes("set")
+@client_commands.writes("set")
 def set_client(
     data: DataFolder,
     cx: Connection,
@@ -103,7 +101,7 @@ def set_client(
         editing.set_description(cx, entry, description, data.now)
 
 
-@client.acts("secret")
+@client_commands.acts("secret")
 def set_secret(
     data: DataFolder,
     name: ClientName,
@@ -122,13 +120,13 @@ def set_secret(
     terminal.line(secret)
 
 
-@client.reads("sessions", *SESSION_HEADS)
+@client_commands.reads("sessions", *SESSION_HEADS)
 def list_client_sessions(data: DataFolder, cx: Connection, name: ClientName) -> Rows:
     """List the grants issued to a client."""
     return session_rows(data, cx, sessions.of_client(cx, entries.find_client(cx, name), data.now))
 
 
-@client.writes("sign-out")
+@client_commands.writes("sign-out")
 def sign_out_client(data: DataFolder, cx: Connection, name: ClientName) -> str:
     """End every grant issued to a client."""
     return describe_ended(administration.sign_out(cx, entries.find_client(cx, name), data.now))

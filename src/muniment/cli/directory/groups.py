@@ -29,14 +29,12 @@ from muniment.directory import administration, memberships
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 
-group = Group("directory", help="Groups, which may hold users and groups.")
-
-COMMANDS = {"group": group}
+group_commands = Group("directory", help="Groups, which may hold users and groups.")
 
 Members = Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Users or groups, name@partition.")]
 
 
-@group.writes("add")
+@group_commands.writes("add")
 def add_group(
     data: DataFolder, cx: Connection, group_id: EntryId, where: Where = "", description: Description = ""
 ) -> None:
@@ -45,19 +43,19 @@ def add_group(
     administration.add_group(cx, data.settings.directory.names, group_id, parent, data.now, description=description)
 
 
-@group.reads("list", *ENTRY_HEADS)
+@group_commands.reads("list", *ENTRY_HEADS)
 def list_groups(data: DataFolder, cx: Connection, name: PartitionName) -> Rows:
     """List a partition's groups."""
     return entries_of_kind(data, cx, name, "group")
 
 
-@group.reads("members", *ENTRY_HEADS)
+@group_commands.reads("members", *ENTRY_HEADS)
 def list_members(data: DataFolder, cx: Connection, group_id: EntryId) -> Rows:
     """List a group's direct members."""
     return entry_rows(data, memberships.members(cx, _by_id(data, cx, group_id)))
 
 
-@group.acts("add-member")
+@group_commands.acts("add-member")
 def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
     """Add users and groups to a group, and warn if groups then contain each other."""
     names = data.settings.directory.names
@@ -79,7 +77,7 @@ def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
         terminal.errors.print(f"{whom}: whoever is in one of such groups is in all of them.")
 
 
-@group.writes("remove-member")
+@group_commands.writes("remove-member")
 def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members: Members) -> None:
     """Remove users and groups from a group."""
     group_entry = _by_id(data, cx, group_id)
@@ -87,26 +85,26 @@ def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members:
         administration.remove_member(cx, group_entry, find_entry(data, cx, member))
 
 
-@group.writes("set")
+@group_commands.writes("set")
 def set_group(data: DataFolder, cx: Connection, group_id: EntryId, description: NewDescription = None) -> None:
     """Set the description of a group."""
     if description is not None:
         editing.set_description(cx, _by_id(data, cx, group_id), description, data.now)
 
 
-@group.writes("rename")
+@group_commands.writes("rename")
 def rename_group(data: DataFolder, cx: Connection, group_id: EntryId, new_name: NewName, force: Force = False) -> str:
     """Rename a group. This is refused if a repository knows the group, because ACLs there show its present name."""
     return rename_person(data, cx, _by_id(data, cx, group_id), new_name, force=force)
 
 
-@group.writes("move")
+@group_commands.writes("move")
 def move_group(data: DataFolder, cx: Connection, group_id: EntryId, target: Target) -> str:
     """Move a group into another unit of its partition, and print its new location. Its members stay where they are."""
     return move_entry(data, cx, _by_id(data, cx, group_id), target)
 
 
-@group.acts("remove")
+@group_commands.acts("remove")
 def remove_group(data: DataFolder, group_id: EntryId) -> None:
     """Delete a group; its members stay. If the repository runs here, the ACL entries for it are removed."""
     remove_person(data, "group", group_id)

@@ -26,46 +26,44 @@ from muniment.directory import administration
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 
-partition = Group("directory", help="Partitions: separate sets of users and groups.")
-unit = Group("directory", help="Organizational units: the folders of users and groups within a partition.")
-
-COMMANDS = {"partition": partition, "unit": unit}
+partition_commands = Group("directory", help="Partitions: separate sets of users and groups.")
+unit_commands = Group("directory", help="Organizational units: the folders of users and groups within a partition.")
 
 Container = Annotated[str, typer.Argument(metavar="PARENT", help="A partition, or the location of a unit.")]
 
 
-@partition.writes("add")
+@partition_commands.writes("add")
 def add_partition(data: DataFolder, cx: Connection, name: PartitionName, description: Description = "") -> None:
     """Make a partition."""
     editing.add_partition(cx, data.settings.directory.names, name, data.now, description=description)
 
 
-@partition.reads("list", *ENTRY_HEADS)
+@partition_commands.reads("list", *ENTRY_HEADS)
 def list_partitions(data: DataFolder, cx: Connection) -> Rows:
     """List the partitions."""
     return entry_rows(data, entries.partitions(cx))
 
 
-@partition.writes("set")
+@partition_commands.writes("set")
 def set_partition(data: DataFolder, cx: Connection, name: PartitionName, description: NewDescription = None) -> None:
     """Set the description of a partition."""
     if description is not None:
         editing.set_description(cx, _by_name(data, cx, name), description, data.now)
 
 
-@partition.writes("rename")
+@partition_commands.writes("rename")
 def rename_partition(data: DataFolder, cx: Connection, name: PartitionName, new_name: NewName) -> None:
     """Rename a partition. It must hold no users and no groups, because their ids end with its name."""
     rename_entry(data, cx, _by_name(data, cx, name), new_name)
 
 
-@partition.writes("remove")
+@partition_commands.writes("remove")
 def remove_partition(data: DataFolder, cx: Connection, name: PartitionName) -> str:
     """Delete an empty partition."""
     return describe_removal(data, administration.remove(cx, _by_name(data, cx, name), data.now))
 
 
-@unit.writes("add")
+@unit_commands.writes("add")
 def add_unit(
     data: DataFolder,
     cx: Connection,
@@ -78,39 +76,39 @@ def add_unit(
     return entries.location(data.settings.directory.names, unit_entry)
 
 
-@unit.reads("list", *ENTRY_HEADS)
+@unit_commands.reads("list", *ENTRY_HEADS)
 def list_units(data: DataFolder, cx: Connection, name: PartitionName) -> Rows:
     """List a partition's units."""
     return entries_of_kind(data, cx, name, "unit")
 
 
-@unit.reads("content", *ENTRY_HEADS)
+@unit_commands.reads("content", *ENTRY_HEADS)
 def list_content(data: DataFolder, cx: Connection, container: Container) -> Rows:
     """List what lies directly in a unit, or in a partition's root unit: units, groups and users."""
     return entry_rows(data, entries.inside(cx, find_entry(data, cx, container)))
 
 
-@unit.writes("set")
+@unit_commands.writes("set")
 def set_unit(data: DataFolder, cx: Connection, location: Location, description: NewDescription = None) -> None:
     """Set the description of a unit."""
     if description is not None:
         editing.set_description(cx, _by_location(data, cx, location), description, data.now)
 
 
-@unit.writes("rename")
+@unit_commands.writes("rename")
 def rename_unit(data: DataFolder, cx: Connection, location: Location, new_name: NewName) -> str:
     """Rename a unit and print its new location. The locations of all that lies in it change, their ids stay."""
     unit = rename_entry(data, cx, _by_location(data, cx, location), new_name)
     return entries.location(data.settings.directory.names, unit)
 
 
-@unit.writes("move")
+@unit_commands.writes("move")
 def move_unit(data: DataFolder, cx: Connection, location: Location, target: Target) -> str:
     """Move a unit with all that lies in it into another unit of its partition, and print its new location."""
     return move_entry(data, cx, _by_location(data, cx, location), target)
 
 
-@unit.writes("remove")
+@unit_commands.writes("remove")
 def remove_unit(data: DataFolder, cx: Connection, location: Location) -> str:
     """Delete an empty unit."""
     return describe_removal(data, administration.remove(cx, _by_location(data, cx, location), data.now))

@@ -22,15 +22,13 @@ from muniment.data_folder import DataFolder
 from muniment.directory import administration, resources
 from muniment.directory.resources import Resource
 
-resource = Group("directory", help="Protected APIs and who is in their access roles.")
-
-COMMANDS = {"resource": resource}
+resource_commands = Group("directory", help="Protected APIs and who is in their access roles.")
 
 ResourceName = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name or its identifier.")]
 Members = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="name@partition, a partition, or a location.")]
 
 
-@resource.writes("add")
+@resource_commands.writes("add")
 def add_resource(
     data: DataFolder,
     cx: Connection,
@@ -41,13 +39,13 @@ def add_resource(
     return resources.add(cx, data.settings.directory.names, name, data.now, description=description).id
 
 
-@resource.writes("activate")
+@resource_commands.writes("activate")
 def activate_resource(data: DataFolder, cx: Connection, name: ResourceName) -> str:
     """Activate a resource and print its secret key. A resource is activated once, and its key is shown once."""
     return resources.activate(cx, _resource(data, cx, name).id, data.now)
 
 
-@resource.reads("list", "Resource", "Identifier", "State", "Description")
+@resource_commands.reads("list", "Resource", "Identifier", "State", "Description")
 def list_resources(data: DataFolder, cx: Connection) -> Rows:
     """List the resources."""
     names = data.settings.directory.names
@@ -62,27 +60,27 @@ def list_resources(data: DataFolder, cx: Connection) -> Rows:
     ]
 
 
-@resource.writes("set")
+@resource_commands.writes("set")
 def set_resource(data: DataFolder, cx: Connection, name: ResourceName, description: NewDescription = None) -> None:
     """Set the description of a resource."""
     if description is not None:
         resources.set_description(cx, _resource(data, cx, name), description)
 
 
-@resource.writes("rename")
+@resource_commands.writes("rename")
 def rename_resource(data: DataFolder, cx: Connection, name: ResourceName, new_name: NewName) -> None:
     """Rename a resource. It must have no living grants, because clients ask for its name as scope. Its id stays."""
     names = data.settings.directory.names
     administration.rename_resource(cx, names, _resource(data, cx, name), new_name, data.now)
 
 
-@resource.reads("members", *ENTRY_HEADS)
+@resource_commands.reads("members", *ENTRY_HEADS)
 def list_role(data: DataFolder, cx: Connection, name: ResourceName) -> Rows:
     """List who is in a resource's access role."""
     return entry_rows(data, resources.role_members(cx, _resource(data, cx, name)))
 
 
-@resource.writes("add-member")
+@resource_commands.writes("add-member")
 def add_to_role(data: DataFolder, cx: Connection, name: ResourceName, members: Members) -> None:
     """Add users, groups, units or partitions to a resource's access role."""
     target = _resource(data, cx, name)
@@ -90,7 +88,7 @@ def add_to_role(data: DataFolder, cx: Connection, name: ResourceName, members: M
         resources.add_to_role(cx, target, find_entry(data, cx, member))
 
 
-@resource.writes("remove-member")
+@resource_commands.writes("remove-member")
 def remove_from_role(data: DataFolder, cx: Connection, name: ResourceName, members: Members) -> None:
     """Remove entries from a resource's access role. Tokens of users who are not in it any more give no access."""
     target = _resource(data, cx, name)
@@ -98,7 +96,7 @@ def remove_from_role(data: DataFolder, cx: Connection, name: ResourceName, membe
         administration.remove_from_role(cx, target, find_entry(data, cx, member))
 
 
-@resource.writes("remove")
+@resource_commands.writes("remove")
 def remove_resource(data: DataFolder, cx: Connection, name: ResourceName, force: Force = False) -> str:
     """Remove a resource that guards no repository; its sessions end."""
     snapshot = repository_snapshot(data)

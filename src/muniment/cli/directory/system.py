@@ -12,14 +12,12 @@ from muniment.data_folder import DataFolder
 from muniment.directory import system as attributes
 from muniment.exit_codes import Exit, Failure
 
-system = Group("directory", help="System attributes: settings that are stored in the directory itself.")
-
-COMMANDS = {"system": system}
+system_commands = Group("directory", help="System attributes: settings that are stored in the directory itself.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as directory.auth.EnforceSSL, in any case.")]
 
 
-@system.reads("list", "Name", "Value", "Values", "Meaning")
+@system_commands.reads("list", "Name", "Value", "Values", "Meaning")
 def list_attributes(cx: Connection) -> Rows:
     """List the attributes that are set, and those that this release reads."""
     values = {attribute.name: attribute.value for attribute in attributes.every(cx)}
@@ -32,7 +30,7 @@ def list_attributes(cx: Connection) -> Rows:
         yield name, values.get(name), values_taken, meaning
 
 
-@system.acts("set")
+@system_commands.acts("set")
 def set_attribute(
     data: DataFolder,
     name: Name,
@@ -50,7 +48,7 @@ def set_attribute(
         terminal.errors.print(f"Warning: {warning}")
 
 
-@system.writes("remove")
+@system_commands.writes("remove")
 def remove_attribute(cx: Connection, name: Name) -> None:
     """Unset a system attribute."""
     if not attributes.remove(cx, name):

@@ -36,16 +36,14 @@ from muniment.directory.entries.table import Entry
 from muniment.directory.sessions import SessionCount
 from muniment.directory.sign_in import passwords, pauses
 
-user = Group("directory", help="Users.")
-session = Group("directory", help="Sessions: who is signed in where.")
-
-COMMANDS = {"user": user, "session": session}
+user_commands = Group("directory", help="Users.")
+session_commands = Group("directory", help="Sessions: who is signed in where.")
 
 FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 Random = Annotated[bool, typer.Option("--random", help="Generate a password and print it once.")]
 
 
-@user.acts("add")
+@user_commands.acts("add")
 def add_user(
     data: DataFolder,
     user_id: EntryId,
@@ -67,13 +65,13 @@ def add_user(
         terminal.line(password)
 
 
-@user.reads("list", *ENTRY_HEADS)
+@user_commands.reads("list", *ENTRY_HEADS)
 def list_users(data: DataFolder, cx: Connection, name: PartitionName) -> Rows:
     """List a partition's users."""
     return entries_of_kind(data, cx, name, "user")
 
 
-@user.reads("show")
+@user_commands.reads("show")
 def show_user(data: DataFolder, cx: Connection, user_id: EntryId) -> dict[str, object]:
     """Show a user, their state and their groups."""
     directory_names = data.settings.directory.names
@@ -90,13 +88,13 @@ def show_user(data: DataFolder, cx: Connection, user_id: EntryId) -> dict[str, o
     }
 
 
-@user.writes("unpause")
+@user_commands.writes("unpause")
 def end_pauses(data: DataFolder, cx: Connection, user_id: EntryId) -> None:
     """End the pauses that wrong passwords caused, so that a user may sign in at once. A lock stays."""
     editing.end_pauses(cx, _by_id(data, cx, user_id))
 
 
-@user.acts("password")
+@user_commands.acts("password")
 def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = False, random: Random = False) -> None:
     """Give a user a new password; their sessions end."""
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
@@ -108,7 +106,7 @@ def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = Fal
         terminal.line(password)
 
 
-@user.writes("set")
+@user_commands.writes("set")
 def set_user(
     data: DataFolder,
     cx: Connection,
@@ -148,33 +146,33 @@ def set_user(
         editing.set_description(cx, user, description, data.now)
 
 
-@user.writes("rename")
+@user_commands.writes("rename")
 def rename_user(data: DataFolder, cx: Connection, user_id: EntryId, new_name: NewName, force: Force = False) -> str:
     """Rename a user. This is refused if a repository knows the user: objects and ACLs there show the present name."""
     return rename_person(data, cx, _by_id(data, cx, user_id), new_name, force=force)
 
 
-@user.writes("move")
+@user_commands.writes("move")
 def move_user(data: DataFolder, cx: Connection, user_id: EntryId, target: Target) -> str:
     """Move a user into another unit of their partition, and print their new location."""
     return move_entry(data, cx, _by_id(data, cx, user_id), target)
 
 
-@user.reads("sessions", *SESSION_HEADS)
+@user_commands.reads("sessions", *SESSION_HEADS)
 def list_sessions(data: DataFolder, cx: Connection, user_id: EntryId) -> Rows:
     """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
     user = _by_id(data, cx, user_id)
     return session_rows(data, cx, sessions.of_user(cx, user, data.now))
 
 
-@user.writes("sign-out")
+@user_commands.writes("sign-out")
 def sign_out_user(data: DataFolder, cx: Connection, user_id: EntryId) -> str:
     """End every session of a user; they may sign in again."""
     count = administration.sign_out(cx, _by_id(data, cx, user_id), data.now)
     return describe_ended(count)
 
 
-@user.writes("attribute")
+@user_commands.writes("attribute")
 def set_attribute(
     data: DataFolder,
     cx: Connection,
@@ -187,7 +185,7 @@ def set_attribute(
     attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
 
 
-@user.acts("remove")
+@user_commands.acts("remove")
 def remove_user(
     data: DataFolder,
     user_id: EntryId,
@@ -199,7 +197,7 @@ def remove_user(
     remove_person(data, "user", user_id, give_to=give_to)
 
 
-@session.writes("end")
+@session_commands.writes("end")
 def end_session(
     data: DataFolder,
     cx: Connection,

@@ -22,9 +22,7 @@ from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.repositories import Repository
 
-acl = Group(help="ACLs: who may do how much with the objects that carry them.")
-
-COMMANDS = {"acl": acl}
+acl_commands = Group(help="ACLs: who may do how much with the objects that carry them.")
 
 _AT_A_TIME = 500
 
@@ -42,7 +40,7 @@ Strict = Annotated[
 ]
 
 
-@acl.reads("list", "ACL", "Id", "Owner", "Entries")
+@acl_commands.reads("list", "ACL", "Id", "Owner", "Entries")
 def list_acls(cx: Connection, repository: Repository, principals: Principals) -> Rows:
     """List the ACLs, each with the name that --acl takes, its id, its owner and its entries."""
     for page in every_page(partial(acl_lists.page, cx, repository.id, principals), _AT_A_TIME):
@@ -52,7 +50,7 @@ def list_acls(cx: Connection, repository: Repository, principals: Principals) ->
             yield callable_name(summary), summary.shown_id, summary.owner, described
 
 
-@acl.acts("add")
+@acl_commands.acts("add")
 def add_acl(
     data: DataFolder,
     name: NewAclName,
@@ -65,7 +63,7 @@ def add_acl(
         acls.add(cx, repository_id, name, by, permissions, data.now)
 
 
-@acl.acts("change")
+@acl_commands.acts("change")
 def change_acl(
     data: DataFolder,
     name: AclName,
@@ -78,7 +76,7 @@ def change_acl(
         acls.change(cx, acls.find(cx, repository_id, name, by), by, permissions, data.now)
 
 
-@acl.writes("assign")
+@acl_commands.writes("assign")
 def assign_acl(
     data: DataFolder,
     cx: Connection,
@@ -92,7 +90,7 @@ def assign_acl(
         assigned_acls.assign(cx, repository, principals, object_id, name, data.now)
 
 
-@acl.writes("remove")
+@acl_commands.writes("remove")
 def remove_acl(cx: Connection, repository: Repository, principals: Principals, name: AclName) -> None:
     """Delete an ACL that no object carries, and no folder has as its default."""
     removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)

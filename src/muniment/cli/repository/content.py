@@ -27,16 +27,14 @@ from muniment.stores import ContentKind
 
 _IsWhole: TypeAlias = Callable[[StoredContent], bool]
 
-content = Group(help="The bytes of documents.")
-
-COMMANDS = {"content": content}
+content_commands = Group(help="The bytes of documents.")
 
 _AT_A_TIME = 500
 _MOST_VERIFIED = 100_000
 _MOST_NAMED = 20
 
 
-@content.acts("check", recorded=False)
+@content_commands.acts("check", recorded=False)
 def content_check(data: DataFolder, repository_name: RepositoryOption = "") -> int:
     """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
     sound = True
@@ -62,7 +60,7 @@ def content_check(data: DataFolder, repository_name: RepositoryOption = "") -> i
     return Exit.OK if sound else Exit.FAILED
 
 
-@content.acts("move")
+@content_commands.acts("move")
 def content_move(
     data: DataFolder,
     to: Annotated[ContentKind, typer.Option("--to", help="The store that gets the content.")],

@@ -284,6 +284,3 @@ def _print_report(report: ImportReport, seconds: float) -> None:
         terminal.line(terminal.harmless(f"  {path}: {reason}"))
     if len(report.failed) > 20:
         terminal.line(f"  and {len(report.failed) - 20} more")
-
-
-COMMANDS = {"import": import_command}

@@ -29,14 +29,12 @@ from muniment.repository.meaning import embedder
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
-index = Group(help="The index of a repository.")
-
-COMMANDS = {"index": index}
+index_commands = Group(help="The index of a repository.")
 
 _STATUS_HEADS = ("Repository", "Index", "Position", "Last change", "Waiting", "Failed", "Unsupported", "Embedding")
 
 
-@index.reads("status", *_STATUS_HEADS)
+@index_commands.reads("status", *_STATUS_HEADS)
 def index_status(data: DataFolder, cx: Connection) -> Rows:
     """Show for each repository how far its index has come, and how many files wait for text extraction.
 
@@ -63,7 +61,7 @@ def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest:
     return "current" if position is not None and position >= latest else "behind"
 
 
-@index.acts("check", recorded=False)
+@index_commands.acts("check", recorded=False)
 def index_check(
     data: DataFolder,
     repository_name: RepositoryOption = "",
@@ -105,7 +103,7 @@ def index_check(
     return Exit.OK if all(report.sound for _, report in findings) else Exit.FAILED
 
 
-@index.acts("report", recorded=False)
+@index_commands.acts("report", recorded=False)
 def index_report(
     data: DataFolder,
     repository_name: RepositoryOption = "",
@@ -156,7 +154,7 @@ def index_report(
     return Exit.OK if sound else Exit.FAILED
 
 
-@index.acts("rebuild")
+@index_commands.acts("rebuild")
 def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
     """Build the index again from the database while searches go on, then switch to the new one."""
     with data.database("repository") as database:
@@ -173,7 +171,7 @@ def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initiali
     terminal.line(f"{repository.name}: rebuilt, true to position {position}")
 
 
-@index.acts("read-again")
+@index_commands.acts("read-again")
 def index_read_again(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
     """Have the files read again that have no text: this release or a Tika server may read what was not read before."""
     total, last = 0, -1

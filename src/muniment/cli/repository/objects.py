@@ -39,16 +39,14 @@ from muniment.repository.refusals import NoContent, UnknownProperty
 from muniment.repository.repositories import Repository
 from muniment.troubles import is_undone
 
-object_ = Group(help="Single objects: documents, folders and cabinets.")
-
-COMMANDS = {"object": object_}
+object_commands = Group(help="Single objects: documents, folders and cabinets.")
 
 _AT_A_TIME = 500
 
 ObjectId = Annotated[str, typer.Argument(metavar="OBJECT_ID")]
 
 
-@object_.reads("show")
+@object_commands.reads("show")
 def show_object(
     cx: Connection, repository: Repository, principals: Principals, object_id: ObjectId
 ) -> dict[str, object]:
@@ -57,7 +55,7 @@ def show_object(
     return _values(cx, stored, RepositoryView.read(cx, repository, principals))
 
 
-@object_.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Modified")
+@object_commands.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Modified")
 def list_objects(
     cx: Connection,
     repository: Repository,
@@ -76,7 +74,7 @@ def list_objects(
             yield each.id, each.type, each.name, each.owner, size, timestamp(each.modified)
 
 
-@object_.acts("get", recorded=False)
+@object_commands.acts("get", recorded=False)
 def get_content(
     data: DataFolder,
     object_id: ObjectId,
@@ -109,7 +107,7 @@ def get_content(
         unfinished_file.unlink(missing_ok=True)
 
 
-@object_.acts("put")
+@object_commands.acts("put")
 def put_object(
     data: DataFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The content; - for standard input.")],
@@ -168,7 +166,7 @@ def put_object(
     terminal.line(stored.id)
 
 
-@object_.writes("move")
+@object_commands.writes("move")
 def move_object(
     data: DataFolder,
     cx: Connection,
@@ -194,7 +192,7 @@ def move_object(
         objects.change(cx, view, object_id, {"object_name": name}, data.now)
 
 
-@object_.acts("rm")
+@object_commands.acts("rm")
 def remove_objects(
     data: DataFolder,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],

@@ -20,13 +20,11 @@ from muniment.repository.objects import inventory, usage
 from muniment.repository.permissions import bearers
 from muniment.repository.repositories import Repository
 
-repository = Group(help="Repositories.")
+repository_commands = Group(help="Repositories.")
 
-repository.acts("give")(gifts.give_command)
-repository.acts("export")(exports.export_command)
-repository.acts("import")(exports.import_command)
-
-COMMANDS = {"repository": repository}
+repository_commands.acts("give")(gifts.give_command)
+repository_commands.acts("export")(exports.export_command)
+repository_commands.acts("import")(exports.import_command)
 
 _AT_A_TIME = 500
 _FURTHER_TABLES = (
@@ -51,7 +49,7 @@ def select_repositories(database: Database, name: str) -> list[Repository]:
         return [repositories.find(cx, name)] if name else repositories.every(cx)
 
 
-@repository.acts("add")
+@repository_commands.acts("add")
 def add_repository(
     data: DataFolder,
     name: RepositoryName,
@@ -74,7 +72,7 @@ def add_repository(
     terminal.line(new_repository.resource_id)
 
 
-@repository.acts("guard")
+@repository_commands.acts("guard")
 def guard_repository(
     data: DataFolder,
     name: RepositoryName,
@@ -90,7 +88,7 @@ def guard_repository(
     terminal.line(guard_id)
 
 
-@repository.acts("language")
+@repository_commands.acts("language")
 def set_language(
     data: DataFolder,
     name: RepositoryName,
@@ -105,7 +103,7 @@ def set_language(
     terminal.line(f"{name}: {language or data.settings.repository.language}")
 
 
-@repository.acts("remove")
+@repository_commands.acts("remove")
 def remove_repository(
     data: DataFolder,
     name: RepositoryName,
@@ -151,14 +149,14 @@ def declare_tables() -> None:
         import_module(f"muniment.repository.{module}")
 
 
-@repository.reads("list", "Repository", "Resource", "Language")
+@repository_commands.reads("list", "Repository", "Resource", "Language")
 def list_repositories(data: DataFolder, cx: Connection) -> Rows:
     """List the repositories with the resources that guard them."""
     own = data.settings.repository.language
     return [(row.name, row.resource_id, row.language or own) for row in repositories.every(cx)]
 
 
-@repository.acts("usage", recorded=False)
+@repository_commands.acts("usage", recorded=False)
 def show_usage(data: DataFolder, as_json: AsJson = False, header: WithHeader = None) -> int:
     """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
     with data.database("repository") as database, database.read() as cx:

@@ -293,6 +293,3 @@ def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, l
         for entry in root.findall(f"{_ATOM}entry")
     ]
     return int(root.findtext(f"{{{vocabulary}}}total", "0")), hits
-
-
-COMMANDS = {"search": search_command}

@@ -21,9 +21,7 @@ from muniment.repository.repositories import Repository
 
 T = TypeVar("T")
 
-type_ = Group(help="Object types and their properties.")
-
-COMMANDS = {"type": type_}
+type_commands = Group(help="Object types and their properties.")
 
 TypeName = Annotated[str, typer.Argument(metavar="TYPE")]
 PropertyName = Annotated[str, typer.Argument(metavar="PROPERTY")]
@@ -48,14 +46,14 @@ IsOpen = Annotated[
 ]
 
 
-@type_.reads("list", "Type", "Parent", "Properties")
+@type_commands.reads("list", "Type", "Parent", "Properties")
 def list_types(cx: Connection, repository: Repository) -> Rows:
     """List the types, each with the properties it adds to its parent's."""
     for kind in object_types.catalogue(cx, repository.id).types():
         yield kind.name, kind.parent, [_describe_property(definition) for definition in kind.properties]
 
 
-@type_.writes("add")
+@type_commands.writes("add")
 def add_type(
     data: DataFolder,
     cx: Connection,
@@ -69,7 +67,7 @@ def add_type(
     type_editing.define_type(cx, repository.id, form, data.now)
 
 
-@type_.acts("property")
+@type_commands.acts("property")
 def add_property(
     data: DataFolder,
     name: TypeName,
@@ -96,7 +94,7 @@ def add_property(
         type_editing.change_type(cx, repository_id, TypeForm(name, properties=[form]), data.now)
 
 
-@type_.acts("change")
+@type_commands.acts("change")
 def change_type(
     data: DataFolder,
     name: TypeName,
@@ -124,7 +122,7 @@ def change_type(
         type_editing.change_type(cx, repository_id, form, data.now)
 
 
-@type_.acts("load")
+@type_commands.acts("load")
 def load_types(
     data: DataFolder,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
@@ -138,13 +136,13 @@ def load_types(
         terminal.line(what)
 
 
-@type_.writes("remove")
+@type_commands.writes("remove")
 def remove_type(cx: Connection, repository: Repository, name: TypeName) -> None:
     """Remove a type that no object has and no other type refines."""
     removal.remove_type(cx, repository, name)
 
 
-@type_.writes("remove-property")
+@type_commands.writes("remove-property")
 def remove_property(cx: Connection, repository: Repository, name: TypeName, property_name: PropertyName) -> None:
     """Remove a property from a type when no object has a value for it."""
     removal.remove_property(cx, repository, name, property_name)

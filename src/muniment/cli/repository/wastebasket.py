@@ -24,14 +24,12 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 
-wastebasket = Group(help="Deleted objects that can still be restored.")
-
-COMMANDS = {"wastebasket": wastebasket}
+wastebasket_commands = Group(help="Deleted objects that can still be restored.")
 
 _AT_A_TIME = 500
 
 
-@wastebasket.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
+@wastebasket_commands.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
 def list_discards(data: DataFolder, cx: Connection, repository: Repository, principals: Principals) -> Rows:
     """List what was deleted, the last deletion first. What was deleted with a folder is restored with it."""
     for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
@@ -41,7 +39,7 @@ def list_discards(data: DataFolder, cx: Connection, repository: Repository, prin
             yield stored.id, stored.type, stored.name, stored.owner, size, each.deleter, *times
 
 
-@wastebasket.writes("restore")
+@wastebasket_commands.writes("restore")
 def restore_objects(
     data: DataFolder,
     cx: Connection,
@@ -61,7 +59,7 @@ def restore_objects(
     return f"Restored: {terminal.number_of(len(object_ids), 'object')}, with all that was deleted with {them}."
 
 
-@wastebasket.acts("purge")
+@wastebasket_commands.acts("purge")
 def purge(
     data: DataFolder,
     object_ids: Annotated[list[str] | None, typer.Argument(metavar="[OBJECT_ID...]")] = None,
