@@ -14,7 +14,8 @@ from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.options import DirectoryOptions
 from muniment.repository import refusals as repository_refusals
 from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.endpoints.context import ENTERING, RepositoryContext
+from muniment.repository.endpoints.codes import ENTERING
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.search_page import routes as search_page_routes
 from muniment.web import refusals as web_refusals
