@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.repository.index.tantivy.snapshot import TantivySnapshot
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.search import kept_searches, results, walks
 from muniment.repository.search.walks import Holder, Walk
@@ -335,16 +334,6 @@ def test_relative_dates_count_from_the_first_page_on(repository_db: Database, no
             page = walkers.get("marta", address)
             seen += ids(page)
         assert len(seen) == len(set(seen)) == len(MANY)
-
-
-def test_an_index_of_an_earlier_format_is_paged_by_number(
-    repository_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_walkers(repository_db, now, MANY) as walkers:
-        address = page_two(walkers)
-        monkeypatch.setattr(TantivySnapshot, "numbered", property(lambda _self: False))
-        assert "cursor=" not in str(following(walkers.first("marta", "by score", 2)))
-        assert status(walkers, address) == (503, "E_INDEX_UNAVAILABLE")
 
 
 def _keep(cx: sa.Connection, holder: Holder, name: int, hits: int, now: Instant, options: RepositoryOptions) -> bool:

@@ -94,7 +94,7 @@ async def front_page(request: Request, halves: Halves) -> Response:
 
 
 async def asset(request: Request, _halves: Halves) -> Response:
-    """Send a file that the pages use."""
+    """Fetch a file that the pages use."""
     return pages.file(request.scope["path"].rpartition("/")[2])
 
 

@@ -66,13 +66,12 @@ def table() -> AddressTable[Halves]:
         "front door",
         "",
         (
-            Address("/health/live", {"GET": _reading(health.live, "Say that this process is alive.", _STATUS)}),
+            Address("/health/live", {"GET": _reading(health.live, _STATUS)}),
             Address(
                 "/health/ready",
                 {
                     "GET": Operation(
                         health.ready,
-                        "Say part by part whether this process can do its work.",
                         answers=(
                             AnswerDescription(200, "It can.", _STATUS),
                             AnswerDescription(503, "It cannot. `Retry-After` says when to ask again.", _STATUS),
@@ -80,14 +79,12 @@ def table() -> AddressTable[Halves]:
                     )
                 },
             ),
-            Address("/", {"GET": _reading(pages.front_page, "Say what this server is, and where to go next.", _PAGE)}),
-            Address("/openapi.json", {"GET": _reading(describe, "", {"application/json": {"type": "object"}})}),
-            Address("/style.css", {"GET": _reading(pages.asset, "Fetch the stylesheet.", {"text/css": BINARY})}),
-            Address("/icon.svg", {"GET": _reading(pages.asset, "Fetch the icon.", {"image/svg+xml": BINARY})}),
-            Address("/docs", {"GET": _reading(pages.contents, "List the pages of the documentation.", _PAGE)}),
-            Address(
-                "/docs/{page:path}", {"GET": _reading(pages.document, "Show a page of the documentation.", _DOCUMENT)}
-            ),
+            Address("/", {"GET": _reading(pages.front_page, _PAGE)}),
+            Address("/openapi.json", {"GET": _reading(describe, {"application/json": {"type": "object"}})}),
+            Address("/style.css", {"GET": _reading(pages.asset, {"text/css": BINARY})}),
+            Address("/icon.svg", {"GET": _reading(pages.asset, {"image/svg+xml": BINARY})}),
+            Address("/docs", {"GET": _reading(pages.contents, _PAGE)}),
+            Address("/docs/{page:path}", {"GET": _reading(pages.document, _DOCUMENT)}),
         ),
         ErrorShape(
             "front-door",
@@ -123,5 +120,5 @@ def routes(halves: Halves) -> list[Route]:
     return table().routes(halves)
 
 
-def _reading(endpoint: Answering[Halves], summary: str, content: Content) -> Operation[Halves]:
-    return Operation(endpoint, summary, answers=(AnswerDescription(200, "It is here.", content),))
+def _reading(endpoint: Answering[Halves], content: Content) -> Operation[Halves]:
+    return Operation(endpoint, answers=(AnswerDescription(200, "It is here.", content),))

@@ -94,7 +94,7 @@ class AnswerDescription:
 class Operation(Generic[H]):
     """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    An empty ``summary`` means the first sentence of the function's docstring. If the function is a partial one, the
+    The first sentence of the function's docstring says what the method does. If the function is a partial one, the
     arguments that it was given stand for names in braces there. If ``credentials`` is None, the
     method expects the credentials that the address expects. ``refused`` holds the parameters of the query that other
     methods take and this one does not, each with the reason, as the end of a sentence. ``hot`` and ``foremost`` are
@@ -103,7 +103,6 @@ class Operation(Generic[H]):
     """
 
     endpoint: Answering[H]
-    summary: str = ""
     parameters: tuple[Parameter, ...] = field(default=(), kw_only=True)
     body: Content = field(default_factory=dict, kw_only=True)
     answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
@@ -115,8 +114,6 @@ class Operation(Generic[H]):
     @property
     def sentence(self) -> str:
         """What the method does, in one sentence."""
-        if self.summary:
-            return self.summary
         if isinstance(self.endpoint, partial):
             return first_sentence(self.endpoint.func).format(**self.endpoint.keywords)
         return first_sentence(self.endpoint)

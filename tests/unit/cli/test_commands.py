@@ -355,31 +355,6 @@ def test_half_an_installation_keeps_to_its_half(tmp_path: Path, capsys: pytest.C
     assert "does not run here" in alone.err
 
 
-@pytest.mark.slow
-def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Muniment) -> None:
-    muniment("acl", "add", "of the house", "world=READ")
-    path = muniment.data / "repository.db"
-    with sqlite3.connect(path) as database:
-        row = database.execute("SELECT repository_id FROM acls WHERE name = 'of the house'").fetchone()
-        for number, (name, owner) in enumerate((("team", "ada@staff"), ("0123456789abcdef", "ada@staff"))):
-            database.execute(
-                "INSERT INTO acls (repository_id, shown_id, name, owner, owner_name, owner_key, entry_count, created,"
-                " modified) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)",
-                (row[0], f"45{number:014}", name, owner, owner, owner),
-            )
-        database.execute("UPDATE acls SET common = NULL WHERE owner <> ''")
-    told = muniment("migrate")
-    assert re.search("^main\tteam\tada@staff/team\t4500000000000000$", told, re.MULTILINE)
-    assert re.search("^main\t0123456789abcdef\t4500000000000001\t4500000000000001$", told, re.MULTILINE)
-    assert "of the house" not in told
-    assert "ada@staff/team" not in muniment("migrate"), "it is told once"
-    assert re.search("^of the house\t45", muniment("acl", "list"), re.MULTILINE)
-    assert re.search("^ada@staff/team\t45", muniment("acl", "list"), re.MULTILINE)
-    muniment("acl", "change", "ada@staff/team", "world=BROWSE")
-    muniment("acl", "remove", "team", code=3)
-    muniment("acl", "remove", "4500000000000000")
-
-
 @pytest.mark.parametrize(
     ("reason", "to_do"),
     [

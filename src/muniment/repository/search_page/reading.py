@@ -86,7 +86,7 @@ class ShownObject(msgspec.Struct, frozen=True):
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/objects/{id}: the object, with marks at the words of the question in the address."""
+    """Show an object with its properties and its text."""
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
     object_id = representations.identifier(request)
@@ -103,7 +103,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 
 async def download(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/objects/{id}/content: the bytes, as an attachment that no browser interprets."""
+    """Download the content of an object, whole or one range of it."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)

@@ -100,50 +100,26 @@ def table() -> AddressTable[RepositoryContext]:
         frame.PREFIX,
         (
             Address(
-                "",
-                {
-                    "GET": Operation(
-                        searching.show,
-                        "Show the box, and the hits of what it asks.",
-                        parameters=(*_QUESTION, _DONE),
-                        answers=(_SHOWN,),
-                    )
-                },
-                _SEARCHED,
+                "", {"GET": Operation(searching.show, parameters=(*_QUESTION, _DONE), answers=(_SHOWN,))}, _SEARCHED
             ),
             Address(
                 "/sign-in",
                 {
-                    "GET": Operation(
-                        sign_in.page, "Show the form to sign in with.", parameters=(_TO, _DONE), answers=(_SHOWN,)
-                    ),
+                    "GET": Operation(sign_in.page, parameters=(_TO, _DONE), answers=(_SHOWN,)),
                     "POST": Operation(
-                        sign_in.sign_in,
-                        "Sign in to search.",
-                        body=_form("username", "password", "to"),
-                        answers=(_LED, _SHOWN),
+                        sign_in.sign_in, body=_form("username", "password", "to"), answers=(_LED, _SHOWN)
                     ),
                 },
                 _ENTERED,
                 credentials=CredentialKind.NONE,
             ),
-            Address(
-                "/sign-out",
-                {"POST": Operation(sign_in.sign_out, "Sign out.", body=_form(), answers=(_LED,))},
-                _ENTERED,
-            ),
+            Address("/sign-out", {"POST": Operation(sign_in.sign_out, body=_form(), answers=(_LED,))}, _ENTERED),
             Address(
                 "/saved",
                 {
-                    "GET": Operation(
-                        saving.show,
-                        "List the saved searches.",
-                        parameters=(_IN, _PAGE_NUMBER, _DONE),
-                        answers=(_SHOWN,),
-                    ),
+                    "GET": Operation(saving.show, parameters=(_IN, _PAGE_NUMBER, _DONE), answers=(_SHOWN,)),
                     "POST": Operation(
                         saving.change,
-                        "Save a search, change a saved one, or remove it.",
                         body=_form("action", "address", "name", "description", "public", "search"),
                         answers=(_LED,),
                     ),
@@ -155,7 +131,6 @@ def table() -> AddressTable[RepositoryContext]:
                 {
                     "GET": Operation(
                         suggesting.show,
-                        "Complete what somebody is typing.",
                         parameters=(_IN, Parameter("q", "What has been typed.")),
                         answers=(AnswerDescription(200, "The completions.", {"application/json": {"type": "object"}}),),
                     )
@@ -164,14 +139,7 @@ def table() -> AddressTable[RepositoryContext]:
             ),
             Address(
                 "/objects/{id}",
-                {
-                    "GET": Operation(
-                        reading.show,
-                        "Show an object with its properties and its text.",
-                        parameters=(*_QUESTION, _PART),
-                        answers=(_SHOWN,),
-                    )
-                },
+                {"GET": Operation(reading.show, parameters=(*_QUESTION, _PART), answers=(_SHOWN,))},
                 _READ,
             ),
             Address(
@@ -179,7 +147,6 @@ def table() -> AddressTable[RepositoryContext]:
                 {
                     "GET": Operation(
                         reading.download,
-                        "Download the content of an object, whole or one range of it.",
                         parameters=(_IN,),
                         answers=(
                             AnswerDescription(200, "The content.", {"*/*": BINARY}),
@@ -195,7 +162,6 @@ def table() -> AddressTable[RepositoryContext]:
                 {
                     "GET": Operation(
                         browser.static,
-                        "Fetch a file that the pages use.",
                         answers=(
                             AnswerDescription(
                                 200,
@@ -210,10 +176,7 @@ def table() -> AddressTable[RepositoryContext]:
         ),
         _ERRORS,
         CredentialKind.SEARCH_PAGE,
-        (
-            Parameter("id", "Id of an object.", place="path"),
-            Parameter("name", "Name of a file.", place="path"),
-        ),
+        (Parameter("id", "Id of an object.", place="path"), Parameter("name", "Name of a file.", place="path")),
     )
 
 

@@ -34,7 +34,7 @@ class ShownSearches(msgspec.Struct, frozen=True):
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/saved: the caller's own saved searches, then those of others that the caller may see."""
+    """List the saved searches."""
     pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
     asked = questions.read(pairs)
     session = await sessions.read(request, context)
@@ -48,7 +48,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """POST /search/saved: save the question of a page, also in place of an earlier one, or remove a saved search."""
+    """Save a search, change a saved one, or remove it."""
     form = await bodies.form(request)
     action = form.get("action")
     address = form.get("address", "")

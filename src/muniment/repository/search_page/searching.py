@@ -133,7 +133,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search: the box, and the hits of what it asks."""
+    """Show the box, and the hits of what it asks."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)

@@ -27,7 +27,7 @@ _NOT_ENDED = (
 
 
 async def page(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/sign-in: the form. ``to`` is the page that was asked for: the sign-in leads back to it.
+    """Show the form to sign in with. ``to`` is the page that was asked for: the sign-in leads back to it.
 
     Somebody who is signed in already is led there at once.
     """
@@ -45,7 +45,7 @@ async def page(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("sign-in")
 async def sign_in(request: Request, context: RepositoryContext) -> Response:
-    """POST /search/sign-in: check the name and the password, and put the tokens into the cookie."""
+    """Sign in to search."""
     form = await bodies.form(request)
     seal = await context.transactions.read(keys.seal)
     frame.check_form(request, seal, form.get("csrf", ""), frame.form_cookies(request))
@@ -65,7 +65,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells("sign-out")
 async def sign_out(request: Request, context: RepositoryContext) -> Response:
-    """POST /search/sign-out: end the tokens, and take the cookie away."""
+    """Sign out."""
     form = await bodies.form(request)
     session = await sessions.read(request, context)
     await check_mark(request, context, form)

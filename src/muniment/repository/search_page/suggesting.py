@@ -16,7 +16,7 @@ _MOST = 8
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
-    """GET /search/suggestions: suggestions for what has been typed, as JSON for the script of the page."""
+    """Complete what somebody is typing."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await sessions.read(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
