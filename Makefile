@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for many small writes to reach a disk, which none of them is about: the campaign's kills are on a real one.
 IN_MEMORY := $(shell free=$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1); [ "$${free:-0}" -lt 2000000 ] || echo TMPDIR=/dev/shm)
 
-.PHONY: run demo languages meaning tika test quick campaign bench quality coverage lint lock letters clean
+.PHONY: run demo languages meaning tika test quick campaign bench quality coverage modules lint lock letters clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -72,6 +72,9 @@ coverage: .venv/ready-to-test ## Run the tests and print which lines of ours the
 	@$(BIN)/coverage combine -q
 	@$(BIN)/coverage report --skip-covered --show-missing
 
+modules: .venv/ready-to-test ## Print what each module is for: make modules ARGS=repository/search
+	@$(BIN)/python -m tests.house.register $(ARGS)
+
 lint: .venv/ready-to-test ## Check style, types and the house's rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -96,7 +99,7 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 		--no-annotate --custom-compile-command "make lock" --constraint requirements-dev.lock - -o requirements-build.lock
 
 letters: ## Write the table of letters that readers take for the same anew; needs a Node.js with the CLDR that tools/letters.mjs names
-	node tools/letters.mjs >src/muniment/repository/index/letters.txt
+	node tools/letters.mjs >src/muniment/repository/search/analysis/letters.txt
 
 clean: ## Remove what can be made again; data folders stay
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist .coverage*

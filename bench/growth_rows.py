@@ -16,11 +16,12 @@ from bench.ours import Data, Site
 from bench.page import Line, at_most
 from bench.passages import passages, queries
 from bench.run import Run
-from muniment import clock, db, initialise
-from muniment.directory import resources
-from muniment.directory.entries import editing, entries
+from muniment.database import connections
+from muniment.directory.entries import editing, entries, resources
 from muniment.directory.oauth import tokens
-from muniment.repository.objects import table
+from muniment.ground import clock
+from muniment.installation import initialise
+from muniment.repository.store.objects import table
 
 _MANY = 5_000
 _CHARACTERS = 300
@@ -130,7 +131,7 @@ def _console(site: Site) -> list[Request]:
 def _add_users(data: Data, count: int) -> None:
     """Add users by copying one that was made as anybody makes one."""
     opened = data.opened()
-    table = db.directory_tables.tables["entries"]
+    table = connections.directory_tables.tables["entries"]
     with opened.database("directory") as database:
         with database.begin() as cx:
             partition = entries.find_partition(cx, opened.settings.directory.names, ours.PARTITION)
@@ -155,7 +156,7 @@ def _add_expired(data: Data, count: int) -> None:
     if not count:
         return
     opened = data.opened()
-    held, issued = (db.directory_tables.tables[name] for name in ("grants", "access_tokens"))
+    held, issued = (connections.directory_tables.tables[name] for name in ("grants", "access_tokens"))
     with opened.database("directory") as database:
         with database.begin() as cx:
             names = opened.settings.directory.names
@@ -187,7 +188,7 @@ def _add_expired(data: Data, count: int) -> None:
         )
 
 
-def _copies(database: db.Database, table: sa.Table, count: int, row: Callable[[int], dict[str, Any]]) -> None:
+def _copies(database: connections.Database, table: sa.Table, count: int, row: Callable[[int], dict[str, Any]]) -> None:
     for start in range(0, count, _MANY):
         with database.begin() as cx:
             cx.execute(table.insert(), [row(number) for number in range(start, min(start + _MANY, count))])

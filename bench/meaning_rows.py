@@ -19,23 +19,24 @@ from bench.passages import passages
 from bench.peers import Missing
 from bench.run import Run
 from bench.search_kinds import questions
-from muniment import clock, initialise, stores
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
-from muniment.repository.index_agent import agent
-from muniment.repository.meaning import embeddings, model
-from muniment.repository.meaning.embedder import Embedder
-from muniment.repository.meaning.embeddings import DIMENSIONS
-from muniment.repository.meaning.passages import digest, heading
-from muniment.repository.meaning.process import EmbeddingProcess
-from muniment.repository.objects import inventory
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.memory import SearchMemory
+from muniment.database.connections import Database
+from muniment.ground import clock
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.search.agent import agent
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.search.meaning import embeddings, model
+from muniment.repository.search.meaning.embedder import Embedder
+from muniment.repository.search.meaning.embeddings import DIMENSIONS
+from muniment.repository.search.meaning.passages import digest, heading
+from muniment.repository.search.meaning.process import EmbeddingProcess
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.permissions.principals import Principals
 
 ROWS = ("meaning",)
 MADE_UP_ROWS = ("meaning-growth",)
@@ -106,7 +107,7 @@ def _number(name: str) -> int:
 def _rebuild(data: Data, database: Database) -> None:
     with database.read() as cx:
         held = repositories.find(cx, initialise.REPOSITORY)
-    agent.rebuild(database, held, stores.engine(data.opened().installation), clock.now)
+    agent.rebuild(database, held, backends.engine(data.opened().installation), clock.now)
 
 
 def _compared(run: Run, row: str, data: Data, texts: Sequence[str], what: str) -> Line:
@@ -146,8 +147,8 @@ class _InProcess:
         self._database = Database(installation.database_url("repository"))
         with self._database.read() as cx:
             self._repository = repositories.find(cx, initialise.REPOSITORY)
-        self._index = stores.reader(installation, self._repository)
-        self._memory = SearchMemory(meaning=stores.meaning(installation))
+        self._index = backends.reader(installation, self._repository)
+        self._memory = SearchMemory(meaning=backends.meaning(installation))
         groups = frozenset(f"group-{number}@{PARTITION}" for number in range(SEEN))
         self._caller = Principals(f"{PERSON}@{PARTITION}", groups)
         limits = QueryLimits()

@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.ours import Data
-from muniment import db
+from muniment.database import connections, fair_queue
 from muniment.directory.context import Directory
 from muniment.directory.sign_in import line
-from muniment.repository.callers import tokeninfo
-from muniment.repository.exports import destination
-from muniment.repository.index.tantivy import analysis, compounds, engine, excerpts, rarity, snapshot
-from muniment.repository.meaning import nearness
-from muniment.repository.objects.types import object_types
-from muniment.repository.permissions import acl_look_up, bearers
-from muniment.repository.search import memory
-from muniment.web import turns
+from muniment.repository.api.callers import tokeninfo
+from muniment.repository.bulk.exports import destination
+from muniment.repository.search.analysis import analysis, compounds, excerpts
+from muniment.repository.search.answering import memory
+from muniment.repository.search.index.tantivy import engine, snapshot
+from muniment.repository.search.index.tantivy.compiling import rarity
+from muniment.repository.search.meaning import nearness
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.permissions import acl_look_up, bearers
 
-SOURCES = Path(db.__file__).parent
+SOURCES = Path(connections.__file__).parent
 
 REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "lambda: Memory(")
 """What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""
@@ -31,21 +32,21 @@ REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "lambda: Memory(")
 MODULES = (
     "directory/context.py",
     "directory/sign_in/line.py",
-    "memories.py",
-    "repository/callers/pairs.py",
-    "repository/callers/tokeninfo.py",
-    "repository/exports/destination.py",
-    "repository/index/tantivy/analysis.py",
-    "repository/index/tantivy/compounds.py",
-    "repository/index/tantivy/excerpts.py",
-    "repository/index/tantivy/rarity.py",
-    "repository/index/tantivy/snapshot.py",
-    "repository/meaning/nearness.py",
-    "repository/objects/types/object_types.py",
-    "repository/permissions/acl_look_up.py",
-    "repository/permissions/bearers.py",
-    "repository/search/memory.py",
-    "web/turns.py",
+    "ground/caches.py",
+    "repository/api/callers/pairs.py",
+    "repository/api/callers/tokeninfo.py",
+    "repository/bulk/exports/destination.py",
+    "repository/search/analysis/analysis.py",
+    "repository/search/analysis/compounds.py",
+    "repository/search/analysis/excerpts.py",
+    "repository/search/index/tantivy/compiling/rarity.py",
+    "repository/search/index/tantivy/snapshot.py",
+    "repository/search/meaning/nearness.py",
+    "repository/store/objects/types/object_types.py",
+    "repository/store/permissions/acl_look_up.py",
+    "repository/store/permissions/bearers.py",
+    "repository/search/answering/memory.py",
+    "database/fair_queue.py",
 )
 """The modules with memories of their own that ``caps`` lists, and the one that defines what a memory is."""
 
@@ -64,7 +65,7 @@ def caps(data: Data) -> list[Cap]:
     settings = data.opened().settings
     return [
         *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
-        Cap("callers whose seconds are counted", f"{turns._MOST_REMEMBERED:,} a kind of question"),
+        Cap("callers whose seconds are counted", f"{fair_queue._MOST_REMEMBERED:,} a kind of question"),
         Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
         Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
         Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
@@ -122,7 +123,7 @@ def _cached() -> Iterator[tuple[str, int]]:
 
 def _pages(data: Data) -> str:
     """Ask a connection for its cap, in KiB; each half has a pool of connections."""
-    database = db.Database(data.opened().installation.database_url("repository"))
+    database = connections.Database(data.opened().installation.database_url("repository"))
     try:
         if database.dialect != "sqlite":
             return "none"

@@ -16,20 +16,21 @@ from sqlalchemy.engine import Connection
 
 from bench.load import Request, bearer
 from bench.processes import Program, free_port, started
-from muniment import clock, initialise, stores
-from muniment.data_folder import DataFolder
-from muniment.directory import memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.sign_in.passwords import hash_new
-from muniment.repository import repositories
-from muniment.repository.content.files import FileStore
-from muniment.repository.extraction import queue
-from muniment.repository.index_agent import agent
-from muniment.repository.objects import object_ids, objects, table
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.ground import clock
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.search.agent import agent
+from muniment.repository.store import repositories
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects import objects, table
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.listing import object_ids
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
 
 PARTITION, CLIENT, PERSON, MEMBER = "people", "bench-client", "ana", "ben"
 GROUPS, SEEN, ACLS = 8, 6, 40
@@ -140,7 +141,7 @@ def fill(data: Data, texts: Iterable[str]) -> None:
         with database.begin() as cx:
             for row, _ in patterns:
                 objects.delete(cx, held, _administrator(), row["id"], data_folder.now)
-        agent.rebuild(database, held, stores.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, held, backends.engine(data_folder.installation), clock.now)
 
 
 def _pattern(

@@ -12,7 +12,7 @@ _COUNTERS = ("seq", "sequence")
 """The parameters that count objects and changes."""
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=4000", "foreign_keys=ON", "cache_size=-8000")
-"""What our own connections are told first (``muniment.db``)."""
+"""What our own connections are told first (``muniment.database.connections``)."""
 
 
 class Statement(msgspec.Struct, frozen=True):

@@ -23,14 +23,14 @@ import msgspec
 import tantivy
 
 from bench.peers import Missing, opensearch
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.tree import Either, Fulltext, Term, Wild
-from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Search, Visible
-from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import fields
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.spelling.facets import BoundFacet
+from muniment.repository.search.aql.tree import Either, Fulltext, Term, Wild
+from muniment.repository.search.index.contract import Search, Visible
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.store.change_log.changes import Position
 
 WORDS = 64
 """How many words the attacker asks about, each of which stands in hidden documents or does not."""

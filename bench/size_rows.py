@@ -20,13 +20,14 @@ from bench.ours import ACLS, Data, Site
 from bench.page import Line, at_least, at_most
 from bench.passages import passages
 from bench.run import Run
-from muniment import initialise
-from muniment.repository import repositories
-from muniment.repository.objects import object_ids, table
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Principals
+from muniment.installation import initialise
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import table
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.listing import object_ids
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Principals
 
 CHILDREN, CHILDREN_GROWTH = "children", "children-growth"
 RATE, RATE_GROWTH = "import-rate", "import-rate-growth"

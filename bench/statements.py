@@ -17,7 +17,7 @@ from bench.load import Request
 from bench.ours import Data
 from bench.recordings import Recording, Statement
 from muniment import app
-from muniment.web.access_log import AccessLog
+from muniment.web.requests.access_log import AccessLog
 from tests.scenes import InProcess, Loop
 
 _WARM_UP = 50

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from muniment.clock import SECOND, Instant
+from muniment.ground.clock import SECOND, Instant
 
 NOON: Instant = 1_795_262_400 * SECOND
 """2026-11-21T12:00:00Z."""

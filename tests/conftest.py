@@ -11,9 +11,9 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from muniment.clock import Instant
-from muniment.db import Database, Half
-from muniment.repository.index.tantivy import compounds
+from muniment.database.connections import Database, Half
+from muniment.ground.clock import Instant
+from muniment.repository.search.analysis import compounds
 from tests import runs
 from tests.clock import NOON, Clock
 from tests.office import Office

@@ -7,8 +7,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.repository.objects.contents import content_references
-from muniment.repository.objects.contents.stored_contents import stored_contents
+from muniment.repository.store.objects.contents import content_references
+from muniment.repository.store.objects.contents.stored_contents import stored_contents
 
 _HEADER = struct.Struct(">4sI32s")
 

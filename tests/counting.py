@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.cursor import CursorFetchStrategy
 
-from muniment import db
-from muniment.db import Database, PreparedStatement
+from muniment.database import connections
+from muniment.database.connections import Database, PreparedStatement
 
 
 @dataclass
@@ -34,7 +34,7 @@ def cost(database: Database) -> Iterator[Cost]:
     def note(_cx: Any, _cursor: Any, statement: str, *_about: Any) -> None:
         counted.statements.append(statement)
 
-    on_driver, every, first = db.on_driver, PreparedStatement.all, PreparedStatement.first
+    on_driver, every, first = connections.on_driver, PreparedStatement.all, PreparedStatement.first
 
     def note_prepared(cx: Connection, sql: str, values: Any = None, **how: Any) -> Any:
         if values is not None and cx.engine is database.engine:
@@ -65,10 +65,10 @@ def cost(database: Database) -> Iterator[Cost]:
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
     CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone = all_rows, one_row  # type: ignore[method-assign, assignment]
-    db.on_driver, PreparedStatement.all, PreparedStatement.first = note_prepared, every_row, first_row  # type: ignore[method-assign, assignment]
+    connections.on_driver, PreparedStatement.all, PreparedStatement.first = note_prepared, every_row, first_row  # type: ignore[method-assign, assignment]
     try:
         yield counted
     finally:
         CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone = fetchall, fetchone  # type: ignore[method-assign]
-        db.on_driver, PreparedStatement.all, PreparedStatement.first = on_driver, every, first  # type: ignore[method-assign]
+        connections.on_driver, PreparedStatement.all, PreparedStatement.first = on_driver, every, first  # type: ignore[method-assign]
         sa.event.remove(database.engine, "before_cursor_execute", note)

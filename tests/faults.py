@@ -20,8 +20,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from muniment import db, disk
-from muniment.repository.index.tantivy.engine import TantivyWriter
+from muniment.database import connections
+from muniment.ground import disk
+from muniment.repository.search.index.tantivy.engine import TantivyWriter
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ def failing(folder: Path, number: int, error: int) -> Iterator[Fault]:
             patch.setattr(os, name, _counted(fault, name, getattr(os, name)))
         patch.setattr(os, "open", _counted_open(fault, os.open))
         patch.setattr(disk, "create", _counted_create(fault))
-        patch.setattr(db, "on_driver", _counted_statement(fault, db.on_driver))
+        patch.setattr(connections, "on_driver", _counted_statement(fault, connections.on_driver))
         patch.setattr(PGDialect_psycopg, "do_commit", _counted_commit(fault, PGDialect_psycopg.do_commit))
         patch.setattr(TantivyWriter, "__init__", _counted_engine(fault, TantivyWriter.__init__))
         yield fault

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muniment.repository.meaning.embeddings import DIMENSIONS
-from muniment.repository.meaning.encoder import as_bytes
-from muniment.repository.meaning.nearness import Meaning
-from muniment.repository.meaning.vectors import Vector
+from muniment.repository.search.meaning.embeddings import DIMENSIONS
+from muniment.repository.search.meaning.encoder import as_bytes
+from muniment.repository.search.meaning.nearness import Meaning
+from muniment.repository.search.meaning.vectors import Vector
 
 SENSES = (
     {"car", "automobile", "vehicle", "engine"},

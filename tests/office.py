@@ -8,11 +8,10 @@ from unittest.mock import patch
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from muniment import db
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import administration, memberships, resources
-from muniment.directory.entries import editing
+from muniment.database import connections
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
@@ -23,7 +22,8 @@ from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
-from muniment.memories import Memory
+from muniment.ground.caches import Memory
+from muniment.ground.clock import Instant
 
 SCOPE = "resource:My+API"
 PASSWORD = "correct horse battery staple"
@@ -41,7 +41,7 @@ class Office:
         self.clients: PublicClientMemory = Memory(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
-            self.administration = administration.initialise(cx, now)
+            self.administration = decisions.initialise(cx, now)
             self.partition = editing.add_partition(cx, self.names, "People", now)
             self.alice = editing.add_user(cx, self.partition, "alice", now, password_hash=HASH)
             self.bob = editing.add_user(cx, self.partition, "bob", now, password_hash=HASH)
@@ -67,7 +67,7 @@ class Office:
             return grants.look_up(cx, self.options, self.clients, request, now)
 
     def finish(self, attempt: TokenAttempt[SignInAttempt], right: bool, now: Instant) -> TokenResponse | SignInRefused:
-        """Finish a sign-in. A refusal is committed with what it counted, as web/transactions does."""
+        """Finish a sign-in. A refusal is committed with what it counted, as database/transactions does."""
         with self.db.begin() as cx:
             try:
                 return grants.decide(cx, self.options, self.memory, attempt, right, now)
@@ -120,19 +120,19 @@ class Office:
     def disable(self, user: Entry, disabled: bool, now: Instant) -> None:
         """Disable a user, or enable them."""
         with self.db.begin() as cx:
-            administration.set_disabled(cx, user, disabled, now)
+            decisions.set_disabled(cx, user, disabled, now)
 
     def lock(self, user: Entry, locked: bool, now: Instant) -> None:
         """Lock a user out, or let them in."""
         with self.db.begin() as cx:
-            administration.set_locked(cx, user, locked, now)
+            decisions.set_locked(cx, user, locked, now)
 
 
 @contextmanager
 def counted(database: Database) -> Iterator[list[str]]:
     """List the statements sent to the database within the block, by SQLAlchemy or on the driver."""
     sent: list[str] = []
-    on_driver = db.on_driver
+    on_driver = connections.on_driver
 
     def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, **how: Any) -> object:
         if sql not in ("BEGIN IMMEDIATE", "COMMIT"):
@@ -144,7 +144,7 @@ def counted(database: Database) -> Iterator[list[str]]:
 
     event.listen(database.engine, "before_cursor_execute", note)
     try:
-        with patch.object(db, "on_driver", note_too):
+        with patch.object(connections, "on_driver", note_too):
             yield sent
     finally:
         event.remove(database.engine, "before_cursor_execute", note)

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment import db
-from muniment.db import Database
+from muniment.database import connections
+from muniment.database.connections import Database
 
 
 def steps(
@@ -54,7 +54,7 @@ def work(database: Database, question: Callable[[Connection], object]) -> int:
 def _sent(database: Database) -> Iterator[list[tuple[str, Any]]]:
     """List the statements that are sent to this database, prepared ones too, with their parameters."""
     sent: list[tuple[str, Any]] = []
-    on_driver = db.on_driver
+    on_driver = connections.on_driver
 
     def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         sent.append((statement, parameters))
@@ -65,11 +65,11 @@ def _sent(database: Database) -> Iterator[list[tuple[str, Any]]]:
         return on_driver(cx, sql, values, **how)
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
-    db.on_driver = note_prepared  # type: ignore[assignment]
+    connections.on_driver = note_prepared  # type: ignore[assignment]
     try:
         yield sent
     finally:
-        db.on_driver = on_driver
+        connections.on_driver = on_driver
         sa.event.remove(database.engine, "before_cursor_execute", note)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from muniment import schema
-from muniment.db import Half
+from muniment.database import schema
+from muniment.database.connections import Half
 
 _MIGRATION = """
 import sqlalchemy as sa

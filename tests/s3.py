@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from muniment import locks
-from muniment.certificates import Certificates
-from muniment.clock import now
-from muniment.db import Database
-from muniment.repository.content.removals import RemovalLock
-from muniment.repository.content.s3.bucket import ContentBucket
-from muniment.repository.content.s3.signing import S3Request, SigningKey
-from muniment.repository.content.s3.store import S3Store
+from muniment.database.connections import Database
+from muniment.ground import locks
+from muniment.ground.certificates import Certificates
+from muniment.ground.clock import now
 from muniment.repository.content_options import S3Options
+from muniment.repository.store.content.removals import RemovalLock
+from muniment.repository.store.content.s3.bucket import ContentBucket
+from muniment.repository.store.content.s3.signing import S3Request, SigningKey
+from muniment.repository.store.content.s3.store import S3Store
 from tests.environments import ROOT
 from tests.servers import free_port
 from tests.waiting import until

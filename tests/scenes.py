@@ -14,19 +14,22 @@ import lxml.etree
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muniment import app, certificates, clock, db, settings, stores
-from muniment.directory import administration, memberships, resources, system
-from muniment.directory.entries import editing, entries
+from muniment import app
+from muniment.database import connections
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, entries, memberships, resources, system
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in import passwords
-from muniment.installation import Installation
-from muniment.repository import repositories
-from muniment.repository.content.files import FileStore
-from muniment.repository.extraction import queue
-from muniment.repository.index.contract import IndexWriter
-from muniment.repository.index_agent import agent
+from muniment.ground import certificates, clock
+from muniment.installation import backends, settings
+from muniment.installation.layout import Installation
 from muniment.repository.options import RepositoryNames
+from muniment.repository.search.agent import agent
+from muniment.repository.search.index.contract import IndexWriter
+from muniment.repository.store import repositories
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import queue
 from tests.clock import Clock
 from tests.servers import free_port
 from tests.waiting import until
@@ -160,8 +163,8 @@ class World:
         self._databases = (f"directory_database={directory_url}", f"repository_database={repository_url}")
         self.clock = clock or Clock()
         self.installation = self.installation_with("neutral")
-        self.directory_db = db.Database(self.installation.database_url("directory"))
-        self.repository_db = db.Database(self.installation.database_url("repository"))
+        self.directory_db = connections.Database(self.installation.database_url("directory"))
+        self.repository_db = connections.Database(self.installation.database_url("repository"))
         self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         self._writers: dict[int, IndexWriter] = {}
         self.numbers = itertools.count(1)
@@ -237,7 +240,7 @@ class World:
         with self.repository_db.read() as cx:
             repository = repositories.find(cx, name or self.repository)
         if repository.id not in self._writers:
-            index = stores.engine(self.installation).index(repository)
+            index = backends.engine(self.installation).index(repository)
             generation = index.begin()
             self._writers[repository.id] = index.writer(generation)
             index.switch(generation)
@@ -258,7 +261,7 @@ class World:
     def _make(self) -> None:
         now = self.clock()
         with self.directory_db.begin() as cx:
-            administration.initialise(cx, now)
+            decisions.initialise(cx, now)
             partition = entries.administration(cx)
             admin = editing.add_user(cx, partition, "admin", now, password_hash=self.hash_of(self._password))
             memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from muniment import db, schema
+from muniment.database import connections, schema
 from tests.waiting import until
 
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=64MB")
@@ -79,12 +79,12 @@ class Postgres:
         self.binaries = binaries
         self.port = port
         self.pid = pid
-        self._templates: dict[tuple[db.Half, ...], _Template] = {}
-        self._halves: dict[str, tuple[db.Half, ...]] = {}
-        self._emptied: dict[tuple[db.Half, ...], list[str]] = {}
+        self._templates: dict[tuple[connections.Half, ...], _Template] = {}
+        self._halves: dict[str, tuple[connections.Half, ...]] = {}
+        self._emptied: dict[tuple[connections.Half, ...], list[str]] = {}
         self._made = 0
 
-    def fresh(self, *halves: db.Half) -> str:
+    def fresh(self, *halves: connections.Half) -> str:
         """Make a database that holds these halves' tables and nothing else, and return its address."""
         if self._emptied.get(halves):
             return self._url(self._emptied[halves].pop())
@@ -96,7 +96,7 @@ class Postgres:
         self._halves[name] = halves
         return self._url(name)
 
-    def _template(self, halves: tuple[db.Half, ...]) -> _Template:
+    def _template(self, halves: tuple[connections.Half, ...]) -> _Template:
         name = "template_" + "_".join(halves)
         self.make(name)
         _migrate(self._url(name), halves)
@@ -158,7 +158,7 @@ class Sqlite:
         self._folder = folder
         self._made = 0
 
-    def fresh(self, *halves: db.Half) -> str:
+    def fresh(self, *halves: connections.Half) -> str:
         """Make a database that holds these halves' tables and nothing else, and return its address."""
         template = self._folder / ("template_" + "_".join(halves) + ".db")
         if not template.exists():
@@ -304,8 +304,8 @@ def _other_user() -> pwd.struct_passwd:
     raise NoPostgres("As root, a user postgres or nobody is needed to start PostgreSQL.")
 
 
-def _migrate(url: str, halves: tuple[db.Half, ...]) -> None:
-    database = db.Database(url)
+def _migrate(url: str, halves: tuple[connections.Half, ...]) -> None:
+    database = connections.Database(url)
     try:
         for half in halves:
             schema.migrate(database, half)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from muniment.repository import repositories
-from muniment.repository.permissions import acls
 from muniment.repository.refusals import UnknownRepository
+from muniment.repository.store import repositories
+from muniment.repository.store.permissions import acls
 from tests.scenes import Loop, Person, Site, World
 
 BESIDE, APART, HIDDEN = "beside", "apart, with a comma", "hidden"

@@ -9,36 +9,36 @@ from pathlib import Path
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Expression, Fulltext, Query, QueryLimits
-from muniment.repository.callers.callers import Callers
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.content.files import FileStore
-from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.extraction import queue
-from muniment.repository.index.contract import Index, Snapshot
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
-from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import inventory, objects
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.properties.properties import Given
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.types import object_types
-from muniment.repository.objects.types.object_types import Catalogue
-from muniment.repository.objects.view import RepositoryView
+from muniment.database.connections import Database
+from muniment.database.transactions import Transactions
+from muniment.ground.clock import Instant
+from muniment.repository.api.callers.callers import Callers
+from muniment.repository.api.context import RepositoryContext
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
-from muniment.repository.repositories import Repository
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search.results import HitPage
-from muniment.web.transactions import Transactions
+from muniment.repository.search.agent import agent, checking
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.answering.results import HitPage
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.tree import Expression, Fulltext, Query, QueryLimits
+from muniment.repository.search.index.contract import Index, Snapshot
+from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.store import repositories
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import Given
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.objects.types.object_types import Catalogue
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
 from tests.clock import Clock
 
 MARTA = Principals("Marta@demo", frozenset({"staff@demo"}))

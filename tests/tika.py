@@ -22,9 +22,9 @@ from pathlib import Path
 
 import msgspec
 
-from muniment import locks
-from muniment.certificates import Certificates
-from muniment.repository.extraction.tika import LOOK
+from muniment.ground import locks
+from muniment.ground.certificates import Certificates
+from muniment.repository.store.extraction.tika.tika import LOOK
 from tests.environments import ROOT
 from tests.servers import free_port
 from tests.waiting import until

@@ -1,6 +1,6 @@
 """Query trees, compared."""
 
-from muniment.repository.aql.tree import Both, Either, Keywords, Without
+from muniment.repository.search.aql.tree import Both, Either, Keywords, Without
 
 
 def shape(keywords: Keywords | None) -> Keywords | None:

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository.endpoints import routes
-from muniment.repository.index.tantivy.engine import TantivyIndex
-from muniment.repository.objects.properties.properties import Given
+from muniment.database.connections import Database
+from muniment.database.transactions import Transactions
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.api import routes
 from muniment.repository.options import RepositoryOptions
-from muniment.web.transactions import Transactions
+from muniment.repository.search.index.tantivy.engine import TantivyIndex
+from muniment.repository.store.objects.properties.properties import Given
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf

@@ -19,7 +19,7 @@ from bench import ours
 from bench.quality import judged, measure, report
 from bench.quality.callers import Unreadable
 from bench.quality.judged import BadSet
-from muniment.repository.meaning import model
+from muniment.repository.search.meaning import model
 
 SKIPPED = 77
 """The exit code of a run that had nothing to measure, as automake has it for tests."""

@@ -10,8 +10,8 @@ import tantivy
 from bench.ours import Site
 from bench.quality.callers import Callers
 from bench.quality.judged import Document, JudgedSet
-from muniment.repository.aql.tree import Term
-from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.aql.tree import Term
 
 HITS = 1_000
 """How many hits of a query are taken at most."""

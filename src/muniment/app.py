@@ -12,49 +12,52 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment import certificates, directory_callers, guards, stores
-from muniment.clock import Instant, now
-from muniment.db import Database
-from muniment.departures import Holdings
-from muniment.directory import administration, system
+from muniment.database.connections import Database
+from muniment.database.schema import check_schema
+from muniment.database.transactions import Transactions
+from muniment.directory.administration import decisions
+from muniment.directory.api import routes as directory_routes
+from muniment.directory.api import spelling as directory_spelling
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import routes as directory_routes
-from muniment.directory.endpoints import spelling as directory_spelling
-from muniment.directory.names import user_id
+from muniment.directory.entries import system
+from muniment.directory.entries.names import user_id
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.directory_people import DirectoryPeople
-from muniment.events import Recorder
 from muniment.front import pages
 from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
-from muniment.installation import Installation
-from muniment.people_changes import DirectoryPeopleChanges
-from muniment.repository.aql.synonyms import Synonyms
-from muniment.repository.callers import credentials
-from muniment.repository.callers.callers import Callers
-from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
-from muniment.repository.content.deferring import DeferringStore
-from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.endpoints import spelling as repository_spelling
-from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.endpoints.parameters import exposed_headers
-from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.people import People, PeopleChanges
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.search.memory import SearchMemory
-from muniment.repository.search_page import frame as search_page_frame
-from muniment.repository.search_page import routes as search_page_routes
-from muniment.schema import check_schema
-from muniment.settings import Settings
-from muniment.web.access_log import AccessLog
+from muniment.ground import certificates
+from muniment.ground.clock import Instant, now
+from muniment.ground.events import Recorder
+from muniment.installation import backends
+from muniment.installation.layout import Installation
+from muniment.installation.settings import Settings
+from muniment.integration import directory_callers, guards
+from muniment.integration.departures import Holdings
+from muniment.integration.directory_people import DirectoryPeople
+from muniment.integration.people_changes import DirectoryPeopleChanges
+from muniment.repository.api import routes as repository_routes
+from muniment.repository.api.callers import credentials
+from muniment.repository.api.callers.callers import Callers
+from muniment.repository.api.callers.tokeninfo import ATTRIBUTES, Attributes
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.wire import spelling as repository_spelling
+from muniment.repository.api.wire.parameters import exposed_headers
+from muniment.repository.page import frame as search_page_frame
+from muniment.repository.page import routes as search_page_routes
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.aql.rewriting.synonyms import Synonyms
+from muniment.repository.store.content.deferring import DeferringStore
+from muniment.repository.store.people import People, PeopleChanges
+from muniment.repository.store.permissions.principals import Principals
 from muniment.web.addresses import Addresses
-from muniment.web.cors import Cors
-from muniment.web.hot import HotFront
-from muniment.web.responses import ErrorCode
-from muniment.web.transactions import Transactions
-from muniment.web.transport import Transport
-from muniment.web.witness import Witness, record_counts
+from muniment.web.answers.responses import ErrorCode
+from muniment.web.fast_path import HotFront
+from muniment.web.requests.access_log import AccessLog
+from muniment.web.requests.cors import Cors
+from muniment.web.requests.transport import Transport
+from muniment.web.requests.witness import Witness, record_counts
 
 log = structlog.get_logger("muniment.app")
 
@@ -71,7 +74,7 @@ def build(
     when a database is not at this release's schema.
     """
     installation = Installation(data, settings)
-    halves = Halves(installation, clock, stores.reader, tika=stores.tika(installation))
+    halves = Halves(installation, clock, backends.reader, tika=backends.tika(installation))
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
     access_log = access_log or AccessLog()
@@ -183,16 +186,16 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     analyser = Analyser(options.language)
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(
-        *(transactions, options, callers, DeferringStore(stores.content(installation))),
+        *(transactions, options, callers, DeferringStore(backends.content(installation))),
         *(halves.index, halves.clock, directory_people, people_changes),
-        memory=SearchMemory(synonyms, stores.meaning(installation)),
+        memory=SearchMemory(synonyms, backends.meaning(installation)),
     )
 
 
 def _holdings(halves: Halves, directory: Directory, database: Database) -> Holdings:
     names, options = directory.options.names, halves.installation.settings.repository
     identify = directory_callers.identification(directory.transactions.database, names)
-    first = user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition)
+    first = user_id(decisions.FIRST_ADMINISTRATOR, names.administration_partition)
     acting = Principals(first, administrator=True, identify=identify)
     client_settings = guards.read_client_settings(options)
     return Holdings(database, halves.index, identify, acting, options.max_pending_changes, client_settings)

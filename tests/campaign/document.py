@@ -7,8 +7,8 @@ is on the stage, near misses, and wild ones. Addresses that nothing answers are 
 import copy
 from collections.abc import Iterator, Mapping
 
-from muniment.repository.objects.types import object_types
-from muniment.web.responses import SHARED
+from muniment.repository.store.objects.types import object_types
+from muniment.web.answers.responses import SHARED
 from tests.campaign import json_bodies
 from tests.campaign.json_bodies import Json, text
 from tests.campaign.stage import Prop

@@ -17,33 +17,38 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
-from muniment import db, naming, schema
-from muniment.directory import administration, names
-from muniment.directory.endpoints import oauth
-from muniment.directory.endpoints import resources as activation
+from muniment.database import connections, schema
+from muniment.directory.administration import decisions
+from muniment.directory.api import oauth
+from muniment.directory.api import resources as activation
+from muniment.directory.entries import names
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
-from muniment.repository.aql import as_json, as_xml, keywords
-from muniment.repository.aql.tree import QueryLimits
-from muniment.repository.callers import tokeninfo
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.endpoints import object_body, representations, spelling, uploads
-from muniment.repository.endpoints.batches import batch_bodies
-from muniment.repository.endpoints.contents import contents
-from muniment.repository.endpoints.permissions import acls
-from muniment.repository.endpoints.search import dql
-from muniment.repository.endpoints.types import type_bodies
-from muniment.repository.filters import conditions, listed
-from muniment.repository.filters import reader as filter_reader
-from muniment.repository.filters.listed import Kind, ListedProperty
-from muniment.repository.objects.folders import paths
-from muniment.repository.objects.properties import properties
-from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import type_forms
+from muniment.ground import json_text, naming
+from muniment.ground import xml as strangers_xml
+from muniment.ground.refusals import Refusal
+from muniment.repository.api import uploads
+from muniment.repository.api.callers import tokeninfo
+from muniment.repository.api.endpoints.batches import batch_bodies
+from muniment.repository.api.endpoints.contents import contents
+from muniment.repository.api.endpoints.permissions import acls
+from muniment.repository.api.endpoints.search import dql
+from muniment.repository.api.endpoints.types import type_bodies
+from muniment.repository.api.shapes import object_body, representations
+from muniment.repository.api.wire import spelling
 from muniment.repository.options import RepositoryNames
-from muniment.web import bodies, json_text, transport
-from muniment.web import xml as strangers_xml
-from muniment.web.refusals import Refusal
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import QueryLimits
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.filters import conditions, listed
+from muniment.repository.store.filters import reader as filter_reader
+from muniment.repository.store.filters.listed import Kind, ListedProperty
+from muniment.repository.store.objects.folders import paths
+from muniment.repository.store.objects.properties import properties
+from muniment.repository.store.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import type_forms
+from muniment.web.requests import bodies, transport
 from tests.clock import NOON
 
 LONGEST = 262_144
@@ -86,10 +91,10 @@ def _asked(name: str, value: bytes) -> Request:
 
 @cache
 def _directory() -> Connection:
-    database = db.Database(f"sqlite:///{Path(tempfile.mkdtemp()) / 'directory.db'}")
+    database = connections.Database(f"sqlite:///{Path(tempfile.mkdtemp()) / 'directory.db'}")
     schema.migrate(database, "directory")
     with database.begin() as cx:
-        administration.initialise(cx, NOON)
+        decisions.initialise(cx, NOON)
     return database.engine.connect()
 
 

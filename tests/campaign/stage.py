@@ -15,8 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from muniment.directory import memberships, resources
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, memberships, resources
 from tests import passes
 from tests.e2e.processes import ServedHouse, Server
 from tests.scenes import World

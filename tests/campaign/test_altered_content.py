@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.repository.content.contract import PIECE
+from muniment.repository.store.content.contract import PIECE
 from tests.campaign.house import REPOSITORY, Visitor
 from tests.contents import lose, spoil
 from tests.e2e.processes import ServedHouse, muniment

@@ -11,12 +11,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.database.connections import Database
 from muniment.directory.entries import editing
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import InvalidGrant
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
+from muniment.ground.clock import SECOND, Instant
 from tests.campaign.house import LOGIN
 from tests.e2e.processes import ServedHouse
 from tests.office import PASSWORD, Office

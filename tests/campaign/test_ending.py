@@ -5,11 +5,11 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database, directory_tables
-from muniment.directory import administration
+from muniment.database.connections import Database, directory_tables
+from muniment.directory.administration import decisions
+from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.refusals import DeadToken
-from muniment.directory.sessions import SessionCount
+from muniment.ground.clock import SECOND, Instant
 from tests.office import Office
 
 GRANTS, TOKENS = 100_000, 10
@@ -35,7 +35,7 @@ def test_a_million_tokens_end_in_one_commit(directory_db: Database, now: Instant
             cx.execute(tokens.insert(), rows)
     began = time.perf_counter()
     with directory_db.begin() as cx:
-        assert administration.set_disabled(cx, office.alice, True, now) == SessionCount(GRANTS + 1, 0)
+        assert decisions.set_disabled(cx, office.alice, True, now) == SessionCount(GRANTS + 1, 0)
     print(f"{directory_db.dialect}: {GRANTS} grants with {GRANTS * TOKENS} tokens: {time.perf_counter() - began:.2f} s")
     with pytest.raises(DeadToken):
         office.info(issued.access_token, now)

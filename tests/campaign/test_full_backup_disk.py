@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment.exit_codes import Exit
+from muniment.installation.exit_codes import Exit
 from tests.campaign.disks import SmallDisks
 from tests.campaign.test_full_disk import WORD, every_read, every_write, filled, whole
 from tests.conftest import Fresh
@@ -24,7 +24,7 @@ ROOM = 160_000
 BEFOREHAND, UNAWARE = "", "making._check_room = lambda *_: None;"
 """With the look at the disk that a backup takes before it begins; and as if the room had gone after it."""
 
-_PROGRAM = "import sys; from muniment.backups import making; from muniment.cli import commands;"
+_PROGRAM = "import sys; from muniment.installation.backups import making; from muniment.cli import commands;"
 
 
 class Elsewhere:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.db import Database
+from muniment.database.connections import Database
 from tests.campaign.disks import ReadOnlyFolder, SmallDisks
 from tests.campaign.house import LOGIN, REPOSITORY, Visitor
 from tests.e2e.processes import ServedHouse, Server, alive

@@ -10,7 +10,7 @@ import pytest
 
 from tests.campaign.test_directory_attacks import distance
 from tests.shelf import Shelf
-from tests.unit.repository.endpoints.test_objects import Site
+from tests.unit.repository.api.test_objects import Site
 
 pytestmark = pytest.mark.campaign
 

@@ -25,7 +25,7 @@ LOCKED = 14
 
 _HOLD = """
 import sys, sqlalchemy as sa
-from muniment.db import Busy, Database
+from muniment.database.connections import Busy, Database
 database = Database(sys.argv[1])
 while True:
     try:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import Database
+from muniment.database.connections import Database
 from tests.campaign.house import REPOSITORY, Visitor
 from tests.conftest import Fresh
 from tests.e2e.processes import ServedHouse, Server

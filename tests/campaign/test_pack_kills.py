@@ -20,21 +20,21 @@ from typing import Any
 
 import pytest
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.content import packs
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.content.files import FileStore, Packing
-from muniment.repository.index_agent import agent
-from muniment.repository.objects import inventory, objects
-from muniment.repository.objects.contents import compaction, content_references
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Principals
+from muniment.database.connections import Database
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.search.agent import agent
+from muniment.repository.store import repositories
+from muniment.repository.store.content import packs
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.content.files import FileStore, Packing
+from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects.contents import compaction, content_references
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Principals
 from tests.clock import NOON
 from tests.conftest import Fresh
 from tests.contents import contents, counted_rows, counted_uses

@@ -9,11 +9,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment import clock
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.directory import sessions
-from muniment.directory.oauth import tokens
+from muniment.database.connections import Database
+from muniment.directory.oauth import sessions, tokens
+from muniment.ground import clock
+from muniment.ground.clock import SECOND, Instant
 from muniment.server import purge
 from tests.conftest import Fresh
 from tests.e2e.processes import ServedHouse, Server

@@ -16,7 +16,7 @@ from typing import get_args
 
 import pytest
 
-from muniment.db import Half
+from muniment.database.connections import Half
 from tests.campaign.stage import Prop, Stage
 from tests.environments import environment
 from tests.servers import Sqlite

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import SECOND
-from muniment.repository.change_log import changes, followers
-from muniment.repository.change_log.changes import Position
-from muniment.repository.change_log.followers import Retention
-from muniment.repository.extraction import queue
+from muniment.ground.clock import SECOND
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import IndexBehind
-from muniment.repository.search import kept_searches
-from muniment.repository.search.walks import Holder
+from muniment.repository.search.answering.kept import kept_searches
+from muniment.repository.search.answering.ordering.scrolls import Holder
+from muniment.repository.store.change_log import changes, followers
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.change_log.followers import Retention
+from muniment.repository.store.extraction import queue
 from tests.shelf import BORIS, Shelf
-from tests.unit.repository.search.test_far_behind import MOST, note_many
+from tests.unit.repository.search.answering.test_far_behind import MOST, note_many
 
 pytestmark = pytest.mark.campaign
 

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.extraction import extractor, queue, tika
+from muniment.database.connections import Database
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.extraction_options import ExtractionOptions
-from muniment.repository.objects import found_properties
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.store import repositories
+from muniment.repository.store.extraction import extractor, queue
+from muniment.repository.store.extraction.tika import tika
+from muniment.repository.store.objects import found_properties
 from tests.tika import START_SECONDS, NoTika, TikaProcess, fetched, running_tika
 from tests.unit.repository import sample_files as made
-from tests.unit.repository.extraction.test_extractor import Folder, keep
+from tests.unit.repository.store.extraction.test_extractor import Folder, keep
 
 pytestmark = [pytest.mark.campaign, pytest.mark.only("sqlite"), pytest.mark.timeout(3 * START_SECONDS)]
 

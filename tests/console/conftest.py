@@ -11,17 +11,16 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from muniment.db import Database
-from muniment.directory import memberships, resources, system
+from muniment.database.connections import Database
+from muniment.database.transactions import Transactions
+from muniment.directory.api import routes, spelling
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import routes, spelling
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, memberships, resources, system
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.web.options import WebOptions
-from muniment.web.transactions import Transactions
-from muniment.web.transport import Transport
+from muniment.web.requests.transport import Transport
 from tests.clock import Clock
 from tests.office import HASH, PASSWORD, Office
 from tests.scenes import InProcess, Loop

@@ -7,11 +7,10 @@ import httpx
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.directory import memberships, resources, system
-from muniment.directory.endpoints import routes
-from muniment.directory.endpoints.routes import FORM
-from muniment.directory.entries import entries
-from muniment.web.refusals import Overloaded
+from muniment.directory.api import routes
+from muniment.directory.api.routes import FORM
+from muniment.directory.entries import entries, memberships, resources, system
+from muniment.ground.refusals import Overloaded
 from tests.console.conftest import Page, Scene
 from tests.office import PASSWORD
 

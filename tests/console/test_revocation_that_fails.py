@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from muniment.db import Database, WriteBatch
+from muniment.database.connections import Database, WriteBatch
 from tests.console.conftest import Scene
 from tests.office import PASSWORD
 

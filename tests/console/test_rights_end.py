@@ -14,18 +14,18 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND
-from muniment.db import directory_tables
-from muniment.directory import administration, memberships, resources
+from muniment.database.connections import directory_tables
+from muniment.directory.administration import decisions
+from muniment.directory.api import routes
 from muniment.directory.console import frame
-from muniment.directory.endpoints import routes
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import revocation, tokens
 from muniment.directory.refusals import NotSignedIn
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import tickets
-from muniment.web.responses import Endpoint
+from muniment.ground.clock import SECOND
+from muniment.web.answers.responses import Endpoint
 from tests.console.conftest import Scene
 from tests.office import HASH, PASSWORD
 from tests.rights.play import Outcome, Sent, play
@@ -41,16 +41,16 @@ numbers = itertools.count(1)
 End = Callable[[Connection, Scene, Entry, str], object]
 
 OF_THE_USER: dict[str, End] = {
-    "disabled": lambda cx, scene, user, _: administration.set_disabled(cx, user, True, scene.clock()),
-    "locked": lambda cx, scene, user, _: administration.set_locked(cx, user, True, scene.clock()),
-    "new password": lambda cx, scene, user, _: administration.set_password(cx, user, "another hash", scene.clock()),
-    "removed": lambda cx, scene, user, _: administration.remove(cx, user, scene.clock()),
-    "group": lambda cx, _, user, __: administration.remove_member(cx, entries.administrators(cx), user),
+    "disabled": lambda cx, scene, user, _: decisions.set_disabled(cx, user, True, scene.clock()),
+    "locked": lambda cx, scene, user, _: decisions.set_locked(cx, user, True, scene.clock()),
+    "new password": lambda cx, scene, user, _: decisions.set_password(cx, user, "another hash", scene.clock()),
+    "removed": lambda cx, scene, user, _: decisions.remove(cx, user, scene.clock()),
+    "group": lambda cx, _, user, __: decisions.remove_member(cx, entries.administrators(cx), user),
 }
 """What takes from an administrator what they may do: their role is the group's."""
 
 OF_THE_SESSION: dict[str, End] = {
-    "signed out": lambda cx, scene, user, _: administration.sign_out(cx, user, scene.clock()),
+    "signed out": lambda cx, scene, user, _: decisions.sign_out(cx, user, scene.clock()),
     "revocation": lambda cx, scene, _, token: revocation.revoke(cx, scene.names, token, scene.clock()),
 }
 

@@ -13,16 +13,15 @@ from msgspec import structs
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from muniment.clock import SECOND, Instant
-from muniment.directory import memberships, resources, system
-from muniment.directory.endpoints import routes, spelling
-from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.api import routes, spelling
+from muniment.directory.entries import credentials, editing, entries, memberships, resources, system
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.line import Asker
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Overloaded
 from muniment.web.options import WebOptions
-from muniment.web.refusals import Overloaded
-from muniment.web.transport import Transport
+from muniment.web.requests.transport import Transport
 from tests.console.conftest import OPTIONS, Page, Scene
 from tests.counting import cost
 from tests.office import HASH, PASSWORD

@@ -6,15 +6,15 @@ import httpx
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
 from muniment.directory.entries import credentials, editing
+from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import grants, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in import pauses
+from muniment.ground.clock import SECOND, Instant
 from tests.console.conftest import Scene
 from tests.office import HASH, PASSWORD
 

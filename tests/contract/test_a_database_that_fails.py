@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.db import Busy, Database, Unwritable
+from muniment.database.connections import Busy, Database, Unwritable
 from tests.conftest import Fresh
 
 

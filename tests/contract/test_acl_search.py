@@ -2,10 +2,10 @@
 
 import pytest
 
-from muniment.repository.aql.tree import ExpressionSet, Property, PropertyList, PropertyRange
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
+from muniment.repository.search.aql.tree import ExpressionSet, Property, PropertyList, PropertyRange
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission
 from tests.shelf import ADMIN, BORIS, EDITH, MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")

@@ -16,16 +16,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from muniment import certificates
-from muniment.clock import Instant
-from muniment.repository.callers.callers import Callers
-from muniment.repository.callers.credentials import Pair, RequestCredentials
-from muniment.repository.callers.over_http import DirectoryElsewhere
-from muniment.repository.callers.pairs import AccessToken, PairSignIn
-from muniment.repository.permissions.principals import Principals
+from muniment.ground import certificates
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Overloaded, Refusal
+from muniment.repository.api.callers.callers import Callers
+from muniment.repository.api.callers.credentials import Pair, RequestCredentials
+from muniment.repository.api.callers.over_http import DirectoryElsewhere
+from muniment.repository.api.callers.pairs import AccessToken, PairSignIn
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
-from muniment.repository.repositories import Repository
-from muniment.web.refusals import Overloaded, Refusal
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
 RESOURCE = "6f2f6ab0-0000-4000-8000-000000000001"

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import START, Position
-from muniment.repository.repositories import Repository
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import START, Position
+from muniment.repository.store.repositories import Repository
 
 A, B = "a" * 16, "b" * 16
 

@@ -5,13 +5,13 @@ import sys
 
 import sqlalchemy as sa
 
-from muniment.db import Database
+from muniment.database.connections import Database
 
 SCRIPT = """
 import asyncio, sys, time
 import sqlalchemy as sa
-from muniment.db import Database
-from muniment.web.transactions import Transactions
+from muniment.database.connections import Database
+from muniment.database.transactions import Transactions
 
 async def run():
     transactions = Transactions(Database(sys.argv[1]))

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 import structlog
 
-from muniment import certificates
-from muniment.clock import SECOND, now
-from muniment.db import Database
-from muniment.repository.content.contract import PIECE, StoredContent
-from muniment.repository.content.removals import RemovalLock
-from muniment.repository.content.s3.bucket import ContentBucket, MissingObject
-from muniment.repository.content.s3.store import S3Store
+from muniment.database.connections import Database
+from muniment.ground import certificates
+from muniment.ground.clock import SECOND, now
+from muniment.ground.refusals import TooLarge
 from muniment.repository.content_options import PART_BYTES, S3Options
 from muniment.repository.refusals import ContentDamaged, StoreUnavailable
-from muniment.web.refusals import TooLarge
+from muniment.repository.store.content.contract import PIECE, StoredContent
+from muniment.repository.store.content.removals import RemovalLock
+from muniment.repository.store.content.s3.bucket import ContentBucket, MissingObject
+from muniment.repository.store.content.s3.store import S3Store
 from tests.s3 import S3Server, running_s3
 from tests.waiting import until
 
@@ -214,8 +214,8 @@ def test_a_dead_store_refuses_at_once_and_serves_again(s3: S3Server, tmp_path: P
 
 def test_a_frozen_store_holds_nobody_for_long(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One caller waits for the limit of a request; those who come meanwhile and after are refused at once."""
-    monkeypatch.setattr("muniment.repository.content.s3.bucket._REQUEST_SECONDS", 3)
-    monkeypatch.setattr("muniment.repository.content.s3.bucket._PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr("muniment.repository.store.content.s3.bucket._REQUEST_SECONDS", 3)
+    monkeypatch.setattr("muniment.repository.store.content.s3.bucket._PAUSE_SECONDS", 1.0)
     store = s3.store(tmp_path / "s3")
     kept = store.put([b"kept"])
     with s3.frozen():

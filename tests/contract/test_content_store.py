@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 import pytest
 
-from muniment.clock import Instant
-from muniment.repository.content.contract import PIECE, ContentStore, ContentWriter, Pack, StoredContent
-from muniment.repository.content.files import FileStore, Packing
+from muniment.ground.clock import Instant
 from muniment.repository.refusals import ContentDamaged
+from muniment.repository.store.content.contract import PIECE, ContentStore, ContentWriter, Pack, StoredContent
+from muniment.repository.store.content.files import FileStore, Packing
 from tests.clock import Clock
 from tests.s3 import S3Server
 

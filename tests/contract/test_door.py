@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from muniment.server import door
-from muniment.server.door import Crowd, Door, Place
+from muniment.server import acceptor
+from muniment.server.acceptor import Crowd, Door, Place
 from muniment.server.guests import Guest, Guests
 from muniment.web.options import WebOptions
 
@@ -32,7 +32,7 @@ def test_connections_that_come_at_one_time_are_shared_evenly() -> None:
 
 
 def test_a_worker_with_more_connections_leaves_the_next_ones_to_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "_PATIENCE", 3600)
+    monkeypatch.setattr(acceptor, "_PATIENCE", 3600)
     assert asyncio.run(_counts_after(connections=10, workers=2, awake=2, before=20)) == [20, 10]
 
 

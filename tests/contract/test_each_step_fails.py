@@ -13,24 +13,24 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment import stores
-from muniment.db import Busy
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.content import packs
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.content.files import FileStore, Packing
-from muniment.repository.importing.mirror import Import
-from muniment.repository.importing.report import ImportReport
-from muniment.repository.index_agent import agent, checking
-from muniment.repository.objects import inventory
-from muniment.repository.objects.contents import compaction
-from muniment.repository.objects.decisions import contents as object_contents
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
-from muniment.web.refusals import Refusal
+from muniment.database.connections import Busy
+from muniment.ground.refusals import Refusal
+from muniment.installation import backends
+from muniment.repository.bulk.importing.mirror import Import
+from muniment.repository.bulk.importing.report import ImportReport
+from muniment.repository.search.agent import agent, checking
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.content import packs
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.content.files import FileStore, Packing
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import compaction
+from muniment.repository.store.objects.decisions import contents as object_contents
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.contents import contents
@@ -315,7 +315,7 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
             house.world.repository_db,
             house.repository,
             FileStore(house.content_folder, packing=Packing(65_536, house.world.clock)),
-            stores.engine(house.world.installation).index(house.repository).reader(),
+            backends.engine(house.world.installation).index(house.repository).reader(),
             house.world.installation.settings.repository,
             house.world.clock,
             house.world.folder / "imports",
@@ -436,7 +436,7 @@ def end_packs(house: House) -> None:
 def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "_AFTER_AN_ERROR_SECONDS", 0.0)
     house.world._writers.pop(house.repository.id).close()
-    engine = stores.engine(house.world.installation)
+    engine = backends.engine(house.world.installation)
     feeder = agent._Feeder(house.repository, engine)
 
     def work() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment.repository.exports import lines
+from muniment.repository.bulk.exports import lines
 from tests.s3 import S3Server
 from tests.servers import Sqlite
 from tests.shelf import Shelf
-from tests.unit.repository.exports import rich
-from tests.unit.repository.exports.places import Place, export, files
+from tests.unit.repository.bulk.exports import rich
+from tests.unit.repository.bulk.exports.places import Place, export, files
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import administration
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
 from muniment.directory.oauth.token_requests import TokenAttempt, TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant
 from muniment.directory.sign_in.attempts import SignInAttempt
+from muniment.ground.clock import Instant
 from tests.conftest import Fresh
 from tests.office import Office
 
@@ -94,12 +94,12 @@ def test_parallel_refreshes_of_one_grant_all_succeed(url: str, now: Instant) -> 
 
 
 ENDINGS: dict[str, Callable[[Connection, Office, Instant], object]] = {
-    "the user is disabled": lambda cx, office, now: administration.set_disabled(cx, office.alice, True, now),
-    "the user has a new password": lambda cx, office, now: administration.set_password(
+    "the user is disabled": lambda cx, office, now: decisions.set_disabled(cx, office.alice, True, now),
+    "the user has a new password": lambda cx, office, now: decisions.set_password(
         cx, office.alice, str(random.random()), now
     ),
-    "the client is disabled": lambda cx, office, now: administration.set_disabled(cx, office.client, True, now),
-    "the client is signed out": lambda cx, office, now: administration.sign_out(cx, office.client, now),
+    "the client is disabled": lambda cx, office, now: decisions.set_disabled(cx, office.client, True, now),
+    "the client is signed out": lambda cx, office, now: decisions.sign_out(cx, office.client, now),
 }
 
 
@@ -138,8 +138,8 @@ def test_no_token_of_an_earlier_sign_in_lives_after_an_ending(url: str, now: Ins
             outcomes = [issued, again.result(60), anew.result(60)]
             came_first += sum(isinstance(one, TokenResponse) for one in outcomes) > 1
             with office.db.begin() as cx:
-                administration.set_disabled(cx, office.alice, False, now)
-                administration.set_disabled(cx, office.client, False, now)
+                decisions.set_disabled(cx, office.alice, False, now)
+                decisions.set_disabled(cx, office.client, False, now)
             for position, dead in enumerate(outcomes):
                 if not isinstance(dead, TokenResponse) or (position == 2 and ending == "the client is signed out"):
                     continue  # who signs in after the sign-out stays signed in

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from muniment import guards
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import administration, resources
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownResource
-from muniment.repository import repositories
+from muniment.ground.clock import Instant
+from muniment.integration import guards
+from muniment.repository.store import repositories
 from tests.conftest import Fresh
 
 NAMES = DirectoryNames()
@@ -83,7 +84,7 @@ def test_a_guard_is_stored_as_the_directory_spells_it_however_it_was_named(
 ) -> None:
     process = processes[0]
     with process.directory.begin() as cx:
-        administration.initialise(cx, now)
+        decisions.initialise(cx, now)
         added, later = (resources.add(cx, NAMES, name, now) for name in ("Added", "Later"))
     process.add("main", spell(added.id), now)
     with pytest.raises(guards.StillGuards):
@@ -102,7 +103,7 @@ def test_a_repository_has_its_guard_or_the_guard_was_refused(
     """failures C12"""
     one, other = processes
     with one.directory.begin() as cx:
-        administration.initialise(cx, now)
+        decisions.initialise(cx, now)
         last = resources.add(cx, NAMES, "first guard", now)
     one.add("main", last.id, now)
     slow(monkeypatch, resources, "by_id")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from muniment.repository.aql.conditions import Between, BoundQuery, Like
-from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.aql.tree import Fulltext, Term, Value
-from muniment.repository.change_log.changes import Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Index, IndexWriter, Search, Snapshot, Visible
-from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.search.aql.conditions import Between, BoundQuery, Like
+from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.tree import Fulltext, Term, Value
+from muniment.repository.search.index.contract import Index, IndexWriter, Search, Snapshot, Visible
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.store.change_log.changes import Position
 from tests.waiting import until
 
 POSITION = Position(3, 14)

@@ -8,17 +8,17 @@ import pytest
 import sqlalchemy as sa
 import structlog
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository import leases
-from muniment.repository.index.tantivy import generations
-from muniment.repository.index.tantivy.generations import FolderEngine
-from muniment.repository.index_agent import agent
-from muniment.repository.leases import Lease, Tenure
+from muniment.database.connections import Database
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.refusals import InUse
+from muniment.repository.search.agent import agent
+from muniment.repository.search.index.tantivy import generations
+from muniment.repository.search.index.tantivy.generations import FolderEngine
+from muniment.repository.store import leases
+from muniment.repository.store.leases import Lease, Tenure
 from tests.clock import Clock
 from tests.shelf import Shelf
-from tests.unit.repository.index_agent.test_agent import keys, reached, reader
+from tests.unit.repository.search.agent.test_agent import keys, reached, reader
 from tests.waiting import until
 
 WORK = Lease("agent", "index")

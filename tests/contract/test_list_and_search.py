@@ -4,13 +4,13 @@ import itertools
 
 import pytest
 
-from muniment.repository.aql.tree import Query
-from muniment.repository.cursors import Stretch
-from muniment.repository.objects import lists
-from muniment.repository.objects.lists import Folder
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.results import search
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.results import search
+from muniment.repository.search.aql.tree import Query
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")

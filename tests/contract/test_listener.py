@@ -18,13 +18,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from muniment import certificates
+from muniment.ground import certificates
 from muniment.server import listener, protocol
-from muniment.server.door import Crowd
+from muniment.server.acceptor import Crowd
 from muniment.server.listener import Listeners
-from muniment.web.hot import Foremost, HotFront
+from muniment.web.fast_path import Foremost, HotFront
 from muniment.web.options import WebOptions
-from muniment.web.transport import Transport
+from muniment.web.requests.transport import Transport
 from tests.waiting import until
 
 CALLERS = 5

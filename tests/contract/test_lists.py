@@ -14,25 +14,24 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database, TookTooLong
-from muniment.directory import memberships
-from muniment.directory.entries import editing, entries
-from muniment.repository import repositories
-from muniment.repository.cursors import Stretch
-from muniment.repository.endpoints import collections
-from muniment.repository.filters import pages, reader
-from muniment.repository.objects import objects
-from muniment.repository.objects.decisions import checkins, checkouts, creation
-from muniment.repository.objects.decisions.checkins import CheckIn
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.properties.properties import Given, PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.repositories import Repository
+from muniment.database.connections import Database, TookTooLong
+from muniment.directory.entries import editing, entries, memberships
+from muniment.ground.clock import Instant
+from muniment.repository.api.shapes import collections
+from muniment.repository.store import repositories
+from muniment.repository.store.filters import pages, reader
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import checkins, checkouts, creation
+from muniment.repository.store.objects.decisions.checkins import CheckIn
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
 from tests.house.test_docs import routes
 from tests.scenes import Loop, Site, World
 from tests.servers import Postgres, Sqlite
@@ -523,7 +522,7 @@ def test_a_list_that_takes_the_database_too_long_is_refused(large: Large, monkey
         return read(self, within=None if within is None else 0.0, is_over=is_over and (lambda: True))
 
     monkeypatch.setattr(Database, "read", at_once)
-    monkeypatch.setattr("muniment.db._STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr("muniment.database.connections._STEPS_BETWEEN_LOOKS", 1)
     address = f"{large.site.repository}/folders/{large.folder}/documents"
     answer = large.site.http.get(address, headers=large.site.bearer(large.world.reader))
     assert answer.status_code == 503

@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Busy, Database
-from muniment.web.transactions import Transactions
+from muniment.database.connections import Busy, Database
+from muniment.database.transactions import Transactions
 
 ENDLESS = sa.text(
     "WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers) SELECT count(*) FROM numbers"

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
-from muniment.repository.change_log import followers
-from muniment.repository.extraction import queue
-from muniment.repository.meaning import embeddings
-from muniment.repository.meaning.embedder import FOLLOWER, Embedder
-from muniment.repository.meaning.passages import MOST
-from muniment.repository.meaning.process import NotEmbedded
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.search import explanation, results
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.results import HitPage
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.explaining import explanation
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.results import HitPage
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
+from muniment.repository.search.meaning import embeddings
+from muniment.repository.search.meaning.embedder import FOLLOWER, Embedder
+from muniment.repository.search.meaning.passages import MOST
+from muniment.repository.search.meaning.process import NotEmbedded
+from muniment.repository.store.change_log import followers
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.clock import Clock
 from tests.meanings import ToyEmbedding, meaning
 from tests.shelf import ADMIN, JON, MARTA, Shelf

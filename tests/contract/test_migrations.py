@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from muniment import schema
-from muniment.clock import Instant
-from muniment.db import Database, Half
-from muniment.schema import SchemaMismatch
+from muniment.database import schema
+from muniment.database.connections import Database, Half
+from muniment.database.schema import SchemaMismatch
+from muniment.ground.clock import Instant
 from tests.conftest import Fresh
 from tests.releases import next_release
 

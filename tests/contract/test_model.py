@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muniment.repository.meaning import model
-from muniment.repository.meaning.nearness import FLOOR
-from muniment.repository.meaning.process import EmbeddingProcess, NotEmbedded
+from muniment.repository.search.meaning import model
+from muniment.repository.search.meaning.nearness import FLOOR
+from muniment.repository.search.meaning.process import EmbeddingProcess, NotEmbedded
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def test_texts_of_one_meaning_are_nearer_than_others(folder: Path) -> None:
 
 
 def test_foreign_words_are_near_nothing_and_letters_are_no_words(folder: Path) -> None:
-    from muniment.repository.meaning.encoder import Encoder
+    from muniment.repository.search.meaning.encoder import Encoder
 
     encoder = Encoder(folder)
     texts = ["An automobile with a strong engine drove down the road.", "Pumps and valves are checked before winter."]

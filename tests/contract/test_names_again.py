@@ -4,32 +4,35 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database, repository_tables
-from muniment.directory import administration, memberships, resources, sessions
-from muniment.directory.entries import editing
+from muniment.database.connections import Database, repository_tables
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, memberships, resources
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import tokeninfo
+from muniment.directory.oauth import sessions, tokeninfo
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant, UnknownResource, WrongResource
-from muniment.repository import cursors, keys, removal, repositories
-from muniment.repository.change_log import changes
-from muniment.repository.cursors import CursorBinding, Part
-from muniment.repository.endpoints import positions
-from muniment.repository.importing import record
-from muniment.repository.importing.record import ImportRecord
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.types import object_types, type_editing
-from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.objects.view import RepositoryView
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Malformed
+from muniment.repository import keys
+from muniment.repository.api.wire import positions
+from muniment.repository.bulk import removal
+from muniment.repository.bulk.importing import record
+from muniment.repository.bulk.importing.record import ImportRecord
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl, UnknownLink
-from muniment.repository.repositories import Repository
-from muniment.repository.search import kept_searches
-from muniment.repository.search.walks import Holder
-from muniment.web.refusals import Malformed
+from muniment.repository.search.answering.kept import kept_searches
+from muniment.repository.search.answering.ordering.scrolls import Holder
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.filters import cursors
+from muniment.repository.store.filters.cursors import CursorBinding, Part
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.types import object_types, type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
 from tests.office import Office
 
 MARTA = Principals("marta@staff", keys={"marta@staff": "marta@staff"})
@@ -40,7 +43,7 @@ def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Insta
     with office.db.begin() as cx:
         outer = editing.add_group(cx, office.partition, "outer", now)
         memberships.add_member(cx, outer, office.group)
-        administration.remove(cx, office.group, now)
+        decisions.remove(cx, office.group, now)
         again = editing.add_group(cx, office.partition, "staff", now)
         assert memberships.members(cx, again) == memberships.groups_of(cx, again.id) == []
         assert resources.with_role_member(cx, again) == []
@@ -62,8 +65,8 @@ def test_a_unit_and_a_partition_open_nothing(office: Office, now: Instant, kind:
         resources.add_to_role(cx, office.resource, first)
         ada = editing.add_user(cx, first, "ada", now)
         assert resources.admits(cx, office.resource.id, ada.id)
-        administration.remove(cx, ada, now)
-        administration.remove(cx, first, now)
+        decisions.remove(cx, ada, now)
+        decisions.remove(cx, first, now)
         again = make(cx)
         ada = editing.add_user(cx, again, "ada", now)
         assert resources.with_role_member(cx, again) == []
@@ -76,7 +79,7 @@ def test_a_client_has_no_tokens_and_no_secret(office: Office, now: Instant) -> N
     issued = office.issue(now)
     with office.db.begin() as cx:
         editing.set_password_hash(cx, office.client, "a secret's hash", now)
-        administration.remove(cx, office.client, now)
+        decisions.remove(cx, office.client, now)
         again = editing.add_client(cx, "app", now)
         assert not again.has_password
         assert sessions.of_client(cx, again, now) == []
@@ -89,7 +92,7 @@ def test_a_client_has_no_tokens_and_no_secret(office: Office, now: Instant) -> N
 def test_a_resource_is_not_activated_admits_nobody_and_has_no_tokens(office: Office, now: Instant) -> None:
     issued = office.issue(now)
     with office.db.begin() as cx:
-        administration.remove_resource(cx, office.resource, now)
+        decisions.remove_resource(cx, office.resource, now)
         again = resources.add(cx, office.names, "My API", now)
         assert again.activated is None
         assert resources.role_members(cx, again) == []

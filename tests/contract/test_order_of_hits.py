@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from muniment.clock import SECOND
-from muniment.repository.aql.tree import Expression, PropertyList, Query
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.results import search
+from muniment.ground.clock import SECOND
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.results import search
+from muniment.repository.search.aql.tree import Expression, PropertyList, Query
+from muniment.repository.store.permissions.principals import Principals
 from tests.shelf import BORIS, MARTA, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from muniment.directory import memberships
-from muniment.directory.entries import entries
-from muniment.repository import keys, repositories
-from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import Position
+from muniment.directory.entries import entries, memberships
+from muniment.repository import keys
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Position
 from tests.scenes import Loop, Person, Site, World
 
 HEADER = "Muniment-Position"

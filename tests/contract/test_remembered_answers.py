@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from muniment.db import Database
-from muniment.directory import resources
-from muniment.directory.entries import editing, entries
+from muniment.database.connections import Database
+from muniment.directory.entries import editing, entries, resources
 from muniment.directory.oauth import revocation, tokeninfo, tokens
 from muniment.directory.options import DirectoryNames
 from tests.scenes import Loop, Site, World

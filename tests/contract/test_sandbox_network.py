@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment.repository.extraction import process
-from muniment.repository.extraction.findings import Unreadable
-from muniment.repository.extraction.process import Reader
-from tests.unit.repository.extraction.test_sandbox import LIMITS, PLANTED, do, needs_filter
+from muniment.repository.store.extraction.confined import process
+from muniment.repository.store.extraction.confined.process import Reader
+from muniment.repository.store.extraction.findings import Unreadable
+from tests.unit.repository.store.extraction.confined.test_sandbox import LIMITS, PLANTED, do, needs_filter
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def test_either_ban_is_enough(reader: Reader, port: str, monkeypatch: pytest.Mon
     for lifted in ("forbid_everything_else", "leave_the_network"):
         reader.close()
         half = PLANTED.replace(
-            "main()", f"from muniment.repository.extraction import sandbox; sandbox.{lifted} = lambda: False; main()"
+            "main()",
+            f"from muniment.repository.store.extraction import sandbox; sandbox.{lifted} = lambda: False; main()",
         )
         monkeypatch.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", half))
         try:

@@ -11,20 +11,22 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository.aql.tree import Query, SortCriterion
-from muniment.repository.filters.tree import SortKey
+from muniment.database.connections import Database
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.folding import fold
-from muniment.repository.objects import inventory, lists, table
-from muniment.repository.objects.properties.properties import Given, PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotSearchable
-from muniment.repository.search import results, sorting
-from muniment.repository.search.inquiry import SearchQuestion
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.ordering import sorting
+from muniment.repository.search.aql.tree import Query, SortCriterion
+from muniment.repository.store.filters.tree import SortKey
+from muniment.repository.store.objects import inventory, table
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions.principals import Principals
 from tests import plans
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 from tests.walkers import Walkers, ids, open_walkers

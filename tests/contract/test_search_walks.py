@@ -8,11 +8,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import Instant
-from muniment.db import Database
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.search import kept_searches, results, walks
-from muniment.repository.search.walks import Holder, Walk
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.kept import kept_searches
+from muniment.repository.search.answering.ordering import scrolls
+from muniment.repository.search.answering.ordering.scrolls import Holder, Walk
 from tests.shelf import BORIS, MARTA
 from tests.walkers import QUERIES, Walkers, following, ids, open_walkers, walk
 
@@ -164,7 +166,7 @@ def test_a_query_without_hits_on_further_pages_keeps_nothing(repository_db: Data
 def test_a_large_page_keeps_what_it_shows(
     repository_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "SHOWN_AT_MOST", 2)
+    monkeypatch.setattr(scrolls, "SHOWN_AT_MOST", 2)
     with open_walkers(repository_db, now, MANY) as walkers:
         whole = ids(walkers.first("marta", "by score", 100))
         assert walk(walkers, "marta", "by score", 3, nothing) == whole
@@ -354,15 +356,15 @@ def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
         assert _keep(cx, boris, 99, 10, now + 2, quota)
         assert _keep(cx, marta, 2, 10, now + 3, quota)
         assert kept_searches.kept_until(cx, old, b"old") == 0
-        assert [held.name[-1] for held in walks.shares(cx, MARTA.key)] == [1, 2]
+        assert [held.name[-1] for held in scrolls.shares(cx, MARTA.key)] == [1, 2]
         assert _keep(cx, marta, 3, 10, now + 4, quota)
-        assert sorted(held.name[-1] for held in walks.shares(cx, MARTA.key)) == [2, 3]
+        assert sorted(held.name[-1] for held in scrolls.shares(cx, MARTA.key)) == [2, 3]
         assert kept_searches.kept_until(cx, young, b"young") > now
-        assert len(walks.shares(cx, BORIS.key)) == 1
+        assert len(scrolls.shares(cx, BORIS.key)) == 1
         few_bytes = RepositoryOptions(kept_queries=100, kept_query_bytes=50_000)
         for number in range(4, 12):
             assert _keep(cx, marta, number, 10_000, now + number + 1, few_bytes)
-            assert sum(held.size for held in walks.shares(cx, MARTA.key)) <= 50_000
+            assert sum(held.size for held in scrolls.shares(cx, MARTA.key)) <= 50_000
         assert kept_searches.kept_until(cx, young, b"young") == 0
         assert not _keep(cx, marta, 11, 10, now + 50, few_bytes), "a name is kept once"
 

@@ -4,11 +4,11 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from muniment.clock import Instant
-from muniment.db import Database
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from tests.contract.test_listener import serving
 from tests.shelf import Shelf
-from tests.unit.repository.endpoints.test_slots import MOST, Site
+from tests.unit.repository.api.test_slots import MOST, Site
 from tests.waiting import PATIENCE, until
 
 

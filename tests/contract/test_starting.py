@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muniment.cli import commands
-from muniment.data_folder import DataFolder
+from muniment.installation.data_folder import DataFolder
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 

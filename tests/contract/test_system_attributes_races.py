@@ -3,9 +3,9 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import system
+from muniment.database.connections import Database
+from muniment.directory.entries import system
+from muniment.ground.clock import Instant
 
 _WRITERS = 8
 

@@ -10,21 +10,23 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from muniment import certificates
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.extraction import extractor, handing_over, queue, tika
-from muniment.repository.extraction.findings import Poisoned, Stopped, Unreadable, Unsupported
-from muniment.repository.extraction.tika import Away, TikaServer
+from muniment.database.connections import Database
+from muniment.ground import certificates
+from muniment.ground.clock import SECOND, Instant
 from muniment.repository.extraction_options import ExtractionOptions
-from muniment.repository.objects import found_properties
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.extraction import extractor, queue
+from muniment.repository.store.extraction.confined import handing_over
+from muniment.repository.store.extraction.findings import Poisoned, Stopped, Unreadable, Unsupported
+from muniment.repository.store.extraction.tika import tika
+from muniment.repository.store.extraction.tika.tika import Away, TikaServer
+from muniment.repository.store.objects import found_properties
 from tests.servers import free_port
 from tests.tika import StandIn, answer, json, stand_in
 from tests.unit.repository import sample_files as made
-from tests.unit.repository.extraction.test_extractor import Folder, keep, states
+from tests.unit.repository.store.extraction.test_extractor import Folder, keep, states
 from tests.waiting import until
 
 pytestmark = pytest.mark.only("sqlite")

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.repository import removal
-from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import object_types, reindexing, type_editing, types_file
-from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
+from muniment.repository.bulk import removal
 from muniment.repository.refusals import InUse, NameTaken, WrongValue
+from muniment.repository.store.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import object_types, reindexing, type_editing, types_file
+from muniment.repository.store.objects.types.type_forms import PropertyForm, TypeForm
 from tests.shelf import Shelf
 from tests.waiting import until
 

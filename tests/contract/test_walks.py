@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from muniment import schema
-from muniment.db import Database
+from muniment.database import schema
+from muniment.database.connections import Database
 from tests.scenes import Loop, Person, Site, World, fulltext
 
 ROOT = Path(__file__).parents[2]

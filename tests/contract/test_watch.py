@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database, Unwritable
-from muniment.glances import Watch
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.repositories import Repository
+from muniment.database.connections import Database, Unwritable
+from muniment.database.polls import Watch
+from muniment.ground.clock import Instant
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.repositories import Repository
 
 
 @pytest.fixture

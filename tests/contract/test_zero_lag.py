@@ -6,18 +6,18 @@ from contextlib import suppress
 
 import pytest
 
-from muniment.db import Database
-from muniment.repository import marks
-from muniment.repository.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.database.connections import Database
+from muniment.repository import version_stamps
 from muniment.repository.refusals import UnknownProperty
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 
@@ -91,7 +91,7 @@ def test_a_snapshot_that_is_older_than_a_commit_leaves_nothing_for_later_searche
     shelf.memory = SearchMemory()
     snapshot, question = shelf.index.snapshot(), SearchQuestion(Query(), 1, 10)
     with shelf.database.read() as cx:
-        marks.read(cx)
+        version_stamps.read(cx)
         shelf.permit("circle", {})
         page = results.search(shelf.inquiry(cx, BORIS, question, snapshot))
         assert [hit.object_id for hit in page.hits] == [kept], "as of its own snapshot"

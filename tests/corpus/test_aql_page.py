@@ -6,11 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment.repository.aql import as_json, as_xml, bind
-from muniment.repository.aql.tree import QueryLimits
-from muniment.repository.aql.values import Kind
-from muniment.repository.objects.types.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.search.aql import bind
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import QueryLimits
+from muniment.repository.search.aql.values import Kind
+from muniment.repository.store.objects.types.object_types import Catalogue
 
 PAGE = (Path(__file__).parents[2] / "docs" / "aql.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```xml\n(.*?)```\n\n```json\n(.*?)```", PAGE, re.DOTALL)

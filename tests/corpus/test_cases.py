@@ -11,24 +11,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import memberships
-from muniment.directory.entries import editing, entries
+from muniment.database.connections import Database
+from muniment.directory.entries import editing, entries, memberships
 from muniment.directory.options import DirectoryNames
-from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.properties.properties import Given, PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
+from muniment.ground.clock import Instant
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.results import HitPage
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.results import HitPage
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.spelling import as_xml
+from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.shelf import ADMIN, Shelf
 
 pytestmark = pytest.mark.campaign_on("postgresql")

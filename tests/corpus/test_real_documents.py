@@ -18,17 +18,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment import clock, initialise, settings, stores
-from muniment.db import Database
-from muniment.installation import Installation
-from muniment.repository import repositories
-from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.database.connections import Database
+from muniment.ground import clock
+from muniment.installation import backends, initialise, settings
+from muniment.installation.layout import Installation
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion
-from muniment.repository.search.results import HitPage
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.answering.results import HitPage
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.spelling import as_xml
+from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.store import repositories
+from muniment.repository.store.permissions.principals import Principals
 from tests.e2e.processes import ENVIRONMENT, QUICK, initialised, muniment
 
 HERE = Path(__file__).parent / "real"
@@ -135,7 +137,7 @@ def answered(data: Path, search: Expected) -> HitPage:
     try:
         with database.read() as cx:
             repository = repositories.find(cx, initialise.REPOSITORY)
-        reader = stores.reader(installation, repository)
+        reader = backends.reader(installation, repository)
         try:
             administrator = Principals("admin@directory.admin", administrator=True)
             question = SearchQuestion(query, 1, 2000, include_total=True)

@@ -12,8 +12,9 @@ from typing import Self, get_args
 
 import httpx
 
-from muniment import certificates, clock, db, schema
-from muniment.installation import Installation
+from muniment.database import connections, schema
+from muniment.ground import certificates, clock
+from muniment.installation.layout import Installation
 from tests.clock import Clock
 from tests.scenes import World
 from tests.servers import free_port
@@ -144,8 +145,8 @@ class ServedHouse:
         directory_url = directory_url or f"sqlite:///{databases / 'directory.db'}"
         repository_url = repository_url or f"sqlite:///{databases / 'repository.db'}"
         self.urls = (directory_url, repository_url)
-        for half, url in zip(get_args(db.Half), self.urls, strict=True):
-            database = db.Database(url)
+        for half, url in zip(get_args(connections.Half), self.urls, strict=True):
+            database = connections.Database(url)
             schema.migrate(database, half)
             database.close()
         self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))

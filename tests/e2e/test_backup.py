@@ -21,20 +21,23 @@ import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from muniment import clock, schema, settings
-from muniment.backups import dumps, making, manifest, restoring
-from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
-from muniment.clock import SECOND, Instant
-from muniment.db import Busy, Database
-from muniment.directory import marks, resources
+from muniment.database import schema
+from muniment.database.connections import Busy, Database
+from muniment.directory import version_stamps
+from muniment.directory.entries import resources
 from muniment.directory.sign_in import tickets
-from muniment.exit_codes import Exit
-from muniment.installation import Installation
-from muniment.repository.content.contract import StoredContent
-from muniment.repository.content.files import FileStore
-from muniment.repository.index_agent import agent
-from muniment.repository.objects import objects
+from muniment.ground import clock
+from muniment.ground.clock import SECOND, Instant
+from muniment.installation import settings
+from muniment.installation.backups import dumps, making, manifest, restoring
+from muniment.installation.backups.refusals import BackupRefused
+from muniment.installation.exit_codes import Exit
+from muniment.installation.layout import Installation
+from muniment.repository.search.agent import agent
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.objects import objects
 from tests.conftest import Fresh
 from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
@@ -260,7 +263,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     def frozen_while_somebody_writes(database: Database) -> object:
         try:
             with other.begin() as cx:
-                marks.lock_rights(cx)
+                version_stamps.lock_rights(cx)
         except Busy:
             refused.append(database)
         return frozen(database)
@@ -271,7 +274,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert refused == [directory_db, repository_db]
     with other.begin() as cx:
-        marks.lock_rights(cx)
+        version_stamps.lock_rights(cx)
     other.close()
 
 

@@ -15,13 +15,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from playwright.sync_api import Browser, HttpCredentials, Page, expect, sync_playwright
 
-from muniment import clock, initialise
-from muniment.db import Database
-from muniment.directory import resources
-from muniment.directory.entries import editing, entries
+from muniment.database.connections import Database
+from muniment.directory.entries import editing, entries, resources
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.front import documentation
+from muniment.ground import clock
+from muniment.installation import initialise
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
 from tests.waiting import until

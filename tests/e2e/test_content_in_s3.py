@@ -15,18 +15,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment import settings, stores
 from muniment.cli import commands
-from muniment.clock import now
-from muniment.db import Database
-from muniment.exit_codes import Exit
-from muniment.installation import Installation
-from muniment.repository import repositories
-from muniment.repository.content.contract import ContentStore
-from muniment.repository.index_agent import agent
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.view import RepositoryView
+from muniment.database.connections import Database
+from muniment.ground.clock import now
+from muniment.installation import backends, settings
+from muniment.installation.exit_codes import Exit
+from muniment.installation.layout import Installation
+from muniment.repository.search.agent import agent
+from muniment.repository.store import repositories
+from muniment.repository.store.content.contract import ContentStore
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing.view import RepositoryView
 from tests.contents import contents, lose
 from tests.e2e.ledger import REPOSITORY, Holder
 from tests.e2e.processes import ENVIRONMENT, ServedHouse, Server
@@ -62,15 +62,15 @@ class House:
     def installation(self) -> Installation:
         return Installation(self.data, settings.read(self.data / "muniment.toml", {}))
 
-    def store(self, kind: stores.ContentKind) -> ContentStore:
-        return stores.content(self.installation, kind)
+    def store(self, kind: backends.ContentKind) -> ContentStore:
+        return backends.content(self.installation, kind)
 
     def in_s3(self) -> list[bytes]:
         return sorted(file.read_bytes() for file in self.s3.files(self.options))
 
     def keep(self, *texts: bytes) -> list[str]:
         """Make an object for each content, in the store that the settings name."""
-        database, store = Database(self.served.urls[1]), stores.content(self.installation)
+        database, store = Database(self.served.urls[1]), backends.content(self.installation)
         new = [NewObject("document", {"object_name": "x"}, None, store.put([text]), None) for text in texts]
         with database.begin() as cx:
             view = RepositoryView.read(cx, repositories.find(cx, World.repository), ADMIN)
@@ -247,9 +247,9 @@ ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mar
 
 @ROUNDS
 @pytest.mark.parametrize("to", ["s3", "files"])
-def test_a_move_killed_at_any_moment_goes_on(house: House, rounds: int, to: stores.ContentKind) -> None:
+def test_a_move_killed_at_any_moment_goes_on(house: House, rounds: int, to: backends.ContentKind) -> None:
     """kill -9; what was noted is not copied again, and in the end all of it is there."""
-    source: stores.ContentKind = "files" if to == "s3" else "s3"
+    source: backends.ContentKind = "files" if to == "s3" else "s3"
     house.use(source)
     chance = random.Random(rounds)
     texts = [chance.randbytes(chance.choice((10, 1000, 70_000, 300_000))) for _ in range(300)]

@@ -22,16 +22,16 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from muniment import stores
 from muniment.cli import commands
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.content.files import FileStore
-from muniment.repository.extraction import queue
-from muniment.repository.index.tantivy.engine import TantivyWriter
-from muniment.repository.index_agent import agent, indexing
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
+from muniment.installation import backends
+from muniment.repository.search.agent import agent, indexing
+from muniment.repository.search.index.tantivy.engine import TantivyWriter
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import queue
 from tests.conftest import Fresh
 from tests.e2e.ledger import REPOSITORY, WORD, Holder, Ledger, Writer
 from tests.e2e.processes import ENVIRONMENT, QUICK, ServedHouse, Server, muniment
@@ -178,7 +178,7 @@ class House(ServedHouse):
             self._search(http)
 
     def _caught_up(self) -> bool:
-        reader = stores.reader(self.installation, self.repository)
+        reader = backends.reader(self.installation, self.repository)
         try:
             with self.database.read() as cx:
                 waiting = queue.counts(cx, self.repository.id)["waiting"]

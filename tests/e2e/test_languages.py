@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment import clock
+from muniment.ground import clock
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.processes import Server, initialised, muniment

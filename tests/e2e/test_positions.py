@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from muniment import clock
+from muniment.ground import clock
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.processes import Server

@@ -9,7 +9,7 @@ import pytest
 from bench import ours
 from bench.quality.judged import Document, JudgedSet, Query
 from bench.quality.measure import BARE, BOTH, BY_MEANING, MEANT, TYPED, by_meaning, measured
-from muniment.repository.meaning import model
+from muniment.repository.search.meaning import model
 
 FILLER = " ".join(f"word{number}" for number in range(40))
 

@@ -11,12 +11,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from muniment import clock
-from muniment.db import Database
-from muniment.directory import resources
-from muniment.directory.entries import editing
+from muniment.database.connections import Database
+from muniment.directory.entries import editing, resources
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
+from muniment.ground import clock
 from tests.e2e.processes import Server, initialised
 from tests.e2e.test_browser import CHROMIUM, FLAGS, LOWEST_CONTRAST, key_digest, looks
 from tests.servers import free_port

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.exit_codes import Exit
+from muniment.installation.exit_codes import Exit
 from tests.e2e.processes import Server, alive, initialised, muniment
 from tests.servers import free_port
 from tests.waiting import until

@@ -19,8 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from muniment import certificates, clock
-from muniment.clock import SECOND
+from muniment.ground import certificates, clock
+from muniment.ground.clock import SECOND
 from tests.e2e.processes import Server, initialised, muniment
 from tests.servers import free_port
 from tests.waiting import until

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from muniment import settings
 from muniment.directory import refusals as directory_refusals
+from muniment.directory.api import routes as directory_routes
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.options import DirectoryOptions
+from muniment.ground import refusals as web_refusals
+from muniment.installation import settings
 from muniment.repository import refusals as repository_refusals
-from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.endpoints.codes import ENTERING
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.api import routes as repository_routes
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.wire.codes import ENTERING
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.search_page import routes as search_page_routes
-from muniment.web import refusals as web_refusals
-from muniment.web.responses import SHARED, Endpoint, Table
+from muniment.repository.page import routes as search_page_routes
+from muniment.web.answers.responses import SHARED, Endpoint, Table
 from tests.house.sources import ROOT
 
 INTERFACE = ROOT / "docs" / "interface.md"

@@ -3,8 +3,8 @@
 import pytest
 import typer
 
-from muniment import events
 from muniment.cli import commands
+from muniment.ground import events
 from tests.house.sources import ROOT
 from tests.house.test_docs import endpoint, routes
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from muniment import settings
 from muniment.directory.oauth.grants import GRANTS
+from muniment.installation import settings
 from tests.house.sources import ROOT
 
 EXAMPLES = ROOT / "examples"

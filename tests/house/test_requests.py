@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from starlette.routing import compile_path
 
-from muniment.directory.endpoints import routes as directory_routes
+from muniment.directory.api import routes as directory_routes
 from muniment.directory.options import DirectoryNames
 from muniment.front import routes as front_routes
-from muniment.repository.endpoints import routes as repository_routes
+from muniment.repository.api import routes as repository_routes
 from muniment.repository.options import RepositoryNames
-from muniment.repository.search_page import routes as search_page_routes
+from muniment.repository.page import routes as search_page_routes
 from muniment.web.addresses import AddressTable, CredentialKind
 from tests.e2e.pages import BLOCK, COMMAND
 from tests.house.sources import ROOT

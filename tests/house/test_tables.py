@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from muniment import db, schema
-from muniment.db import Database, Half
+from muniment.database import connections, schema
+from muniment.database.connections import Database, Half
 from tests.house.sources import Module, modules
 
 _SQL = re.compile(r"(?:FROM|JOIN|INTO|UPDATE)\s+")
@@ -44,7 +44,7 @@ TABLES = _declared()
 
 def test_the_tables_are_those_the_metadata_knows() -> None:
     _import_all()
-    assert set(TABLES) == set(db.directory_tables.tables) | set(db.repository_tables.tables)
+    assert set(TABLES) == set(connections.directory_tables.tables) | set(connections.repository_tables.tables)
 
 
 class _Names(NamedTuple):
@@ -86,8 +86,8 @@ def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
 def test_migrations_build_what_is_declared(half: Half, directory_db: Database, repository_db: Database) -> None:
     _import_all()
     database, declared = {
-        "directory": (directory_db, db.directory_tables),
-        "repository": (repository_db, db.repository_tables),
+        "directory": (directory_db, connections.directory_tables),
+        "repository": (repository_db, connections.repository_tables),
     }[half]
     with database.engine.connect() as connection:
         context = MigrationContext.configure(
@@ -119,12 +119,12 @@ def test_a_migrated_database_is_at_this_releases_schema(
 def test_the_command_that_removes_a_repository_knows_every_table() -> None:
     """In a process of its own, which has loaded nothing else."""
     program = (
-        "from muniment.cli.repository import repositories; from muniment.db import repository_tables; "
-        "repositories.declare_tables(); print(*repository_tables.tables)"
+        "from muniment.cli.repository import repositories; from muniment.database import connections; "
+        "repositories.declare_tables(); print(*connections.repository_tables.tables)"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     _import_all()
-    assert set(printed.split()) == set(db.repository_tables.tables)
+    assert set(printed.split()) == set(connections.repository_tables.tables)
 
 
 def _import_all() -> None:

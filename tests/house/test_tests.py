@@ -26,10 +26,10 @@ SLEEPS = {
     "e2e/test_kills.py": "chance decides when a process is killed",
     "e2e/test_serve.py": "a caller goes on with a body for long, a byte at a time",
     "unit/cli/test_index_pace.py": "an index is slow",
-    "unit/repository/endpoints/test_objects.py": "a disk is slow",
+    "unit/repository/api/test_objects.py": "a disk is slow",
     "unit/repository/planted_worker.py": "a library hangs",
-    "unit/web/test_transactions.py": "callers come one after the other",
-    "unit/web/test_transport.py": "bodies come slowly, or a caller leaves late",
+    "unit/database/test_transactions.py": "callers come one after the other",
+    "unit/web/requests/test_transport.py": "bodies come slowly, or a caller leaves late",
     "waiting.py": "how all others wait",
 }
 """Where time itself is what a test gives, and what for. Everybody else waits for an event, or with tests/waiting.py."""

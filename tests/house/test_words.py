@@ -17,7 +17,7 @@ def test_the_vocabulary_explains_each_word_once() -> None:
 
 
 SHARED_NAMES = {
-    "Catalogue": "repository/aql states as a Protocol what it needs, and the class of that name fulfils it",
+    "Catalogue": "repository/search/aql states as a Protocol what it needs, and the class of that name fulfils it",
     "NameTaken": "the halves share no refusals of their own: in both, the name belongs to something else already",
     "NotSignedIn": "the halves share no refusals of their own: in both, the caller has proved nothing",
 }
@@ -44,7 +44,7 @@ def test_a_token_is_no_piece_of_text() -> None:
     found = [
         f"{module.room}:{node.lineno}"
         for module in modules()
-        if module.room.startswith(("repository/index/", "repository/aql/"))
+        if module.room.startswith(("repository/search/index/", "repository/search/aql/"))
         for node in ast.walk(module.tree)
         if isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef)
         and "token" in (node.arg if isinstance(node, ast.arg) else node.name).lower()

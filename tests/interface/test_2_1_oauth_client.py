@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from muniment.directory.entries import editing, entries
-from muniment.web.refusals import Refusal
+from muniment.ground.refusals import Refusal
 from tests.scenes import Site
 
 

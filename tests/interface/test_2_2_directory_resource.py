@@ -4,10 +4,9 @@ import uuid
 
 import pytest
 
-from muniment.directory import memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.refusals import UnknownResource
-from muniment.web.refusals import Refusal
+from muniment.ground.refusals import Refusal
 from tests.scenes import Site
 
 

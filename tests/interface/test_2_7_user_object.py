@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muniment.directory import attributes
+from muniment.directory.entries import attributes
 from tests.scenes import Person, Site
 
 FLAGS = (

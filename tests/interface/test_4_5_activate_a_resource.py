@@ -4,8 +4,8 @@ import uuid
 
 import sqlalchemy as sa
 
-from muniment import db
-from muniment.directory import resources
+from muniment.database import connections
+from muniment.directory.entries import resources
 from tests.interface.test_namesakes import statements
 from tests.scenes import Site
 
@@ -55,7 +55,7 @@ def test_4_5_an_unknown_resource_is_refused_in_the_directorys_shape(site: Site) 
 def test_4_5_only_the_secrets_digest_is_kept(site: Site) -> None:
     secret = site.activate(site.world.resource().id, site.administrator()).json()["secret_key"]
     with site.world.directory_db.read() as cx:
-        kept = [row for table in db.directory_tables.sorted_tables for row in cx.execute(sa.select(table))]
+        kept = [row for table in connections.directory_tables.sorted_tables for row in cx.execute(sa.select(table))]
     assert kept
     assert secret not in repr(kept)
     assert repr(secret.encode())[2:-1] not in repr(kept)

@@ -4,8 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from muniment.directory import resources, system
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, resources, system
 from muniment.directory.refusals import BadAttribute
 from tests.scenes import Site
 

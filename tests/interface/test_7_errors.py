@@ -5,7 +5,8 @@ import uuid
 
 import pytest
 
-from muniment.directory import administration, resources
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
 from tests.scenes import Site
 
 
@@ -61,7 +62,7 @@ def test_7_401_the_user_has_no_access_any_more_and_410_outranks_it(site: Site) -
     site.revoke(dead)
     with world.directory_db.begin() as cx:
         resource = resources.by_id(cx, world.resource_id)
-        administration.remove_from_role(cx, resource, world.entry(person))
+        decisions.remove_from_role(cx, resource, world.entry(person))
     assert site.tokeninfo(live).status_code == 401
     assert site.tokeninfo(dead).status_code == 410
     with world.directory_db.begin() as cx:
@@ -76,11 +77,11 @@ def test_7_410_when_the_user_is_disabled_locked_or_deleted(site: Site, how: str)
     token = site.issue(person)["access_token"]
     with world.directory_db.begin() as cx:
         if how == "disabled":
-            administration.set_disabled(cx, world.entry(person), True, world.clock())
+            decisions.set_disabled(cx, world.entry(person), True, world.clock())
         elif how == "locked":
-            administration.set_locked(cx, world.entry(person), True, world.clock())
+            decisions.set_locked(cx, world.entry(person), True, world.clock())
         else:
-            administration.remove(cx, world.entry(person), world.clock())
+            decisions.remove(cx, world.entry(person), world.clock())
     assert site.tokeninfo(token).status_code == 410
 
 

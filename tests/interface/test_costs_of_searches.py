@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from muniment import budgets
-from muniment.budgets import Budget
-from muniment.repository.index.contract import Snapshot
-from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.database import budgets
+from muniment.database.budgets import Budget
+from muniment.repository.search.index.contract import Snapshot
+from muniment.repository.search.index.tantivy.engine import TantivyIndex
 from tests.pages import Reader
 from tests.scenes import Served, Site
 from tests.waiting import until
@@ -79,7 +79,7 @@ def test_ours_6_a_search_ends_when_its_caller_hangs_up(
     with closing(Served(site)) as served:
         trust = ssl.create_default_context(cafile=str(served.ca_file))
         body = json.dumps({"expression-set": {"expressions": []}}).encode() if method == "POST" else b""
-        monkeypatch.setattr("muniment.web.transactions.Budget", lambda _seconds: Budget(600))
+        monkeypatch.setattr("muniment.database.transactions.Budget", lambda _seconds: Budget(600))
         monkeypatch.setattr(TantivyIndex, "snapshot", take_slowly)
         head = [
             f"{method} {urlsplit(site.search_address).path}{'?q=pump' if not body else ''} HTTP/1.1",

@@ -11,9 +11,10 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from starlette.routing import Route
 
-from muniment import app, stores
+from muniment import app
 from muniment.front.halves import Halves
-from muniment.web.responses import Endpoint
+from muniment.installation import backends
+from muniment.web.answers.responses import Endpoint
 from tests.scenes import Loop, Site
 
 
@@ -31,7 +32,7 @@ def opened(site: Site, loop: Loop) -> list[Route]:
 
     async def routes() -> list[Route]:
         async with AsyncExitStack() as closing:
-            return await app._open_halves(Halves(site.installation, site.world.clock, stores.reader), closing)
+            return await app._open_halves(Halves(site.installation, site.world.clock, backends.reader), closing)
 
     return [route for route in loop.run(routes()) if route.include_in_schema]
 

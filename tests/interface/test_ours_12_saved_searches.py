@@ -10,7 +10,7 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.db import repository_tables
+from muniment.database.connections import repository_tables
 from tests.scenes import ATOM, Feed, Person, Site, fulltext
 
 JSON, XML = "application/json", "application/xml"

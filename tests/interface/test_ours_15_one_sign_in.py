@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment.directory import administration, resources
-from muniment.repository import repositories
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
+from muniment.repository.store import repositories
 from tests.pages import SEARCH, Reader
 from tests.scenes import Person, Site, World
 
@@ -61,7 +62,7 @@ def test_a_sign_in_that_has_ended_opens_no_repository_that_was_granted_since(
     person = world.person()
     reader = Reader(site, person)
     with world.directory_db.begin() as cx:
-        administration.sign_out(cx, world.entry(person), world.clock())
+        decisions.sign_out(cx, world.entry(person), world.clock())
     world.admit(person, guard_of(world, granted))
     assert reader.search("x", {"in": granted}).path.startswith(f"{SEARCH}/sign-in")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from muniment.repository import repositories
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.search_page import folders
+from muniment.repository.page import folders
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
 from tests.pages import SEARCH, Reader
 from tests.scenes import Site
 

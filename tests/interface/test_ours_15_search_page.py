@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from muniment.directory import administration, memberships
-from muniment.directory.entries import entries
-from muniment.repository import repositories
-from muniment.repository.saved import saved_searches
-from muniment.repository.search_page import frame, searching
+from muniment.directory.administration import decisions
+from muniment.directory.entries import entries, memberships
+from muniment.repository.page import frame, searching
+from muniment.repository.store import repositories
+from muniment.repository.store.saved import saved_searches
 from tests.pages import SEARCH, Reader, parameters
 from tests.scenes import Loop, Person, Served, Site, World
 
@@ -191,14 +191,14 @@ def test_a_sign_in_that_has_ended_leads_back_to_the_page_that_was_asked_for(site
     person = site.world.person()
     reader = Reader(site, person).search("pump", sort="name")
     with site.world.directory_db.begin() as cx:
-        administration.sign_out(cx, site.world.entry(person), site.world.clock())
+        decisions.sign_out(cx, site.world.entry(person), site.world.clock())
     asked = reader.path
     reader.open(asked)
     assert reader.path.startswith("/search/sign-in")
     assert reader.sign_in(person).path == asked
     site_of_forms = Reader(site, person).search("pump")
     with site.world.directory_db.begin() as cx:
-        administration.sign_out(cx, site.world.entry(person), site.world.clock())
+        decisions.sign_out(cx, site.world.entry(person), site.world.clock())
     site_of_forms.send("Save", {"name": "x"})
     assert site_of_forms.path.startswith("/search/sign-in")
     assert dict(parameters(site_of_forms.sign_in(person).path))["q"] == "pump"

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from muniment.directory import administration
+from muniment.directory.administration import decisions
 from tests.scenes import Feed, Person, Site, fulltext
 
 RAW = {"Content-Type": "application/octet-stream"}
@@ -219,7 +219,7 @@ def test_ours_17_who_has_delete_cancels_the_check_out_of_somebody_without_rights
     site.share(object_id, open_to(site, (holder, "Version"), (keeper, "Delete")))
     check_out(site, object_id, holder)
     with site.world.directory_db.begin() as cx:
-        administration.remove(cx, site.world.entry(holder), site.world.clock())
+        decisions.remove(cx, site.world.entry(holder), site.world.clock())
     assert site.http.delete(f"{address}/lock", headers=theirs).status_code == 204
 
 

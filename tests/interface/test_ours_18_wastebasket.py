@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment import stores
-from muniment.repository.index_agent import agent
-from muniment.repository.objects import inventory, usage
-from muniment.repository.objects.contents import stored_contents
+from muniment.installation import backends
+from muniment.repository.search.agent import agent
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import stored_contents, usage
 from tests.contents import counted_rows, counted_uses
 from tests.interface.test_ours_2_folders import Folders
 from tests.scenes import Loop, Person, Site, World
@@ -187,7 +187,7 @@ def test_ours_18_what_was_kept_long_enough_is_gone(folders: Folders, site: Site,
     world = site.world
     document = site.create("old", b"old words", person=person)
     assert folders.ask("DELETE", f"/objects/{document}").status_code == 204
-    store = stores.content(site.installation)
+    store = backends.content(site.installation)
     database = world.repository_db
     with database.read() as cx:
         before = stored_contents.amount(cx).objects
@@ -213,7 +213,7 @@ def test_ours_18_every_content_is_kept_and_comes_back(folders: Folders, site: Si
     assert folders.ask("DELETE", f"/objects/{document}").status_code == 204
     assert folders.ask("DELETE", f"/objects/{twin}").status_code == 204
     counts_are_right(site.world)
-    store = stores.content(site.installation)
+    store = backends.content(site.installation)
     assert sum(agent._sweep(site.world.repository_db, store, site.world.clock() + 10**15)) == 0
     assert folders.ask("DELETE", f"/wastebasket/{twin}").status_code == 204
     counts_are_right(site.world)

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
-from muniment.repository import repositories
-from muniment.repository.index_agent import reindexer
-from muniment.repository.index_agent.reindexer import Reindexer
-from muniment.repository.objects.types import reindexing, types_file
 from muniment.repository.refusals import WrongValue
+from muniment.repository.search.agent import reindexer
+from muniment.repository.search.agent.reindexer import Reindexer
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.types import reindexing, types_file
 from tests.scenes import Site, World
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}

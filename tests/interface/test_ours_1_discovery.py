@@ -10,7 +10,7 @@ import lxml.etree
 import msgspec
 import pytest
 
-from muniment.repository.endpoints import operations, routes
+from muniment.repository.api import operations, routes
 from muniment.repository.options import RepositoryNames
 from tests.house.sources import ROOT
 from tests.scenes import Loop, Site

@@ -16,7 +16,7 @@ import pytest
 
 from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.repository.endpoints import routes
+from muniment.repository.api import routes
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import SUFFIXES
 from tests.interface.test_ours_1_media_types import Things

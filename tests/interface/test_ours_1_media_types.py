@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 import lxml.etree
 import pytest
 
-from muniment.repository import repositories
-from muniment.repository.endpoints import operations, routes, spelling
-from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.objects import objects
+from muniment.repository.api import operations, routes
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.wire import spelling
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Principals
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import objects
+from muniment.repository.store.permissions.principals import Principals
 from muniment.web.addresses import SUFFIXES, Address, AddressTable
 from tests.interface.test_bad_input import is_repository
 from tests.scenes import Site

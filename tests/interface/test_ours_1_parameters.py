@@ -5,8 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from muniment.repository.endpoints import parameters, routes
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.api import routes
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.wire import parameters
 from muniment.repository.options import RepositoryNames
 from muniment.web.addresses import Operation
 from tests.interface.test_bad_input import is_repository

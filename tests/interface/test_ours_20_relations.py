@@ -8,7 +8,7 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.db import repository_tables
+from muniment.database.connections import repository_tables
 from tests.interface.test_namesakes import again
 from tests.scenes import Person, Site
 

@@ -10,9 +10,9 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.directory import administration
-from muniment.repository.endpoints.batches import batches
-from muniment.web import common_transaction
+from muniment.database import common_transaction
+from muniment.directory.administration import decisions
+from muniment.repository.api.endpoints.batches import batches
 from tests.contents import contents
 from tests.scenes import Loop, Person, Site, World
 from tests.waiting import until_on_loop
@@ -353,7 +353,7 @@ def test_ours_21_a_right_that_ends_in_mid_batch_is_not_used_any_more(
     async def answer_and_disable(self: Any, application: Any, operation: Any) -> Any:
         if next(count) == 2:
             with site.world.directory_db.begin() as cx:
-                administration.set_disabled(cx, site.world.entry(person), True, site.world.clock())
+                decisions.set_disabled(cx, site.world.entry(person), True, site.world.clock())
         return await answer(self, application, operation)
 
     monkeypatch.setattr(batches._Execution, "_answer", answer_and_disable)

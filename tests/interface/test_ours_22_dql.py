@@ -6,8 +6,8 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.repository.dql import reader
-from muniment.repository.search import locations
+from muniment.repository.api.dql import reader
+from muniment.repository.search.answering.scope import locations
 from tests.scenes import ATOM, Site
 
 JSON = {"Accept": "application/json"}

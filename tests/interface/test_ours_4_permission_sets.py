@@ -6,8 +6,8 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.repository.objects import object_acls
-from muniment.repository.permissions.table import acls
+from muniment.repository.store.objects.listing import object_acls
+from muniment.repository.store.permissions.table import acls
 from tests.scenes import Person, Site, fulltext
 
 JSON = {"Accept": "application/json"}

@@ -8,11 +8,11 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.repository import repositories
-from muniment.repository.endpoints import collections
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
+from muniment.repository.api.shapes import collections
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
 from tests.interface.test_bad_input import is_repository
 from tests.scenes import ATOM, Feed, Loop, Site, World, fulltext
 

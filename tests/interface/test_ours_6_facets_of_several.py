@@ -9,10 +9,10 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.repository import repositories
-from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
 from tests.scenes import Loop, Site, World
 from tests.several import APART, BESIDE, Several, ids, links, open_several, password, words
 

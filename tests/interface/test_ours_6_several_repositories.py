@@ -9,10 +9,12 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.directory import administration, resources, sessions
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
+from muniment.directory.oauth import sessions
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.repository.endpoints import context
-from muniment.repository.endpoints.context import Caller
+from muniment.repository.api import context
+from muniment.repository.api.context import Caller
 from muniment.repository.refusals import IndexUnavailable
 from tests.scenes import ATOM, Loop, Served, Site, World, fulltext
 from tests.several import APART, BESIDE, HIDDEN, Several, ids, links, open_several, password, words
@@ -398,7 +400,7 @@ def test_a_right_that_has_ended_is_not_used(several: Several, made: tuple[str, d
     shown = password(person)
     assert documents[APART] in ids(several.get(shown, q=word))
     with world.directory_db.begin() as cx:
-        administration.remove_from_role(cx, resources.by_id(cx, world.other_resource_id), world.entry(person))
+        decisions.remove_from_role(cx, resources.by_id(cx, world.other_resource_id), world.entry(person))
     answer = several.get(shown, q=word)
     assert set(ids(answer)) == {documents[world.repository], documents[BESIDE]}
     assert "partial" not in answer.json()

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from muniment.directory import administration, resources, sessions
+from muniment.directory.administration import decisions as administration
 from muniment.directory.console import frame
+from muniment.directory.entries import resources
+from muniment.directory.oauth import sessions
 from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.repository import repositories
+from muniment.repository.store import repositories
 from tests.scenes import Loop, Person, Site
 
 

@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import lxml.etree
 
-from muniment.directory import administration, resources
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
 from tests.scenes import Person, Site
 
 
@@ -172,7 +173,7 @@ def test_ours_9_a_hidden_home_answers_like_none_and_a_namesake_inherits_none(sit
         refused = site.http.get(f"{site.repository}/users/{quote(stranger, safe='')}/home", headers=site.bearer(reader))
         assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_PERSON"), stranger
     with site.world.directory_db.begin() as cx:
-        administration.remove(cx, site.world.entry(owner), site.world.clock())
+        decisions.remove(cx, site.world.entry(owner), site.world.clock())
     missing_home(site, owner, reader, "E_UNKNOWN_PERSON")
     namesake = site.world.person(name=owner.name)
     assert missing_home(site, namesake, reader) == without

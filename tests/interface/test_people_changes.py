@@ -11,8 +11,9 @@ import httpx
 import lxml.etree
 import pytest
 
-from muniment.directory import administration, marks, memberships
-from muniment.directory.entries import entries
+from muniment.directory import version_stamps
+from muniment.directory.administration import decisions
+from muniment.directory.entries import entries, memberships
 from tests.scenes import ATOM, Person, Site
 from tests.waiting import until
 
@@ -238,7 +239,7 @@ def test_ours_9_somebody_stays_who_administers_the_directory(office: Office) -> 
     try:
         with database.begin() as cx:
             for other in others:
-                administration.set_disabled(cx, other, True, site.world.clock())
+                decisions.set_disabled(cx, other, True, site.world.clock())
         for state in (1, 2, 3):
             refused = office.send("POST", f"users/{office.admin.id}", {"properties": {"user_state": state}})
             assert code(refused) == (409, "E_NOBODY_ADMINISTERS")
@@ -248,7 +249,7 @@ def test_ours_9_somebody_stays_who_administers_the_directory(office: Office) -> 
     finally:
         with database.begin() as cx:
             for other in others:
-                administration.set_disabled(cx, other, False, site.world.clock())
+                decisions.set_disabled(cx, other, False, site.world.clock())
     assert office.send("POST", f"users/{office.admin.id}", {"properties": {"user_state": 1}}).status_code == 200
     assert office.send("POST", "users", {"properties": {}}).status_code == 401
 
@@ -287,7 +288,7 @@ def test_ours_9_one_caller_has_four_changes_under_way_at_most(office: Office) ->
     office.site.bearer(office.admin)
     with ThreadPoolExecutor(5) as threads:
         with office.site.world.directory_db.begin() as cx:
-            marks.lock_rights(cx)
+            version_stamps.lock_rights(cx)
             made = [threads.submit(office.make, "group", group_name=name) for name in names]
             until(lambda: any(each.done() for each in made), "the fifth change waits, too")
         answers = [each.result() for each in made]

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from muniment.directory import administration
+from muniment.directory.administration import decisions
 from muniment.directory.entries import entries
 from tests.house.test_docs import endpoint, routes
 from tests.pages import Reader
@@ -106,10 +106,10 @@ def _guess(site: Site, person: Person) -> None:
 
 
 REASONS: dict[str, Callable[[Site, Person], None]] = {
-    "disabled": lambda site, person: _change(site, person, administration.set_disabled, True),
-    "locked": lambda site, person: _change(site, person, administration.set_locked, True),
+    "disabled": lambda site, person: _change(site, person, decisions.set_disabled, True),
+    "locked": lambda site, person: _change(site, person, decisions.set_locked, True),
     "paused": _guess,
-    "no password": lambda site, person: _change(site, person, administration.set_password, None),
+    "no password": lambda site, person: _change(site, person, decisions.set_password, None),
     "no access to the resource": lambda site, person: None,
 }
 

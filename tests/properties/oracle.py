@@ -3,11 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
-from muniment.repository.aql import patterns
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.evaluate import Properties
-from muniment.repository.aql.patterns import Pattern
-from muniment.repository.aql.tree import (
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.evaluate import Properties
+from muniment.repository.search.aql.patterns import Pattern
+from muniment.repository.search.aql.tree import (
     AnyWord,
     Both,
     Either,
@@ -19,8 +20,7 @@ from muniment.repository.aql.tree import (
     Wild,
     Without,
 )
-from muniment.repository.aql.values import keyword_values
-from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.search.aql.values import keyword_values
 
 Words = list[tuple[int, str]]
 """Words with their places in a text."""

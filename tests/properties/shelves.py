@@ -7,10 +7,12 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.naming import fold_name
-from muniment.repository.aql import patterns
-from muniment.repository.aql.conditions import (
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository.folding import fold
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.conditions import (
     Between,
     BoundQuery,
     Carries,
@@ -21,14 +23,23 @@ from muniment.repository.aql.conditions import (
     OneOf,
     Unless,
 )
-from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
-from muniment.repository.change_log.changes import Position
-from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
-from muniment.repository.index.document import Document, document
-from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Term,
+    Value,
+    Wild,
+    Without,
+)
+from muniment.repository.search.index.contract import Answer, Search, Snapshot, Visible
+from muniment.repository.search.index.document import Document, document
+from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.store.change_log.changes import Position
 from tests.properties.oracle import evaluate
 
 ANALYSER = Analyser("English")

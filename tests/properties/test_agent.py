@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository.extraction import queue
-from muniment.repository.index.tantivy.engine import TantivyIndex
-from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
-from muniment.repository.index_agent import agent
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
+from muniment.repository.search.agent import agent
+from muniment.repository.search.index.tantivy.engine import TantivyIndex
+from muniment.repository.search.index.tantivy.generations import FolderEngine, FollowingIndex
+from muniment.repository.store.extraction import queue
 from tests.properties.lengths import examples
 from tests.shelf import Shelf
 

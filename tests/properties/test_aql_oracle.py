@@ -9,18 +9,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository.aql import as_json, as_xml, bind, relaxation
-from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet
-from muniment.repository.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Term, Value
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Visible
-from muniment.repository.index.tantivy.excerpts import Finder
-from muniment.repository.index.tantivy.leaves import leaves
-from muniment.repository.index.text import normal
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Permission
+from muniment.repository.search.analysis.excerpts import Finder
+from muniment.repository.search.analysis.text import normal
+from muniment.repository.search.aql import bind
+from muniment.repository.search.aql.conditions import Between, BoundQuery, Condition, ConditionSet
+from muniment.repository.search.aql.rewriting import relaxation
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Term, Value
+from muniment.repository.search.index.contract import Visible
+from muniment.repository.search.index.tantivy.compiling.leaves import leaves
+from muniment.repository.store.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.oracle import evaluate

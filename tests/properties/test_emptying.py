@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.endpoints import object_body
-from muniment.repository.objects import inventory
-from muniment.repository.objects.properties.properties import Given, PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
+from muniment.repository.api.shapes import object_body
 from muniment.repository.options import RepositoryNames
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
 from tests.properties.lengths import examples
 from tests.shelf import MARTA, Shelf
 

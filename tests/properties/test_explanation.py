@@ -9,10 +9,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.tree import (
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import UnknownObject
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.explaining import explanation
+from muniment.repository.search.answering.explaining.explanation import Explanation, shares
+from muniment.repository.search.answering.inquiry import SearchQuestion
+from muniment.repository.search.answering.results import Hit
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.tree import (
     Both,
     Either,
     Expression,
@@ -29,13 +35,8 @@ from muniment.repository.aql.tree import (
     Wild,
     Without,
 )
-from muniment.repository.index.contract import Search, Visible
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.refusals import UnknownObject
-from muniment.repository.search import explanation, results
-from muniment.repository.search.explanation import Explanation, shares
-from muniment.repository.search.inquiry import SearchQuestion
-from muniment.repository.search.results import Hit
+from muniment.repository.search.index.contract import Search, Visible
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.oracle import evaluate

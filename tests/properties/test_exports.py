@@ -12,24 +12,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.db import Database
-from muniment.repository.exports import lines
-from muniment.repository.objects import objects
-from muniment.repository.objects.contents.further_contents import ContentPlace, rendition
-from muniment.repository.objects.decisions import assigned_acls, checkins, checkouts, contents, moving
-from muniment.repository.objects.decisions.checkins import CheckIn
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.type_forms import PropertyForm, TypeForm
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.relations import comments, relations
-from muniment.repository.relations.relations import RelationDraft
-from muniment.web.refusals import Refusal
+from muniment.database.connections import Database
+from muniment.ground.refusals import Refusal
+from muniment.repository.bulk.exports import lines
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.contents.further_contents import ContentPlace, rendition
+from muniment.repository.store.objects.decisions import assigned_acls, checkins, checkouts, contents, moving
+from muniment.repository.store.objects.decisions.checkins import CheckIn
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.type_forms import PropertyForm, TypeForm
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.relations import comments, relations
+from muniment.repository.store.relations.relations import RelationDraft
 from tests.properties.lengths import examples
 from tests.servers import Postgres, Sqlite
 from tests.shelf import ADMIN, MARTA, Shelf
-from tests.unit.repository.exports.oracle import everything
-from tests.unit.repository.exports.places import Place, export, files
+from tests.unit.repository.bulk.exports.oracle import everything
+from tests.unit.repository.bulk.exports.places import Place, export, files
 
 EDITH = Principals("Édith@demo")
 CALLERS = (MARTA, ADMIN, EDITH)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits, Place
-from muniment.repository.aql.tree import FacetDefinition
-from muniment.repository.index.contract import FacetCounts, FacetValue, Search, Visible
-from muniment.repository.search import facet_sums
+from muniment.repository.search.answering.several import facet_sums
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder, FacetLimits, Place
+from muniment.repository.search.aql.tree import FacetDefinition
+from muniment.repository.search.index.contract import FacetCounts, FacetValue, Search, Visible
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row

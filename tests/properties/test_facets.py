@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant, read_timestamp, timestamp
-from muniment.repository.aql import facets
-from muniment.repository.aql.conditions import BoundQuery, ConditionSet
-from muniment.repository.aql.facets import FacetBinder, FacetLimits
-from muniment.repository.aql.narrowing import Narrowing
-from muniment.repository.aql.tree import FacetDefinition, Value
+from muniment.ground.clock import Instant, read_timestamp, timestamp
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import FacetCounts, Search, Visible
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types.object_types import Catalogue, ObjectType
+from muniment.repository.search.aql.conditions import BoundQuery, ConditionSet
+from muniment.repository.search.aql.rewriting.narrowing import Narrowing
+from muniment.repository.search.aql.spelling import facets
+from muniment.repository.search.aql.spelling.facets import FacetBinder, FacetLimits
+from muniment.repository.search.aql.tree import FacetDefinition, Value
+from muniment.repository.search.index.contract import FacetCounts, Search, Visible
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, found_by_oracle

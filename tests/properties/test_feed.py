@@ -8,8 +8,8 @@ import lxml.etree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.clock import timestamp
-from muniment.repository.search import atom
+from muniment.ground.clock import timestamp
+from muniment.repository.search.answering import atom
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 VOCAB = "urn:muniment:vocab"

@@ -7,24 +7,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant, read_timestamp
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.cursors import Stretch
-from muniment.repository.filters import reader
-from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, Not, Selection, SortKey
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant, read_timestamp
 from muniment.repository.folding import fold
-from muniment.repository.objects import inventory, lists, objects
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Principals
+from muniment.repository.store import repositories
+from muniment.repository.store.filters import reader
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.filters.tree import AllOf, AnyOf, Comparison, Filter, Not, Selection, SortKey
+from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Principals
 from tests.conftest import Fresh
 from tests.properties.lengths import examples
 from tests.properties.shelves import DOUBLES, INTEGERS, SLOW, STRINGS, WORDS

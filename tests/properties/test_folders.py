@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository.cursors import Stretch
-from muniment.repository.objects import inventory, lists, usage, wastebasket
-from muniment.repository.objects.decisions import copying, moving, restoring, subtrees
-from muniment.repository.objects.folders import filing, folders, paths
-from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.usage import StorageQuota
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from muniment.repository.refusals import InUse, UnknownObject, WrongValue
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects import inventory, wastebasket
+from muniment.repository.store.objects.contents import usage
+from muniment.repository.store.objects.contents.usage import StorageQuota
+from muniment.repository.store.objects.decisions import copying, moving, restoring, subtrees
+from muniment.repository.store.objects.folders import filing, folders, paths
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.table import StoredObject
 from tests.shelf import MARTA, Shelf
 
 NAMES = ["a", "b", "a/b", "c\\", "d"]

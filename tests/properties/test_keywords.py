@@ -5,9 +5,9 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from tests.trees import shape
 
 WORDS = st.sampled_from(["pump", "valve", "x", "o'neil", "École", "12:30"])

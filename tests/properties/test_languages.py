@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.tree import Both, Fulltext, Keywords, Phrase, Term, Without
-from muniment.repository.index.contract import Visible
-from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.compounds import Compounds
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.analysis.compounds import Compounds
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.tree import Both, Fulltext, Keywords, Phrase, Term, Without
+from muniment.repository.search.index.contract import Visible
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, ask, found_by_oracle, may

@@ -6,10 +6,10 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment import naming
-from muniment.directory import names
+from muniment.directory.entries import names
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName, InvalidScope
+from muniment.ground import naming
 
 NAMES = DirectoryNames()
 

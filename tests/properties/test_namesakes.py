@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository import repositories
-from muniment.repository.objects import objects
-from muniment.repository.objects.decisions import assigned_acls, creation
-from muniment.repository.objects.types import object_types
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls, bearers
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from muniment.repository.refusals import UnknownObject
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import assigned_acls, creation
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.permissions import acls, bearers
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.properties.lengths import examples
 
 _numbers = itertools.count(1)

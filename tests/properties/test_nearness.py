@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.tree import Fulltext, Term
-from muniment.repository.index.contract import Answer, Near, Search, Snapshot, Visible
-from muniment.repository.index.document import Document
-from muniment.repository.meaning import embeddings, nearness
-from muniment.repository.meaning.embeddings import DIMENSIONS
-from muniment.repository.meaning.nearness import Meaning
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.tree import Fulltext, Term
+from muniment.repository.search.index.contract import Answer, Near, Search, Snapshot, Visible
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.meaning import embeddings, nearness
+from muniment.repository.search.meaning.embeddings import DIMENSIONS
+from muniment.repository.search.meaning.nearness import Meaning
 from tests.meanings import ToyModel
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row

@@ -8,12 +8,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND
-from muniment.directory import memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import tokens
-from muniment.naming import fold_name
+from muniment.ground.clock import SECOND
+from muniment.ground.naming import fold_name
 from tests.properties.lengths import examples
 from tests.properties.test_names import ANY_NAME, PARTITION
 from tests.scenes import Site, World

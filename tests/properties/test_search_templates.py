@@ -8,8 +8,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository.aql import as_json, as_xml
-from muniment.repository.aql.tree import (
+from muniment.ground.xml import Element
+from muniment.repository.options import RepositoryNames
+from muniment.repository.search.answering.kept import search_templates
+from muniment.repository.search.answering.kept.search_templates import SEVERAL, SINGLE, VariableValue
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import (
     Both,
     Expression,
     ExpressionSet,
@@ -23,11 +27,7 @@ from muniment.repository.aql.tree import (
     RelativeDate,
     Term,
 )
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.options import RepositoryNames
-from muniment.repository.search import search_templates
-from muniment.repository.search.search_templates import SEVERAL, SINGLE, VariableValue
-from muniment.web.xml import Element
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
 
 NAMES, LIMITS = RepositoryNames(), QueryLimits()
 

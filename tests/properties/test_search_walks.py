@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.db import Database
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
 from tests.properties.lengths import examples
 from tests.walkers import QUERIES, ids, open_walkers, walk
 

@@ -16,16 +16,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.directory import administration, memberships
-from muniment.directory.entries import editing
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, memberships
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
-from muniment.web.refusals import Refusal
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Refusal
 from tests.office import HASH, Office
 from tests.properties.lengths import examples
 
@@ -148,13 +148,13 @@ class TokenLife(RuleBasedStateMachine):
     @rule(user=who)
     def sign_out(self, user: str) -> None:
         with self.office.db.begin() as cx:
-            administration.sign_out(cx, self.users[user], self.now)
+            decisions.sign_out(cx, self.users[user], self.now)
         self._end(user)
 
     @rule(user=who)
     def new_password(self, user: str) -> None:
         with self.office.db.begin() as cx:
-            administration.set_password(cx, self.users[user], HASH, self.now)
+            decisions.set_password(cx, self.users[user], HASH, self.now)
         self._end(user)
 
     def _end(self, user: str) -> None:

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.repository.aql import patterns
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.patterns import Pattern
-from muniment.repository.aql.tree import Fulltext, Term, Value, Wild
-from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
-from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import rarity
-from muniment.repository.permissions.principals import Permission
+from muniment.database.connections import Database
+from muniment.ground.clock import Instant
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.patterns import Pattern
+from muniment.repository.search.aql.spelling.facets import BoundFacet
+from muniment.repository.search.aql.tree import Fulltext, Term, Value, Wild
+from muniment.repository.search.index.contract import Answer, Search, Snapshot, Visible
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy.compiling import rarity
+from muniment.repository.store.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may

@@ -19,17 +19,19 @@ from hypothesis.stateful import (
 )
 from sqlalchemy.engine import Connection
 
-from muniment.repository.cursors import Stretch
-from muniment.repository.objects import inventory, lists, usage, version_lists
-from muniment.repository.objects.decisions import checkins, checkouts, version_removal
-from muniment.repository.objects.decisions.checkins import CheckIn
-from muniment.repository.objects.decisions.version_removal import Scope
-from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.version import Policy
-from muniment.repository.objects.version_lists import History
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.ground.refusals import Refusal
 from muniment.repository.refusals import CheckedOut, NotCheckedOut, Superseded
-from muniment.web.refusals import Refusal
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import usage
+from muniment.repository.store.objects.decisions import checkins, checkouts, version_lists, version_removal
+from muniment.repository.store.objects.decisions.checkins import CheckIn
+from muniment.repository.store.objects.decisions.version_lists import History
+from muniment.repository.store.objects.decisions.version_removal import Scope
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.properties.version import Policy
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.properties.lengths import examples
 from tests.shelf import ADMIN, MARTA, Shelf
 

@@ -15,19 +15,19 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
-from muniment.clock import SECOND, Instant, read_timestamp
-from muniment.db import Database
-from muniment.repository.aql import as_json, as_xml
-from muniment.repository.aql.bind import FITTING
-from muniment.repository.aql.tree import QueryLimits
-from muniment.repository.endpoints import routes
+from muniment.database.connections import Database
+from muniment.ground.clock import SECOND, Instant, read_timestamp
+from muniment.repository.api import routes
 from muniment.repository.folding import fold
-from muniment.repository.objects.properties.properties import PropertyDefinition
-from muniment.repository.objects.types import type_editing
-from muniment.repository.objects.types.object_types import ObjectType
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import WORLD, Permission, Principals
+from muniment.repository.search.aql.bind import FITTING
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import QueryLimits
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.types import type_editing
+from muniment.repository.store.objects.types.object_types import ObjectType
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import WORLD, Permission, Principals
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
 from tests.shelf import ADMIN, BORIS, JON, MARTA, Shelf

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from starlette.types import ASGIApp, Message, Scope
 
-from muniment.repository.callers.callers import Callers
-from muniment.web.transport import CutShort
+from muniment.repository.api.callers.callers import Callers
+from muniment.web.requests.transport import CutShort
 from tests.scenes import Loop
 
 Moment = Literal["last byte", "wait", "queue", "first bytes"]

@@ -20,20 +20,20 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND
-from muniment.db import repository_tables
-from muniment.directory import administration, memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.database.connections import repository_tables
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.oauth import tokens
 from muniment.directory.sign_in import tickets
-from muniment.repository import repositories
-from muniment.repository.callers import callers
-from muniment.repository.endpoints import context, routes
-from muniment.repository.endpoints.operations import BELOW
-from muniment.repository.objects import objects
-from muniment.repository.objects.decisions import assigned_acls
+from muniment.ground.clock import SECOND
+from muniment.repository.api import context, routes
+from muniment.repository.api.callers import callers
+from muniment.repository.api.operations import BELOW
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Principals
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import assigned_acls
+from muniment.repository.store.permissions.principals import Principals
 from tests import runs
 from tests.contents import contents
 from tests.rights.play import Moment, Outcome, Sent, play
@@ -432,7 +432,7 @@ def _user(change: Callable[..., Any], *more: Any) -> Callable[[Stage, Person, st
 def _role(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         resource = resources.by_id(cx, stage.world.resource_id)
-        administration.remove_from_role(cx, resource, stage.world.entry(person))
+        decisions.remove_from_role(cx, resource, stage.world.entry(person))
 
     stage.decide(expel)
 
@@ -440,7 +440,7 @@ def _role(stage: Stage, person: Person, _token: str) -> None:
 def _group(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         group = entries.find_group(cx, stage.world.names, f"writers@{stage.world.partition}")
-        administration.remove_member(cx, group, stage.world.entry(person))
+        decisions.remove_member(cx, group, stage.world.entry(person))
 
     stage.decide(expel)
 
@@ -451,11 +451,11 @@ def _revocation(stage: Stage, _person: Person, token: str) -> None:
 
 WAYS: dict[str, Way] = {
     "revocation": Way(_revocation),
-    "disabled": Way(_user(administration.set_disabled, True)),
-    "locked": Way(_user(administration.set_locked, True)),
-    "new password": Way(_user(administration.set_password, "another hash")),
-    "signed out": Way(_user(administration.sign_out)),
-    "removed": Way(_user(administration.remove)),
+    "disabled": Way(_user(decisions.set_disabled, True)),
+    "locked": Way(_user(decisions.set_locked, True)),
+    "new password": Way(_user(decisions.set_password, "another hash")),
+    "signed out": Way(_user(decisions.sign_out)),
+    "removed": Way(_user(decisions.remove)),
     "role": Way(_role),
     "group": Way(_group, "writers"),
 }

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from muniment.repository.endpoints import routes
-from muniment.repository.endpoints.operations import BELOW
+from muniment.repository.api import routes
+from muniment.repository.api.operations import BELOW
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions.principals import Permission
+from muniment.repository.store.permissions.principals import Permission
 from tests.scenes import Site
 
 pytestmark = pytest.mark.campaign_on("postgresql")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import directory_tables
-from muniment.directory import administration, memberships
-from muniment.directory.entries import entries
-from muniment.repository import giving
-from muniment.repository.endpoints.context import Caller
-from muniment.repository.endpoints.operations import BELOW
+from muniment.database.connections import directory_tables
+from muniment.directory.administration import decisions
+from muniment.directory.entries import entries, memberships
+from muniment.repository.api.context import Caller
+from muniment.repository.api.operations import BELOW
+from muniment.repository.bulk import giving
 from tests.rights.play import Outcome, Sent, play
 from tests.rights.test_every_address import BY_ADMINISTRATORS, WAYS, Stage, Way
 from tests.scenes import Loop, Person, World
@@ -25,7 +25,7 @@ numbers = itertools.count(1)
 
 
 def _expel(stage: Stage, person: Person, _token: str) -> None:
-    stage.decide(lambda cx: administration.remove_member(cx, entries.administrators(cx), stage.world.entry(person)))
+    stage.decide(lambda cx: decisions.remove_member(cx, entries.administrators(cx), stage.world.entry(person)))
 
 
 ENDS = {**WAYS, "no administrator": Way(_expel)}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from muniment.directory.oauth import tokeninfo as verification
-from muniment.repository.callers import callers
-from muniment.repository.callers.over_http import DirectoryElsewhere
-from muniment.repository.endpoints import context
+from muniment.repository.api import context
+from muniment.repository.api.callers import callers
+from muniment.repository.api.callers.over_http import DirectoryElsewhere
 from muniment.repository.refusals import DirectoryUnavailable
 from tests.rights.play import Sent, play
 from tests.rights.test_every_address import LONG, QUERY, Stage

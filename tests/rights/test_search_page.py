@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from muniment.repository import keys
-from muniment.repository.search_page import frame, routes
-from muniment.repository.search_page.sessions import PageSession
+from muniment.repository.page import frame, routes
+from muniment.repository.page.asking.sessions import PageSession
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.rights.test_every_address import LONG, WAYS, Stage, others_write
 from tests.scenes import Loop, World

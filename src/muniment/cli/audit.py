@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
-from muniment.data_folder import DataFolder
-from muniment.events import Event, Recorder
-from muniment.exit_codes import Exit, as_failure
-from muniment.naming import make_storable
+from muniment.ground.events import Event, Recorder
+from muniment.ground.naming import make_storable
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, as_failure
 
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 """Parameters that no event repeats: their values are free text, or they tell nothing about the change."""

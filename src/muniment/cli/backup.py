@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from muniment import initialise
-from muniment.backups import making, restoring
 from muniment.cli import terminal
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit
+from muniment.ground.clock import timestamp
+from muniment.installation import initialise
+from muniment.installation.backups import making, restoring
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit
 
 _DIALECTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 

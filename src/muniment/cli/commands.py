@@ -18,8 +18,8 @@ from typer.exceptions import TyperException
 
 from muniment.cli import terminal
 from muniment.cli.running import Group
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, as_failure
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, as_failure
 
 _MODULES = {
     "backup": ("backup", "restore"),

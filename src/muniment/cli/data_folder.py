@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-import muniment.settings
-from muniment import initialise
+import muniment.installation.settings
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
 from muniment.server import logs, serve
 from muniment.server.supervisor import supervise
 
@@ -76,9 +76,9 @@ def settings_command(
 ) -> None:
     """Show every setting with the value in force."""
     if markdown:
-        sys.stdout.write(muniment.settings.markdown())
+        sys.stdout.write(muniment.installation.settings.markdown())
         return
-    rows = muniment.settings.values_in_force(data.settings)
+    rows = muniment.installation.settings.values_in_force(data.settings)
     terminal.table(("Setting", "Value", "Meaning"), rows, as_json=as_json, header=header)
 
 

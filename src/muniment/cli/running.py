@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from muniment import initialise
 from muniment.cli import audit, terminal
 from muniment.cli.terminal import AsJson, WithHeader
-from muniment.db import Half
-from muniment.repository import repositories
+from muniment.database.connections import Half
+from muniment.installation import initialise
+from muniment.repository.store import repositories
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from muniment.exit_codes import Exit, Failure
+from muniment.installation.exit_codes import Exit, Failure
 
 console = Console(highlight=False, soft_wrap=True)
 """Standard output."""

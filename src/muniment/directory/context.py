@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
+from muniment.database.transactions import JointDecision, Transactions
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grants import GRANTS
@@ -14,9 +14,9 @@ from muniment.directory.oauth.token_requests import JointGrant, JointRequest, To
 from muniment.directory.oauth.tokeninfo import AnswerMemory
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.memories import Memory
-from muniment.web.refusals import Refusal
-from muniment.web.transactions import JointDecision, Transactions
+from muniment.ground.caches import Memory
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Refusal
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Why does the directory refuse a request? Each address's table gives these refusals a status and a code."""
 
-from muniment.web.refusals import Refusal
+from muniment.ground.refusals import Refusal
 
 
 class BadName(Refusal):

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muniment.clock import Instant
 from muniment.directory.context import Directory
-from muniment.installation import Installation
-from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.extraction.tika import TikaServer
-from muniment.repository.index.contract import Index
-from muniment.repository.repositories import Repository
+from muniment.ground.clock import Instant
+from muniment.installation.layout import Installation
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.search.index.contract import Index
+from muniment.repository.store.extraction.tika.tika import TikaServer
+from muniment.repository.store.repositories import Repository
 
 
 @dataclass

@@ -7,17 +7,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment import certificates, stores
-from muniment.clock import SECOND, Instant
-from muniment.db import Busy
+from muniment.database.connections import Busy
+from muniment.database.transactions import Transactions
 from muniment.front.halves import Halves
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.extraction.tika import TikaServer
-from muniment.repository.index_agent import reports
+from muniment.ground import certificates
+from muniment.ground.clock import SECOND, Instant
+from muniment.installation import backends
 from muniment.repository.refusals import IndexUnavailable
-from muniment.web.responses import json_response
-from muniment.web.transactions import Transactions
+from muniment.repository.search.agent import reports
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.extraction.tika.tika import TikaServer
+from muniment.web.answers.responses import json_response
 
 _LATE: Instant = 60 * SECOND
 _TIKA_SECONDS = 1.0
@@ -52,7 +53,7 @@ async def ready(_request: Request, halves: Halves) -> Response:
     days = certificates.days_left(halves.installation.certificate, halves.clock())
     if days is not None:
         parts["certificate"] = {"days_left": days, "late": days < certificates.RENEW_DAYS}
-    if stores.reserve(halves.installation).is_used():
+    if backends.reserve(halves.installation).is_used():
         parts["disk"] = "less is free than the reserve: new content is refused"
     status = "not ready" if faults else "short of room" if "disk" in parts else "ready"
     body = {"status": status, **parts}

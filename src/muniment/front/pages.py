@@ -11,12 +11,13 @@ from starlette.routing import Route
 
 from muniment.front import documentation
 from muniment.front.halves import Halves
-from muniment.repository import repositories
-from muniment.repository.cursors import Stretch
-from muniment.repository.search_page import frame as search_page_frame
-from muniment.web import accept, pages
-from muniment.web.refusals import UnknownAddress
-from muniment.web.responses import Endpoint, ErrorCode, Shape, json_response
+from muniment.ground.refusals import UnknownAddress
+from muniment.repository.page import frame as search_page_frame
+from muniment.repository.store import repositories
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.web.answers import pages
+from muniment.web.answers.responses import Endpoint, ErrorCode, Shape, json_response
+from muniment.web.requests import accept
 
 _SHOWN_REPOSITORIES = 20
 _MARKDOWN = "text/markdown"

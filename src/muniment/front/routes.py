@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from muniment.directory.endpoints import routes as directory_routes
+from muniment.directory.api import routes as directory_routes
 from muniment.front import health, pages
 from muniment.front.halves import Halves
-from muniment.repository.callers.credentials import TOKEN_PARAMETER
-from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.search_page import frame as search_page_frame
-from muniment.repository.search_page import routes as search_page_routes
+from muniment.repository.api import routes as repository_routes
+from muniment.repository.api.callers.credentials import TOKEN_PARAMETER
+from muniment.repository.page import frame as search_page_frame
+from muniment.repository.page import routes as search_page_routes
 from muniment.web import openapi
 from muniment.web.addresses import (
     BINARY,

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.db import PreparedStatement, repository_tables
+from muniment.database.connections import PreparedStatement, repository_tables
 
 OBJECTS, ACLS, SEALS = "objects", "acls", "seals"
 """The purposes of keys. Only migrations make keys, so a key that was read once stays valid."""

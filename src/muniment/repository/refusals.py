@@ -1,6 +1,6 @@
 """Why does the repository refuse? Each address declares the status and the code of each refusal."""
 
-from muniment.web.refusals import NotStored, Refusal
+from muniment.ground.refusals import NotStored, Refusal
 
 
 class NotSignedIn(Refusal):

@@ -15,10 +15,10 @@ from starlette.types import ASGIApp
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from muniment.server.door import Crowd, Door, Place
+from muniment.server.acceptor import Crowd, Door, Place
 from muniment.server.guests import Guest, Guests
 from muniment.server.protocol import protocol
-from muniment.web.hot import HotFront
+from muniment.web.fast_path import HotFront
 from muniment.web.options import WebOptions
 
 _SWITCH_SECONDS = 0.001

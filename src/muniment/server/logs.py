@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from muniment.settings import Settings
-from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
+from muniment.installation.settings import Settings
+from muniment.web.requests.access_log import LATE_SECONDS, AccessLine, AccessLog
 
 _OF_EACH_REQUEST = {"event": "request", "logger": "muniment.web", "level": "info"}
 

@@ -22,12 +22,12 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from muniment.server.door import Place
+from muniment.server.acceptor import Place
 from muniment.server.guests import Guest, Guests
 from muniment.server.unread import PIECE, Unread
-from muniment.web.hot import HotFront
+from muniment.web.fast_path import HotFront
 from muniment.web.options import WebOptions
-from muniment.web.transport import CutShort
+from muniment.web.requests.transport import CutShort
 
 log = structlog.get_logger("muniment.protocol")
 

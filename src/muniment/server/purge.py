@@ -7,11 +7,10 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from muniment import clock
-from muniment.db import Busy, Database
-from muniment.directory import sessions
-from muniment.directory.oauth import tokens
-from muniment.installation import Installation
+from muniment.database.connections import Busy, Database
+from muniment.directory.oauth import sessions, tokens
+from muniment.ground import clock
+from muniment.installation.layout import Installation
 
 ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""

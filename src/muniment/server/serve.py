@@ -14,20 +14,22 @@ from pathlib import Path
 
 import structlog
 
-from muniment import app, certificates, clock, initialise, stores
-from muniment.data_folder import DataFolder
-from muniment.db import Database, Half
-from muniment.exit_codes import Exit, Failure
-from muniment.installation import Installation
-from muniment.repository.change_log.followers import Retention
-from muniment.repository.extraction import extractor as extraction
-from muniment.repository.index_agent import agent
-from muniment.repository.meaning import embedder, model
-from muniment.repository.meaning.process import EmbeddingProcess
-from muniment.repository.objects import found_properties
+from muniment import app
+from muniment.database.connections import Database, Half
+from muniment.ground import certificates, clock
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.installation.layout import Installation
 from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.search.agent import agent
+from muniment.repository.search.meaning import embedder, model
+from muniment.repository.search.meaning.process import EmbeddingProcess
+from muniment.repository.store.change_log.followers import Retention
+from muniment.repository.store.extraction import extractor as extraction
+from muniment.repository.store.objects import found_properties
 from muniment.server import listener, logs, memory, purge
-from muniment.server.door import Crowd
+from muniment.server.acceptor import Crowd
 from muniment.server.listener import Listeners
 from muniment.server.supervisor import Role, supervise
 
@@ -111,10 +113,10 @@ def _index(installation: Installation, database: Database, stop: threading.Event
     options = installation.settings.repository
     agent.run(
         database,
-        stores.engine(installation),
+        backends.engine(installation),
         stop,
         clock.now,
-        stores.content(installation, makes_room=True),
+        backends.content(installation, makes_room=True),
         Retention(options.change_log_seconds, options.change_log_lines),
         options.index_check_seconds,
         ready,
@@ -123,7 +125,7 @@ def _index(installation: Installation, database: Database, stop: threading.Event
 
 def _extract(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     ready()
-    store, options = stores.content(installation), installation.settings.repository
+    store, options = backends.content(installation), installation.settings.repository
     extraction.run(database, store, options, stop, found_properties.keep)
 
 
@@ -151,7 +153,7 @@ def _check_languages(installation: Installation) -> None:
     """Raise Failure if an index cannot hold a language of the settings, or if a needed language detector is missing."""
     if "repository" in installation.settings.halves:
         try:
-            stores.check_languages(installation)
+            backends.check_languages(installation)
         except IndexUnavailable as error:
             raise Failure(str(error), Exit.USAGE) from error
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from muniment.exit_codes import as_failure
+from muniment.installation.exit_codes import as_failure
 from muniment.server import memory
 
 log = structlog.get_logger("muniment.supervisor")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import structlog
 
 from muniment.web.options import WebOptions
-from muniment.web.pace import Pace
+from muniment.web.requests.pace import Pace
 
 log = structlog.get_logger("muniment.protocol")
 

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.hot import Foremost, Hot, HotEndpoint
-from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
+from muniment.web.answers.responses import Endpoint, ErrorCode, Shape, Table
+from muniment.web.fast_path import Foremost, Hot, HotEndpoint
 
 H = TypeVar("H")
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from muniment.ground.refusals import Refusal
 from muniment.web.addresses import (
     Address,
     AddressTable,
@@ -17,8 +18,7 @@ from muniment.web.addresses import (
     Parameter,
     first_sentence,
 )
-from muniment.web.refusals import Refusal
-from muniment.web.responses import SHARED, Table
+from muniment.web.answers.responses import SHARED, Table
 
 Json: TypeAlias = dict[str, Any]
 

@@ -13,13 +13,13 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from muniment import exit_codes
 from muniment.cli import commands
-from muniment.clock import SECOND, now, timestamp
-from muniment.data_folder import DataFolder
-from muniment.db import Database, Unwritable
+from muniment.database.connections import Database, Unwritable
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.options import DirectoryNames
+from muniment.ground.clock import SECOND, now, timestamp
+from muniment.installation import exit_codes
+from muniment.installation.data_folder import DataFolder
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 
@@ -432,7 +432,7 @@ def test_the_import_loads_no_web_server_and_no_other_command() -> None:
         "alembic",
         "muniment.app",
         "muniment.server",
-        "muniment.backups",
+        "muniment.installation.backups",
     }
     assert not unneeded & loaded
     others = {f"muniment.cli.{module}" for module in commands._MODULES} - {"muniment.cli.repository.importing"}

@@ -13,16 +13,18 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from muniment.cli import commands
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.repository import giving, repositories
-from muniment.repository.change_log import changes
-from muniment.repository.objects import inventory, usage
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions import acls, bearers
-from muniment.repository.permissions.principals import Permission
+from muniment.database.connections import Database
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.bulk import giving
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import usage
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions import acls, bearers
+from muniment.repository.store.permissions.principals import Permission
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 pytestmark = pytest.mark.slow

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment import clock
 from muniment.cli import commands
-from muniment.db import Database
-from muniment.directory import resources
-from muniment.directory.entries import entries
+from muniment.database.connections import Database
+from muniment.directory.entries import entries, resources
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
+from muniment.ground import clock
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy.exc
 
 from muniment.cli import commands
-from muniment.exit_codes import Exit, as_failure
+from muniment.installation.exit_codes import Exit, as_failure
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 ADMINISTRATORS = "administrators@directory.admin"

@@ -4,16 +4,17 @@ import os
 
 import pytest
 
-from muniment.clock import now
-from muniment.repository import repositories
-from muniment.repository.content.files import FileStore
-from muniment.repository.objects import inventory, object_acls, objects
-from muniment.repository.objects.decisions import checkins, checkouts, version_removal
-from muniment.repository.objects.decisions.checkins import CheckIn
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.version import Policy
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
+from muniment.ground.clock import now
+from muniment.repository.store import repositories
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects.decisions import checkins, checkouts, version_removal
+from muniment.repository.store.objects.decisions.checkins import CheckIn
+from muniment.repository.store.objects.listing import object_acls
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.version import Policy
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
 from tests.contents import contents
 from tests.unit.cli.test_importing import BOSS, Place
 from tests.unit.cli.test_importing import place as place

@@ -9,23 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from muniment import stores
-from muniment.clock import now
-from muniment.db import Database
-from muniment.exit_codes import Exit
-from muniment.repository import leases, repositories
-from muniment.repository.change_log import changes
-from muniment.repository.content.files import FileStore
-from muniment.repository.cursors import Stretch
-from muniment.repository.extraction import queue
-from muniment.repository.importing import file_tree, mirror, record
-from muniment.repository.leases import Lease
-from muniment.repository.objects import lists, objects
-from muniment.repository.objects.decisions import assigned_acls
-from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
+from muniment.database.connections import Database
+from muniment.ground.clock import now
+from muniment.installation import backends
+from muniment.installation.exit_codes import Exit
+from muniment.repository.bulk.importing import file_tree, mirror, record
+from muniment.repository.store import leases, repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.leases import Lease
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import assigned_acls
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
 from tests.contents import contents
 from tests.unit.cli.test_commands import QUICK, Muniment
 from tests.waiting import until
@@ -300,7 +301,7 @@ def test_an_import_waits_for_an_index_that_moves(
     place: Place, monkeypatch: pytest.MonkeyPatch, longest_wait: int, most_ahead: int, pace: int
 ) -> None:
     behind = Trailing(pace)
-    monkeypatch.setattr(stores, "reader", lambda *_: behind)
+    monkeypatch.setattr(backends, "reader", lambda *_: behind)
     monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
     monkeypatch.setattr(mirror, "_AHEAD", 5)
     monkeypatch.setattr(mirror, "_MOST_AHEAD", most_ahead)
@@ -600,9 +601,9 @@ def test_a_folder_that_goes_while_the_tree_is_walked_stops_nothing_else(
 _ALONE = """
 import sys
 from pathlib import Path
-from muniment.clock import now
-from muniment.db import Database
-from muniment.repository.importing import record
+from muniment.ground.clock import now
+from muniment.database.connections import Database
+from muniment.repository.bulk.importing import record
 data, folder = map(Path, sys.argv[1:])
 with record.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
     print("begun", flush=True)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from muniment import clock, stores
-from muniment.data_folder import DataFolder
-from muniment.repository import repositories
-from muniment.repository.index_agent import agent, reports
-from muniment.repository.index_agent.checking import Course, Difference, Report
-from muniment.repository.index_agent.reports import KeptReport
+from muniment.ground import clock
+from muniment.installation import backends
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.search.agent import agent, reports
+from muniment.repository.search.agent.checking import Course, Difference, Report
+from muniment.repository.search.agent.reports import KeptReport
+from muniment.repository.store import repositories
 from tests.unit.cli.test_commands import Muniment
 
 
@@ -34,11 +35,11 @@ class Papers:
         with self.data.database("repository") as database:
             with database.read() as cx:
                 self.repository = repositories.find(cx, "main")
-            agent.rebuild(database, self.repository, stores.engine(self.data.installation), clock.now)
+            agent.rebuild(database, self.repository, backends.engine(self.data.installation), clock.now)
 
     def damage(self) -> str:
         """Delete one document behind the agent's back, and name its object."""
-        index = stores.engine(self.data.installation).index(self.repository)
+        index = backends.engine(self.data.installation).index(self.repository)
         reader = index.reader()
         key = next(reader.snapshot().documents()).key
         reader.close()
@@ -52,7 +53,7 @@ class Papers:
         """Run an agent."""
         stop = threading.Event()
         with self.data.database("repository") as database, ThreadPoolExecutor(1) as pool:
-            work = pool.submit(agent.run, database, stores.engine(self.data.installation), stop, clock.now)
+            work = pool.submit(agent.run, database, backends.engine(self.data.installation), stop, clock.now)
             try:
                 yield
             finally:

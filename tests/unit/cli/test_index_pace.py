@@ -8,22 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from muniment import clock, stores
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.repository import giving, repositories
-from muniment.repository.aql.tree import Query
-from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import Position
-from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy.engine import TantivyWriter
-from muniment.repository.index.tantivy.generations import FolderEngine
-from muniment.repository.index_agent import agent
-from muniment.repository.permissions.principals import Principals
+from muniment.database.connections import Database
+from muniment.ground import clock
+from muniment.installation import backends
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.bulk import giving
 from muniment.repository.refusals import IndexBehind
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.agent import agent
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.aql.tree import Query
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy.engine import TantivyWriter
+from muniment.repository.search.index.tantivy.generations import FolderEngine
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.permissions.principals import Principals
 from tests.unit.cli.test_departures import StaffData
 from tests.waiting import until
 
@@ -70,7 +72,7 @@ def wait_for_index(data_folder: DataFolder, database: Database) -> None:
         one = repositories.find(cx, "main")
         latest = changes.latest(cx, one.id)
     index, current = (
-        stores.reader(data_folder.installation, one),
+        backends.reader(data_folder.installation, one),
         data_folder.installation.indexes / str(one.id) / "current",
     )
     until(lambda: current.exists() and index.snapshot().position >= latest, seconds=PATIENCE)
@@ -90,7 +92,7 @@ class Searcher(threading.Thread):
         with self._opened.database("repository") as database:
             with database.read() as cx:
                 one = repositories.find(cx, "main")
-            index = stores.reader(self._opened.installation, one)
+            index = backends.reader(self._opened.installation, one)
             while not self.over.is_set():
                 try:
                     question = SearchQuestion(Query(), 1, 10, include_total=False)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment import initialise
 from muniment.cli import commands
-from muniment.data_folder import DataFolder
-from muniment.repository import repositories
-from muniment.repository.objects.decisions import moving
-from muniment.repository.objects.view import RepositoryView
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.decisions import moving
+from muniment.repository.store.objects.listing.view import RepositoryView
 from tests.contents import contents, spoil
 from tests.unit.cli.test_commands import QUICK, Muniment
 

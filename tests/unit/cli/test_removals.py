@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from muniment import guards
 from muniment.cli import commands
-from muniment.data_folder import DataFolder
-from muniment.db import Database
+from muniment.database.connections import Database
 from muniment.directory.refusals import UnknownResource
-from muniment.repository import removal, repositories
-from muniment.repository.objects import inventory
-from muniment.repository.objects.decisions import creation
-from muniment.repository.objects.decisions.creation import NewObject
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
+from muniment.installation.data_folder import DataFolder
+from muniment.integration import guards
+from muniment.repository.bulk import removal
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.decisions import creation
+from muniment.repository.store.objects.decisions.creation import NewObject
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.permissions.principals import Principals
 from tests.contents import contents
 from tests.unit.cli.test_commands import QUICK, Muniment
 

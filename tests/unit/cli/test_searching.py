@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from muniment import clock, stores
 from muniment.cli import commands
-from muniment.clock import SECOND
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Failure
-from muniment.repository import repositories
-from muniment.repository.index_agent import agent
+from muniment.ground import clock
+from muniment.ground.clock import SECOND
+from muniment.installation import backends
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Failure
+from muniment.repository.search.agent import agent
+from muniment.repository.store import repositories
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 
@@ -32,7 +33,7 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, backends.engine(data_folder.installation), clock.now)
 
     def search() -> tuple[str, str]:
         capsys.readouterr()
@@ -69,7 +70,7 @@ def test_a_search_document_and_an_empty_text_are_questions_too(
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, backends.engine(data_folder.installation), clock.now)
 
     everything = json.loads(muniment("search", "", "--json"))
     assert (everything["total"], len(everything["hits"])) == (3, 3)
@@ -121,7 +122,7 @@ def test_an_explanation_is_a_tree_and_its_exit_code_says_whether_the_object_is_a
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(database, repository, stores.engine(data_folder.installation), clock.now)
+        agent.rebuild(database, repository, backends.engine(data_folder.installation), clock.now)
     found = json.loads(muniment("search", "first OR nothing", "--json"))["hits"][0]
 
     printed = muniment("search", "first OR nothing", "--explain", found["id"])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from muniment.cli.repository import importing
-from muniment.clock import read_timestamp
-from muniment.repository import repositories
-from muniment.repository.content.files import FileStore
-from muniment.repository.extraction import extractor
-from muniment.repository.importing.report import ImportReport
-from muniment.repository.objects import found_properties, objects
+from muniment.ground.clock import read_timestamp
+from muniment.repository.bulk.importing.report import ImportReport
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.store import repositories
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.extraction import extractor
+from muniment.repository.store.objects import found_properties, objects
 from tests.unit.cli.test_importing import BOSS, Place
 
 PICTURE = "\x89PNG"

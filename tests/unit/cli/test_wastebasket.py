@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from muniment import initialise, stores
 from muniment.cli import commands
 from muniment.cli.repository import wastebasket
-from muniment.data_folder import DataFolder
-from muniment.repository import repositories
-from muniment.repository.content.files import FileStore
-from muniment.repository.objects.contents import content_references
-from muniment.repository.objects.decisions import contents as object_contents
-from muniment.repository.objects.decisions.contents import WantedContent
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.store import repositories
+from muniment.repository.store.content.files import FileStore
+from muniment.repository.store.objects.contents import content_references
+from muniment.repository.store.objects.decisions import contents as object_contents
+from muniment.repository.store.objects.decisions.contents import WantedContent
 from tests.contents import contents, lose, spoil
 from tests.unit.cli.test_commands import QUICK, Muniment
 
@@ -108,7 +108,7 @@ def give_page(muniment: Muniment, object_id: str, page: bytes) -> None:
     """Give an object a further page, as its addresses do."""
     data = DataFolder(muniment.data, None, [])
     place = object_contents.place_of(WantedContent(page=1))
-    uploaded = stores.content(data.installation).put([page])
+    uploaded = backends.content(data.installation).put([page])
     administrator = initialise.administrator(data)
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, initialise.REPOSITORY)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment.repository.importing import settling, watching
+from muniment.repository.bulk.importing import settling, watching
 from tests.unit.cli.test_commands import QUICK
 from tests.unit.cli.test_importing import Place
 from tests.waiting import until
@@ -85,7 +85,7 @@ def test_a_file_that_grows_is_taken_when_it_is_quiet(place: Place, monkeypatch: 
     os.utime(place.folder / "old.txt", (1, 1))
     os.utime(file, (5000, 5000))
     now = 5000 * 1_000_000 + 999_999
-    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    monkeypatch.setattr("muniment.ground.clock.now", lambda: now)
     due: list[bool] = []
 
     def two_passes(folder: Path, is_due: object, polls: object) -> Iterator[None]:
@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_looked_at_ends_the_watch_with_its_reason(
 def test_a_file_is_taken_when_its_writer_has_closed_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a writer pauses: a torso is never imported. A file that stays open for ten minutes is."""
     now = 5000 * 1_000_000
-    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    monkeypatch.setattr("muniment.ground.clock.now", lambda: now)
     trees: list[set[str]] = []
     file, log = place.write("scan.pdf", "torso"), place.write("open.log", "line")
     for each in (file, log):
@@ -184,7 +184,7 @@ def test_a_quiet_time_can_be_set_and_unfinished_downloads_are_left_out(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 5000 * 1_000_000
-    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    monkeypatch.setattr("muniment.ground.clock.now", lambda: now)
     # A network disk: nobody says whether a file is closed.
     monkeypatch.setattr(settling, "is_being_written", lambda _descriptor: False)
     unfinished = ("a.pdf.part", "b.CRDOWNLOAD", "c.partial", "~$d.docx", "e.tmp", "f.download/inner.txt")

@@ -5,10 +5,9 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import memberships, resources
-from muniment.directory.entries import credentials, editing, entries
+from muniment.database.connections import Database
+from muniment.directory.entries import credentials, editing, entries, memberships, resources
+from muniment.ground.clock import Instant
 from tests.office import Office
 from tests.plans import steps
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from muniment import guards
-from muniment.clock import Instant
-from muniment.db import Database
-from muniment.directory import administration, memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import BadName, NameInUse, NameTaken, NobodyAdministers, UnknownEntry, WrongPartition
+from muniment.ground.clock import Instant
+from muniment.integration import guards
 from tests.office import HASH, Office
 
 
@@ -19,12 +19,12 @@ def office(directory_db: Database, now: Instant) -> Office:
 
 def rename(office: Office, entry: Entry, name: str, now: Instant, *, known: str = "") -> Entry:
     with office.db.begin() as cx:
-        return administration.rename(cx, office.names, entry, name, now, is_known=lambda identity: identity == known)
+        return decisions.rename(cx, office.names, entry, name, now, is_known=lambda identity: identity == known)
 
 
 def move(office: Office, entry: Entry, parent: Entry, now: Instant) -> Entry:
     with office.db.begin() as cx:
-        return administration.move(cx, office.names, entry, parent, now)
+        return decisions.move(cx, office.names, entry, parent, now)
 
 
 def unit(office: Office, parent: Entry, name: str, now: Instant) -> Entry:
@@ -99,7 +99,7 @@ def test_what_comes_into_a_unit_while_it_is_renamed_or_removed_has_its_present_l
     rename(office, house, "Palace", now)
     with office.db.begin() as cx:
         guest = editing.add_user(cx, house, "guest", now)
-        administration.remove(cx, shed, now)
+        decisions.remove(cx, shed, now)
     move(office, office.bob, house, now)
     end = f"ou=Palace,ou=Root,ou=People,{office.names.dn_suffix}"
     assert [location(office, each) for each in (guest, office.bob)] == [f"cn=guest,{end}", f"cn=bob,{end}"]
@@ -110,8 +110,8 @@ def test_what_comes_into_a_unit_while_it_is_renamed_or_removed_has_its_present_l
     with office.db.begin() as cx:
         others = editing.add_partition(cx, office.names, "Others", now)
         corner = editing.add_unit(cx, others, "Corner", now)
-        administration.remove(cx, corner, now)
-        administration.remove(cx, others, now)
+        decisions.remove(cx, corner, now)
+        decisions.remove(cx, others, now)
     for place in (corner, others):
         with pytest.raises(BadName, match="removed"), office.db.begin() as cx:
             editing.add_user(cx, place, "guest", now)
@@ -174,9 +174,9 @@ def test_clients_and_resources_keep_their_names_while_grants_live(office: Office
     with pytest.raises(NameInUse, match="1 grants"):
         rename(office, office.client, "application", now)
     with pytest.raises(NameInUse, match=r"resource:My\+API"), office.db.begin() as cx:
-        administration.rename_resource(cx, office.names, office.resource, "Your API", now)
+        decisions.rename_resource(cx, office.names, office.resource, "Your API", now)
     with office.db.begin() as cx:
-        administration.sign_out(cx, office.alice, now)
+        decisions.sign_out(cx, office.alice, now)
     with office.db.begin() as cx:
         robots = editing.add_group(cx, entries.clients(cx), "robots", now)
     for known in (office.client, robots):
@@ -185,7 +185,7 @@ def test_clients_and_resources_keep_their_names_while_grants_live(office: Office
     assert rename(office, office.client, "application", now).name == "application"
     with office.db.begin() as cx:
         other = resources.add(cx, office.names, "Other", now)
-        administration.rename_resource(cx, office.names, office.resource, "Your API", now)
+        decisions.rename_resource(cx, office.names, office.resource, "Your API", now)
         assert resources.find(cx, office.names, "Your API").id == office.resource.id
         resources.set_description(cx, office.resource, "for you")
         assert resources.by_id(cx, office.resource.id).description == "for you"
@@ -195,9 +195,9 @@ def test_clients_and_resources_keep_their_names_while_grants_live(office: Office
             (office.names.administration_resource, NameTaken),
         ):
             with pytest.raises(refusal):
-                administration.rename_resource(cx, office.names, other, name, now)
+                decisions.rename_resource(cx, office.names, other, name, now)
         with pytest.raises(BadName):
-            administration.rename_resource(cx, office.names, resources.administration(cx), "mine", now)
+            decisions.rename_resource(cx, office.names, resources.administration(cx), "mine", now)
 
 
 def test_the_last_administrator_is_not_moved_out_of_the_unit_that_lets_them_in(office: Office, now: Instant) -> None:

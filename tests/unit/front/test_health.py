@@ -6,11 +6,11 @@ from contextlib import closing, contextmanager
 import pytest
 import sqlalchemy as sa
 
-from muniment.repository import repositories
-from muniment.repository.extraction.tika import TikaServer
-from muniment.repository.index_agent import reports
-from muniment.repository.index_agent.checking import Report
-from muniment.repository.index_agent.reports import KeptReport
+from muniment.repository.search.agent import reports
+from muniment.repository.search.agent.checking import Report
+from muniment.repository.search.agent.reports import KeptReport
+from muniment.repository.store import repositories
+from muniment.repository.store.extraction.tika.tika import TikaServer
 from tests.scenes import Loop, Site, World
 
 NO_INDEX = "The repository has no index yet: the index agent has not been started."

@@ -11,12 +11,12 @@ import lxml.html
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.db import Busy
+from muniment.database.connections import Busy
 from muniment.front import documentation
-from muniment.repository import repositories
-from muniment.repository.cursors import Stretch
-from muniment.repository.repositories import ListedRepository, Repository
-from muniment.web.refusals import Overloaded
+from muniment.ground.refusals import Overloaded
+from muniment.repository.store import repositories
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.repositories import ListedRepository, Repository
 from tests.scenes import Loop, Site
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}

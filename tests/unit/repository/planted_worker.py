@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from muniment.repository.extraction import readers, worker
-from muniment.repository.extraction.findings import Extracted, Limits
+from muniment.repository.store.extraction.confined import worker
+from muniment.repository.store.extraction.findings import Extracted, Limits
+from muniment.repository.store.extraction.readers import readers
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.db import Database
+from muniment.database.connections import Database
 from muniment.repository import keys
 from muniment.repository.keys import FORMER, BadSeal, Permutation, Seal
 

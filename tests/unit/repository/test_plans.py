@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.repository.change_log import changes
-from muniment.repository.extraction import queue
-from muniment.repository.objects import inventory, lists
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
 from tests.plans import steps
 from tests.shelf import Shelf
 

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from muniment import settings
+from muniment.installation import settings
 from muniment.server import logs
-from muniment.web.access_log import AccessLine
+from muniment.web.requests.access_log import AccessLine
 
 _SAID = """
 import structlog
 from muniment.server import logs
-from muniment.settings import Settings
+from muniment.installation.settings import Settings
 logs.start(Settings())
 log = structlog.get_logger("muniment.test")
 for level in ("debug", "info", "warning", "error", "critical", "exception"):

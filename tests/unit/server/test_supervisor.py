@@ -21,7 +21,7 @@ def supervised(roles: str, *, seconds: float = 20, stop_at: str = "", times: int
         import os, sys, threading, time
         from muniment.server import logs
         from muniment.server.supervisor import Role, supervise
-        from muniment.settings import Settings
+        from muniment.installation.settings import Settings
         logs.start(Settings())
         announced, announce = os.pipe()
         def all_ready():
@@ -95,7 +95,7 @@ def test_a_process_for_which_the_system_has_no_room_is_started_later() -> None:
 
 def test_a_process_that_cannot_start_ends_everything() -> None:
     broken = """
-    from muniment.exit_codes import Failure
+    from muniment.installation.exit_codes import Failure
     def broken(stop, ready):
         raise Failure("The key is missing.")
     roles = [Role('one', steady), Role('broken', broken)]

@@ -9,6 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
+from muniment.ground.refusals import Malformed
 from muniment.web.addresses import (
     BINARY,
     TEXT,
@@ -21,8 +22,7 @@ from muniment.web.addresses import (
     ErrorShape,
     Operation,
 )
-from muniment.web.refusals import Malformed
-from muniment.web.responses import json_response
+from muniment.web.answers.responses import json_response
 
 
 def _route(path: str, name: str) -> Route:

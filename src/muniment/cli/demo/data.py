@@ -19,28 +19,28 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import clock, disk, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.demo import tour
 from muniment.cli.repository.importing import until_searchable
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.directory import memberships, names, resources
-from muniment.directory.administration import FIRST_ADMINISTRATOR
-from muniment.directory.entries import credentials, editing, entries
+from muniment.database.connections import Database
+from muniment.directory.administration.decisions import FIRST_ADMINISTRATOR
+from muniment.directory.entries import credentials, editing, entries, memberships, names, resources
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import UnknownEntry, UnknownPartition
 from muniment.directory.sign_in.passwords import hash_new
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import repositories
-from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import Import
-from muniment.repository.importing.report import ImportReport
-from muniment.repository.objects.types import types_file
-from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.ground import clock, disk
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.bulk.importing.mirror import Import
+from muniment.repository.bulk.importing.report import ImportReport
 from muniment.repository.refusals import UnknownAcl
-from muniment.repository.repositories import Repository
+from muniment.repository.store import repositories
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects.types import types_file
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
 from muniment.server import serve
 from muniment.server.supervisor import Role
 
@@ -261,8 +261,8 @@ def _import(
     work = Import(
         database,
         repository,
-        stores.content(data.installation),
-        stores.reader(data.installation, repository),
+        backends.content(data.installation),
+        backends.reader(data.installation, repository),
         data.settings.repository,
         clock.now,
         data.installation.imports,

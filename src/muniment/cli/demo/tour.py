@@ -21,8 +21,8 @@ import msgspec
 import typer
 
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{40,}")

@@ -18,11 +18,12 @@ from muniment.cli.directory.entries import (
     state_of,
 )
 from muniment.cli.running import Group, Rows
-from muniment.data_folder import DataFolder
-from muniment.directory import administration, sessions
+from muniment.directory.administration import decisions
 from muniment.directory.entries import editing, entries
-from muniment.directory.names import user_id
+from muniment.directory.entries.names import user_id
+from muniment.directory.oauth import sessions
 from muniment.directory.sign_in import passwords
+from muniment.installation.data_folder import DataFolder
 
 client_commands = Group("directory", help="OAuth clients.")
 
@@ -94,9 +95,9 @@ def set_client(
     """Disable, enable, lock, unlock or describe a client; disabling or locking ends every grant issued to it."""
     entry = entries.find_client(cx, name)
     if disabled is not None:
-        administration.set_disabled(cx, entry, disabled, data.now)
+        decisions.set_disabled(cx, entry, disabled, data.now)
     if locked is not None:
-        administration.set_locked(cx, entry, locked, data.now)
+        decisions.set_locked(cx, entry, locked, data.now)
     if description is not None:
         editing.set_description(cx, entry, description, data.now)
 
@@ -112,7 +113,7 @@ def set_secret(
     password_hash = passwords.hash_new(secret, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
         entry = entries.find_client(cx, name)
-        administration.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
+        decisions.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
     if not entry.has_password:
         terminal.errors.print(
             terminal.harmless(f"Warning: {name} had no secret. From now on its installations must send this one.")
@@ -129,4 +130,4 @@ def list_client_sessions(data: DataFolder, cx: Connection, name: ClientName) -> 
 @client_commands.writes("sign-out")
 def sign_out_client(data: DataFolder, cx: Connection, name: ClientName) -> str:
     """End every grant issued to a client."""
-    return describe_ended(administration.sign_out(cx, entries.find_client(cx, name), data.now))
+    return describe_ended(decisions.sign_out(cx, entries.find_client(cx, name), data.now))

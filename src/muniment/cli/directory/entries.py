@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import departures, guards
 from muniment.cli import terminal
 from muniment.cli.repository import gifts
 from muniment.cli.running import Rows
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.directory import administration, resources
-from muniment.directory.administration import Dependents
-from muniment.directory.entries import entries
+from muniment.directory.administration import decisions
+from muniment.directory.administration.decisions import Dependents
+from muniment.directory.entries import entries, resources
 from muniment.directory.entries.table import Entry, Kind
+from muniment.directory.oauth.sessions import Session, SessionCount
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
-from muniment.directory.sessions import Session, SessionCount
+from muniment.ground.clock import timestamp
+from muniment.installation.data_folder import DataFolder
+from muniment.integration import departures, guards
 
 EntryId = Annotated[str, typer.Argument(metavar="NAME@PARTITION")]
 PartitionName = Annotated[str, typer.Argument(metavar="PARTITION")]
@@ -100,7 +100,7 @@ def rename_person(data: DataFolder, cx: Connection, entry: Entry, name: str, *, 
 def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> str:
     """Move an entry into another unit of its partition, and return its new location."""
     names = data.settings.directory.names
-    return entries.location(names, administration.move(cx, names, entry, find_entry(data, cx, target), data.now))
+    return entries.location(names, decisions.move(cx, names, entry, find_entry(data, cx, target), data.now))
 
 
 def remove_person(

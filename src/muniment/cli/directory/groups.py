@@ -24,10 +24,10 @@ from muniment.cli.directory.entries import (
     rename_person,
 )
 from muniment.cli.running import Group, Rows
-from muniment.data_folder import DataFolder
-from muniment.directory import administration, memberships
-from muniment.directory.entries import editing, entries
+from muniment.directory.administration import decisions
+from muniment.directory.entries import editing, entries, memberships
 from muniment.directory.entries.table import Entry
+from muniment.installation.data_folder import DataFolder
 
 group_commands = Group("directory", help="Groups, which may hold users and groups.")
 
@@ -40,7 +40,7 @@ def add_group(
 ) -> None:
     """Make a group."""
     parent = find_entry(data, cx, where) if where else None
-    administration.add_group(cx, data.settings.directory.names, group_id, parent, data.now, description=description)
+    decisions.add_group(cx, data.settings.directory.names, group_id, parent, data.now, description=description)
 
 
 @group_commands.reads("list", *ENTRY_HEADS)
@@ -82,7 +82,7 @@ def remove_members(data: DataFolder, cx: Connection, group_id: EntryId, members:
     """Remove users and groups from a group."""
     group_entry = _by_id(data, cx, group_id)
     for member in members:
-        administration.remove_member(cx, group_entry, find_entry(data, cx, member))
+        decisions.remove_member(cx, group_entry, find_entry(data, cx, member))
 
 
 @group_commands.writes("set")

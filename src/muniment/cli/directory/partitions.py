@@ -21,10 +21,10 @@ from muniment.cli.directory.entries import (
     rename_entry,
 )
 from muniment.cli.running import Group, Rows
-from muniment.data_folder import DataFolder
-from muniment.directory import administration
+from muniment.directory.administration import decisions
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
+from muniment.installation.data_folder import DataFolder
 
 partition_commands = Group("directory", help="Partitions: separate sets of users and groups.")
 unit_commands = Group("directory", help="Organizational units: the folders of users and groups within a partition.")
@@ -60,7 +60,7 @@ def rename_partition(data: DataFolder, cx: Connection, name: PartitionName, new_
 @partition_commands.writes("remove")
 def remove_partition(data: DataFolder, cx: Connection, name: PartitionName) -> str:
     """Delete an empty partition."""
-    return describe_removal(data, administration.remove(cx, _by_name(data, cx, name), data.now))
+    return describe_removal(data, decisions.remove(cx, _by_name(data, cx, name), data.now))
 
 
 @unit_commands.writes("add")
@@ -111,7 +111,7 @@ def move_unit(data: DataFolder, cx: Connection, location: Location, target: Targ
 @unit_commands.writes("remove")
 def remove_unit(data: DataFolder, cx: Connection, location: Location) -> str:
     """Delete an empty unit."""
-    return describe_removal(data, administration.remove(cx, _by_location(data, cx, location), data.now))
+    return describe_removal(data, decisions.remove(cx, _by_location(data, cx, location), data.now))
 
 
 def _by_name(data: DataFolder, cx: Connection, name: str) -> Entry:

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards
 from muniment.cli.directory.entries import (
     ENTRY_HEADS,
     Description,
@@ -18,9 +17,11 @@ from muniment.cli.directory.entries import (
     repository_snapshot,
 )
 from muniment.cli.running import Group, Rows
-from muniment.data_folder import DataFolder
-from muniment.directory import administration, resources
-from muniment.directory.resources import Resource
+from muniment.directory.administration import decisions
+from muniment.directory.entries import resources
+from muniment.directory.entries.resources import Resource
+from muniment.installation.data_folder import DataFolder
+from muniment.integration import guards
 
 resource_commands = Group("directory", help="Protected APIs and who is in their access roles.")
 
@@ -71,7 +72,7 @@ def set_resource(data: DataFolder, cx: Connection, name: ResourceName, descripti
 def rename_resource(data: DataFolder, cx: Connection, name: ResourceName, new_name: NewName) -> None:
     """Rename a resource. It must have no living grants, because clients ask for its name as scope. Its id stays."""
     names = data.settings.directory.names
-    administration.rename_resource(cx, names, _resource(data, cx, name), new_name, data.now)
+    decisions.rename_resource(cx, names, _resource(data, cx, name), new_name, data.now)
 
 
 @resource_commands.reads("members", *ENTRY_HEADS)
@@ -93,7 +94,7 @@ def remove_from_role(data: DataFolder, cx: Connection, name: ResourceName, membe
     """Remove entries from a resource's access role. Tokens of users who are not in it any more give no access."""
     target = _resource(data, cx, name)
     for member in members:
-        administration.remove_from_role(cx, target, find_entry(data, cx, member))
+        decisions.remove_from_role(cx, target, find_entry(data, cx, member))
 
 
 @resource_commands.writes("remove")

@@ -8,9 +8,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
 from muniment.cli.running import Group, Rows
-from muniment.data_folder import DataFolder
-from muniment.directory import system as attributes
-from muniment.exit_codes import Exit, Failure
+from muniment.directory.entries import system as attributes
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
 
 system_commands = Group("directory", help="System attributes: settings that are stored in the directory itself.")
 

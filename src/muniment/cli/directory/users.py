@@ -27,14 +27,15 @@ from muniment.cli.directory.entries import (
     state_of,
 )
 from muniment.cli.running import Group, Rows
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.directory import administration, attributes, memberships, sessions
-from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.administration import decisions
+from muniment.directory.entries import attributes, credentials, editing, entries, memberships
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry
-from muniment.directory.sessions import SessionCount
+from muniment.directory.oauth import sessions
+from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.sign_in import passwords, pauses
+from muniment.ground.clock import timestamp
+from muniment.installation.data_folder import DataFolder
 
 user_commands = Group("directory", help="Users.")
 session_commands = Group("directory", help="Sessions: who is signed in where.")
@@ -58,7 +59,7 @@ def add_user(
     password_hash = passwords.hash_new(password, options)
     with data.database("directory") as database, database.begin() as cx:
         parent = find_entry(data, cx, where) if where else None
-        administration.add_user(
+        decisions.add_user(
             cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
         )
     if show:
@@ -101,7 +102,7 @@ def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = Fal
     password_hash = passwords.hash_new(password, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
         user = _by_id(data, cx, user_id)
-        administration.set_password(cx, user, password_hash, data.now)
+        decisions.set_password(cx, user, password_hash, data.now)
     if show:
         terminal.line(password)
 
@@ -132,9 +133,9 @@ def set_user(
     """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
     user = _by_id(data, cx, user_id)
     if disabled is not None:
-        administration.set_disabled(cx, user, disabled, data.now)
+        decisions.set_disabled(cx, user, disabled, data.now)
     if locked is not None:
-        administration.set_locked(cx, user, locked, data.now)
+        decisions.set_locked(cx, user, locked, data.now)
     flags = {
         "password_never_expires": password_never_expires,
         "must_change_password": must_change_password,
@@ -168,7 +169,7 @@ def list_sessions(data: DataFolder, cx: Connection, user_id: EntryId) -> Rows:
 @user_commands.writes("sign-out")
 def sign_out_user(data: DataFolder, cx: Connection, user_id: EntryId) -> str:
     """End every session of a user; they may sign in again."""
-    count = administration.sign_out(cx, _by_id(data, cx, user_id), data.now)
+    count = decisions.sign_out(cx, _by_id(data, cx, user_id), data.now)
     return describe_ended(count)
 
 

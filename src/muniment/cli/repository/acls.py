@@ -8,19 +8,20 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import initialise
 from muniment.cli import terminal
 from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
-from muniment.naming import fold_name
-from muniment.repository import removal, repositories
-from muniment.repository.cursors import every_page
-from muniment.repository.objects.decisions import assigned_acls
-from muniment.repository.permissions import acl_lists, acl_names, acls
-from muniment.repository.permissions.acls import AclSummary
-from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
-from muniment.repository.repositories import Repository
+from muniment.ground.naming import fold_name
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.bulk import removal
+from muniment.repository.store import repositories
+from muniment.repository.store.filters.cursors import every_page
+from muniment.repository.store.objects.decisions import assigned_acls
+from muniment.repository.store.permissions import acl_lists, acl_names, acls
+from muniment.repository.store.permissions.acls import AclSummary
+from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
+from muniment.repository.store.repositories import Repository
 
 acl_commands = Group(help="ACLs: who may do how much with the objects that carry them.")
 

@@ -8,22 +8,22 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from muniment import stores
-from muniment.backups import making
 from muniment.cli import terminal
 from muniment.cli.repository.repositories import select_repositories
 from muniment.cli.running import Group, RepositoryOption
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.exit_codes import Exit, Failure
-from muniment.installation import Installation
-from muniment.repository import transfer
-from muniment.repository.content.contract import ContentStore, StoredContent
-from muniment.repository.objects import inventory
-from muniment.repository.objects.contents import content_references, further_contents, stored_contents
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.transfer import TransferOutcome, TransferRecord
-from muniment.stores import ContentKind
+from muniment.database.connections import Database
+from muniment.installation import backends
+from muniment.installation.backends import ContentKind
+from muniment.installation.backups import making
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.installation.layout import Installation
+from muniment.repository.bulk import transfer
+from muniment.repository.bulk.transfer import TransferOutcome, TransferRecord
+from muniment.repository.store.content.contract import ContentStore, StoredContent
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import content_references, further_contents, stored_contents
+from muniment.repository.store.objects.table import StoredObject
 
 _IsWhole: TypeAlias = Callable[[StoredContent], bool]
 
@@ -39,7 +39,7 @@ def content_check(data: DataFolder, repository_name: RepositoryOption = "") -> i
     """Read every content and compare it with what was stored. The exit code is 1 if one is missing or altered."""
     sound = True
     with data.database("repository") as database:
-        store = stores.content(data.installation)
+        store = backends.content(data.installation)
         # Many objects may have the same content. Each content is read once, as long as its result is remembered.
         is_whole = lru_cache(_MOST_VERIFIED)(lambda content: store.verify(content.key, content.sha256))
         for repository in select_repositories(database, repository_name):
@@ -96,8 +96,8 @@ def content_move(
         )
     record = TransferRecord(data.installation.content_move, _place(data.installation, to))
     with data.database("repository") as database, record:
-        source = stores.content(data.installation, "files" if to == "s3" else "s3")
-        target = stores.content(data.installation, to)
+        source = backends.content(data.installation, "files" if to == "s3" else "s3")
+        target = backends.content(data.installation, to)
         if remove_source:
             return _remove_source(data, database, source, target, record)
         return _copy(data, database, source, target, record, to)

@@ -6,19 +6,22 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from muniment import app, clock, directory_people, initialise, stores
+from muniment import app
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import repositories
-from muniment.repository.aql.tree import Query
-from muniment.repository.callers.tokeninfo import TokeninfoReader
-from muniment.repository.endpoints.search import explanations
-from muniment.repository.index_agent import indexing
-from muniment.repository.permissions import bearers
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.search import explanation
-from muniment.repository.search.inquiry import Inquiry, SearchQuestion
+from muniment.ground import clock
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.integration import directory_people
+from muniment.repository.api.callers.tokeninfo import TokeninfoReader
+from muniment.repository.api.endpoints.search import explanations
+from muniment.repository.search.agent import indexing
+from muniment.repository.search.answering.explaining import explanation
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.aql.tree import Query
+from muniment.repository.store import repositories
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.principals import Principals
 
 _WITHIN = "  "
 
@@ -53,7 +56,7 @@ def asking(data: DataFolder, repository_name: str) -> Iterator[Inquiry]:
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)
-        with closing(stores.reader(data.installation, repository)) as reader:
+        with closing(backends.reader(data.installation, repository)) as reader:
             snapshot = reader.snapshot()
             with database.read() as cx:
                 administrator = initialise.administrator(data)

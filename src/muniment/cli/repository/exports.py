@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from muniment import clock, guards, initialise, stores
-from muniment.backups import making as backing_up
 from muniment.cli import terminal
 from muniment.cli.repository import guarding
 from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.exit_codes import Exit
-from muniment.repository import repositories
-from muniment.repository.exports import making, naming, rebuilding
-from muniment.repository.exports import progress as unfinished_imports
-from muniment.repository.exports.rebuilding import CheckedExport
+from muniment.database.connections import Database
+from muniment.ground import clock
+from muniment.installation import backends, initialise
+from muniment.installation.backups import making as backing_up
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit
+from muniment.integration import guards
+from muniment.repository.bulk.exports import making, naming, rebuilding
+from muniment.repository.bulk.exports import progress as unfinished_imports
+from muniment.repository.bulk.exports.rebuilding import CheckedExport
 from muniment.repository.refusals import UnknownRepository
-from muniment.repository.repositories import Repository
+from muniment.repository.store import repositories
+from muniment.repository.store.repositories import Repository
 
 _MOST_NAMED = 20
 _NAMES_AT_A_TIME = 500
@@ -40,7 +42,7 @@ def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> in
             repository = repositories.find(cx, name)
         result = making.make(
             database,
-            stores.content(data.installation),
+            backends.content(data.installation),
             repository,
             folder,
             metadata.version("muniment"),
@@ -74,7 +76,7 @@ def import_command(
         export = rebuilding.inspect(folder.absolute(), bars.reach)
         with data.database("repository") as database:
             repository = _begin(data, database, name, export, resource, resource_id)
-            store = stores.content(data.installation)
+            store = backends.content(data.installation)
             rebuilding.run(database, store, repository, export, data.identify, clock.now, bars.reach)
     with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
         guard_id = guards.guard(directory, cx, name, rebuilding.finish(cx, repository))

@@ -10,15 +10,17 @@ from typing import Annotated
 
 import typer
 
-from muniment import departures, guards, initialise, stores
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
-from muniment.departures import Departure, Holdings
 from muniment.directory.entries import entries
-from muniment.exit_codes import Exit, Failure
-from muniment.naming import fold_name
-from muniment.repository import giving, repositories
-from muniment.repository.giving import GiftCount, Receiver
+from muniment.ground.naming import fold_name
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.integration import departures, guards
+from muniment.integration.departures import Departure, Holdings
+from muniment.repository.bulk import giving
+from muniment.repository.bulk.giving import GiftCount, Receiver
+from muniment.repository.store import repositories
 
 
 @contextmanager
@@ -145,7 +147,7 @@ def _open(data: DataFolder) -> Iterator[Holdings]:
     with data.database("repository") as database:
         yield Holdings(
             database,
-            lambda repository: stores.reader(installation, repository),
+            lambda repository: backends.reader(installation, repository),
             data.identify,
             acting,
             data.settings.repository.max_pending_changes,

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import stores
-from muniment.data_folder import DataFolder
-from muniment.directory import administration
-from muniment.directory.resources import Resource
-from muniment.exit_codes import Exit, Failure
+from muniment.directory.administration import decisions
+from muniment.directory.entries.resources import Resource
+from muniment.installation import backends
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
 
 RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
 GuardName = Annotated[str, typer.Option(help="Name of the resource that guards the repository; made if missing.")]
@@ -31,7 +31,7 @@ def check_guard(resource: str, resource_id: str) -> None:
 
 def known_language(data: DataFolder, text: str) -> str:
     """Return a language as the index engine spells it. An empty text stays empty. Raises Failure if it is unknown."""
-    languages = {language.casefold(): language for language in stores.engine(data.installation).languages()}
+    languages = {language.casefold(): language for language in backends.engine(data.installation).languages()}
     if text and text.casefold() not in languages:
         raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)
     return languages.get(text.casefold(), "")
@@ -58,4 +58,4 @@ def resource_of(data: DataFolder, name: str) -> Resource:
     if "directory" not in data.settings.halves:
         raise Failure("The directory runs apart: name a resource of it with --resource-id.", Exit.USAGE)
     with data.database("directory") as database, database.begin() as cx:
-        return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)
+        return decisions.ensure_resource(cx, data.settings.directory.names, name, data.now)

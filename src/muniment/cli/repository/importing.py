@@ -11,23 +11,24 @@ from typing import Annotated
 
 import typer
 
-from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import texts
 from muniment.cli.repository.owners import find_owner
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.exit_codes import Exit, Failure, as_failure
-from muniment.repository import repositories
-from muniment.repository.change_log import changes
-from muniment.repository.extraction import queue
-from muniment.repository.importing import record, watching
-from muniment.repository.importing.mirror import Import
-from muniment.repository.importing.report import ImportReport
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.permissions.principals import Principals
+from muniment.database.connections import Database
+from muniment.ground import clock
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure, as_failure
+from muniment.repository.bulk.importing import record, watching
+from muniment.repository.bulk.importing.mirror import Import
+from muniment.repository.bulk.importing.report import ImportReport
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, WrongValue
-from muniment.repository.repositories import Repository
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 _MOST_NAMED = 20
 """How many of the files that were not read an import names at most."""
@@ -106,7 +107,7 @@ def import_command(
                 database,
                 repository,
                 store,
-                stores.reader(data.installation, repository),
+                backends.reader(data.installation, repository),
                 data.settings.repository,
                 clock.now,
                 data.installation.imports,
@@ -125,7 +126,7 @@ def import_command(
             with terminal.Counting("Importing", None) as bar:
                 return work.run(threads, bar.advance)
 
-        principals, store = _importer(data, owner, earlier), stores.content(data.installation)
+        principals, store = _importer(data, owner, earlier), backends.content(data.installation)
         if watches:
             return _follow(folder, lambda: one_pass(quiet or _QUIET_SECONDS))
         began = time.monotonic()
@@ -217,7 +218,7 @@ def until_searchable(
     Returns False if for a minute neither the extraction nor the index makes progress. ``progress`` is called with the
     number of files that no longer wait for extraction, and with the number of all files.
     """
-    with closing(stores.reader(data.installation, repository)) as reader:
+    with closing(backends.reader(data.installation, repository)) as reader:
         last_state: object = None
         moved_at = time.monotonic()
         while time.monotonic() - moved_at < _STANDSTILL_SECONDS:

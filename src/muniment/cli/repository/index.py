@@ -9,25 +9,26 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import clock, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import texts
 from muniment.cli.repository.repositories import select_repositories
 from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.cli.terminal import AsJson, Counting
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit
-from muniment.repository import repositories
-from muniment.repository.change_log import changes, followers
-from muniment.repository.change_log.changes import Position
-from muniment.repository.extraction import queue
-from muniment.repository.index_agent import agent, checking, reports
-from muniment.repository.index_agent.checking import Report
-from muniment.repository.index_agent.reports import KeptReport
-from muniment.repository.meaning import embedder
+from muniment.ground import clock
+from muniment.ground.clock import timestamp
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit
 from muniment.repository.refusals import IndexUnavailable
-from muniment.repository.repositories import Repository
+from muniment.repository.search.agent import agent, checking, reports
+from muniment.repository.search.agent.checking import Report
+from muniment.repository.search.agent.reports import KeptReport
+from muniment.repository.search.meaning import embedder
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes, followers
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.repositories import Repository
 
 index_commands = Group(help="The index of a repository.")
 
@@ -44,7 +45,7 @@ def index_status(data: DataFolder, cx: Connection) -> Rows:
         latest, counts = changes.latest(cx, repository.id), queue.counts(cx, repository.id)
         files = counts["waiting"], counts["failed"], counts["unsupported"]
         embedding = _embedding(data, cx, repository, latest)
-        with closing(stores.reader(data.installation, repository)) as reader:
+        with closing(backends.reader(data.installation, repository)) as reader:
             try:
                 position = reader.snapshot().position
                 state = "current" if position >= latest else "behind"
@@ -81,7 +82,7 @@ def index_check(
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
         for repository in select_repositories(database, repository_name):
-            with closing(stores.reader(data.installation, repository)) as reader:
+            with closing(backends.reader(data.installation, repository)) as reader:
                 reader.snapshot()  # raises if there is none, before anything is shown
                 with terminal.Counting(f"Checking {repository.name}", None) as bar:
                     report = checking.check(
@@ -164,7 +165,7 @@ def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initiali
             position = agent.rebuild(
                 database,
                 repository,
-                stores.engine(data.installation),
+                backends.engine(data.installation),
                 clock.now,
                 progress.reach,
             )

@@ -14,30 +14,31 @@ from typing import Annotated, BinaryIO
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository.owners import find_owner
 from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import repositories
-from muniment.repository.content.contract import PIECE, ContentStore, StoredContent
-from muniment.repository.cursors import every_page
-from muniment.repository.extraction import queue
-from muniment.repository.importing.media_types import media_type_of
-from muniment.repository.objects import inventory, lists, object_acls, objects
-from muniment.repository.objects.contents import content_references
-from muniment.repository.objects.decisions import creation, moving, subtrees
-from muniment.repository.objects.lists import Folder
-from muniment.repository.objects.properties.properties import Given
-from muniment.repository.objects.table import StoredObject
-from muniment.repository.objects.types.object_types import Catalogue
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
+from muniment.database.driver_errors import is_undone
+from muniment.ground.clock import timestamp
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.bulk.importing.media_types import media_type_of
 from muniment.repository.refusals import NoContent, UnknownProperty
-from muniment.repository.repositories import Repository
-from muniment.troubles import is_undone
+from muniment.repository.store import repositories
+from muniment.repository.store.content.contract import PIECE, ContentStore, StoredContent
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.filters.cursors import every_page
+from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects.contents import content_references
+from muniment.repository.store.objects.decisions import creation, moving, subtrees
+from muniment.repository.store.objects.listing import lists, object_acls
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import Given
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types.object_types import Catalogue
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 object_commands = Group(help="Single objects: documents, folders and cabinets.")
 
@@ -92,7 +93,7 @@ def get_content(
         stored = objects.readable(cx, repositories.find(cx, repository_name), object_id, principals)
     if stored.content is None:
         raise NoContent(f"The object {object_id} has no content.")
-    pieces = stores.content(data.installation).read(stored.content)
+    pieces = backends.content(data.installation).read(stored.content)
     if output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -143,7 +144,7 @@ def put_object(
         values = _read_properties(properties or [], view.catalogue)
         values |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
         content_type = media_type or (former.media_type if former and file == "-" else media_type_of(shown_name))
-        store = stores.content(data.installation)
+        store = backends.content(data.installation)
         content = _store(store, file, data.settings.repository.max_content_bytes)
         try:
             with database.begin() as cx:
@@ -218,7 +219,7 @@ def remove_objects(
                 )
             else:
                 deleted_objects.append(objects.delete(cx, repository, principals, object_id, data.now, keep_days=days))
-    store = stores.content(data.installation)
+    store = backends.content(data.installation)
     for key in (key for stored in deleted_objects for key in stored.freed):
         store.remove(key)
     terminal.line(f"Deleted: {terminal.number_of(len(deleted_objects), 'object')}.")

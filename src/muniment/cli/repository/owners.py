@@ -1,10 +1,10 @@
 """Who owns the objects that a command makes?"""
 
-from muniment import initialise
 from muniment.cli import terminal
-from muniment.data_folder import DataFolder
-from muniment.naming import fold_name
-from muniment.repository.permissions.principals import Principals
+from muniment.ground.naming import fold_name
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.repository.store.permissions.principals import Principals
 
 
 def find_owner(data: DataFolder, owner: str) -> Principals:

@@ -6,19 +6,22 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards, initialise, stores
 from muniment.cli import terminal
 from muniment.cli.repository import exports, gifts, guarding
 from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
 from muniment.cli.running import Group, Rows
 from muniment.cli.terminal import AsJson, WithHeader
-from muniment.data_folder import DataFolder
-from muniment.db import Database
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import removal, repositories
-from muniment.repository.objects import inventory, usage
-from muniment.repository.permissions import bearers
-from muniment.repository.repositories import Repository
+from muniment.database.connections import Database
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.integration import guards
+from muniment.repository.bulk import removal
+from muniment.repository.store import repositories
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.contents import usage
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.repositories import Repository
 
 repository_commands = Group(help="Repositories.")
 
@@ -28,13 +31,13 @@ repository_commands.acts("import")(exports.import_command)
 
 _AT_A_TIME = 500
 _FURTHER_TABLES = (
-    "change_log.followers",
-    "importing.record",
-    "index_agent.indexing",
-    "index_agent.reports",
-    "leases",
-    "meaning.embeddings",
-    "search.kept_searches",
+    "store.change_log.followers",
+    "bulk.importing.record",
+    "search.agent.indexing",
+    "search.agent.reports",
+    "store.leases",
+    "search.meaning.embeddings",
+    "search.answering.kept.kept_searches",
 )
 """Modules that declare further tables of the repository. ``declare_tables`` loads them."""
 
@@ -117,7 +120,7 @@ def remove_repository(
     """
     declare_tables()
     with data.database("repository") as database, data.lock():
-        store = stores.content(data.installation)
+        store = backends.content(data.installation)
         with database.begin() as cx:
             target = repositories.find(cx, name)
             contents = removal.close(cx, target, with_everything=with_everything)
@@ -134,7 +137,7 @@ def remove_repository(
                 count += gone.number
                 progress.reach(count)
         # The index goes before the row: if the command stops in between, the next run still finds the repository.
-        stores.engine(data.installation).index(target).remove()
+        backends.engine(data.installation).index(target).remove()
         with database.begin() as cx:
             removal.finish(cx, target)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")

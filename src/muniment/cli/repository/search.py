@@ -14,22 +14,23 @@ import httpx
 import lxml.etree
 import typer
 
-from muniment import initialise
 from muniment.cli import terminal
 from muniment.cli.repository import explaining
-from muniment.clock import SECOND, Instant
-from muniment.data_folder import DataFolder
-from muniment.directory import names, resources
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import repositories
-from muniment.repository.aql import as_json, as_xml, keywords, typed
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
-from muniment.repository.change_log import changes
-from muniment.repository.endpoints import parameters
-from muniment.repository.endpoints.search import search_requests
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.search import results
-from muniment.repository.search.inquiry import SearchQuestion, WordsNeeded
+from muniment.directory.entries import names, resources
+from muniment.ground.clock import SECOND, Instant
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.api.endpoints.search import search_requests
+from muniment.repository.api.wire import parameters
+from muniment.repository.search.answering import results
+from muniment.repository.search.answering.inquiry import SearchQuestion, WordsNeeded
+from muniment.repository.search.aql import keywords, typed
+from muniment.repository.search.aql.spelling import as_json, as_xml
+from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.objects.listing.view import RepositoryView
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND

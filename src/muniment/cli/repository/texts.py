@@ -6,13 +6,13 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
-from muniment.repository.extraction import queue
-from muniment.repository.extraction.queue import IndexStatus, State
-from muniment.repository.objects import inventory
-from muniment.repository.objects.folders import paths
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.extraction.queue import IndexStatus, State
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.folders import paths
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 MOST_REASONS = 20
 """How many reasons a command prints at most."""

@@ -7,17 +7,18 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import initialise
 from muniment.cli import terminal
 from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import removal, repositories
-from muniment.repository.objects.properties.properties import PropertyDefinition, PropertyKind
-from muniment.repository.objects.types import object_types, type_editing, types_file
-from muniment.repository.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
+from muniment.installation import initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.bulk import removal
 from muniment.repository.refusals import NameTaken
-from muniment.repository.repositories import Repository
+from muniment.repository.store import repositories
+from muniment.repository.store.objects.properties.properties import PropertyDefinition, PropertyKind
+from muniment.repository.store.objects.types import object_types, type_editing, types_file
+from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
+from muniment.repository.store.repositories import Repository
 
 T = TypeVar("T")
 

@@ -10,19 +10,19 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import initialise, stores
 from muniment.cli import terminal
 from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.clock import timestamp
-from muniment.data_folder import DataFolder
-from muniment.exit_codes import Exit, Failure
-from muniment.repository import repositories
-from muniment.repository.cursors import every_page
-from muniment.repository.objects import wastebasket as discards
-from muniment.repository.objects.decisions import restoring
-from muniment.repository.objects.view import RepositoryView
-from muniment.repository.permissions.principals import Principals
-from muniment.repository.repositories import Repository
+from muniment.ground.clock import timestamp
+from muniment.installation import backends, initialise
+from muniment.installation.data_folder import DataFolder
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.repository.store import repositories
+from muniment.repository.store.filters.cursors import every_page
+from muniment.repository.store.objects import wastebasket as discards
+from muniment.repository.store.objects.decisions import restoring
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 wastebasket_commands = Group(help="Deleted objects that can still be restored.")
 
@@ -72,7 +72,7 @@ def purge(
     """Remove deleted objects for good, with their content: named ones (all or none), those of some age, or all."""
     if [bool(object_ids), every, days is not None].count(True) != 1:
         raise Failure("Say what to remove for good: some OBJECT_IDs, --days or --all.", Exit.USAGE)
-    principals, store = initialise.administrator(data), stores.content(data.installation)
+    principals, store = initialise.administrator(data), backends.content(data.installation)
     number = len(object_ids or ())
 
     def remove_contents(freed: Iterable[str]) -> None:

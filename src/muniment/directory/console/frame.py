@@ -10,13 +10,14 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment import clock
-from muniment.clock import Instant
-from muniment.directory import system
+from muniment.directory.entries import system
 from muniment.directory.options import DirectoryNames
-from muniment.web import accept, browser, pages
-from muniment.web.browser import FormMark
-from muniment.web.responses import ErrorCode, Shape
+from muniment.ground import clock
+from muniment.ground.clock import Instant
+from muniment.web.answers import browser, pages
+from muniment.web.answers.browser import FormMark
+from muniment.web.answers.responses import ErrorCode, Shape
+from muniment.web.requests import accept
 
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 

@@ -8,22 +8,21 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment import events
-from muniment.clock import Instant
-from muniment.directory import resources, system
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources, system
+from muniment.directory.entries.resources import Resource
+from muniment.directory.entries.system import SystemAttribute
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, NotSignedIn, UnknownAttribute
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
-from muniment.directory.system import SystemAttribute
-from muniment.web import bodies
-from muniment.web.browser import FormMark
-from muniment.web.refusals import Forged, Malformed
-from muniment.web.responses import ErrorCode, Table
+from muniment.ground import events
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Forged, Malformed
+from muniment.web.answers.browser import FormMark
+from muniment.web.answers.responses import ErrorCode, Table
+from muniment.web.requests import bodies
 
 CONSOLE: Table = {
     NotSignedIn: ErrorCode(303, "not_signed_in"),

@@ -8,23 +8,23 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment import events
-from muniment.clock import Instant
-from muniment.directory import resources
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
+from muniment.directory.entries.resources import Resource
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import NotSignedIn, SignInRefused
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import pauses, tickets
 from muniment.directory.sign_in.form import TicketHolder
 from muniment.directory.sign_in.pauses import Origin
-from muniment.naming import fold_name
-from muniment.web import bodies, browser, pages
-from muniment.web.browser import FormMark
-from muniment.web.transport import caller_address
+from muniment.ground import events
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.web.answers import browser, pages
+from muniment.web.answers.browser import FormMark
+from muniment.web.requests import bodies
+from muniment.web.requests.transport import caller_address
 
 
 class Sight(msgspec.Struct, frozen=True):

@@ -7,9 +7,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import PreparedStatement
-from muniment.directory import marks
+from muniment.database.connections import PreparedStatement
+from muniment.directory import version_stamps
 from muniment.directory.entries.table import (
     CLIENTS,
     ENTRY_FIELDS,
@@ -23,7 +22,8 @@ from muniment.directory.entries.table import (
     to_entry,
 )
 from muniment.directory.options import DirectoryNames
-from muniment.naming import fold_name
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def _credentials(row: Sequence[Any] | None) -> Credentials | None:
 
 _SIGN_IN = (rows.c.password_hash, rows.c.tries, rows.c.places)
 _CREDENTIALS_BY_NAME = select_entries(*_SIGN_IN).where(NAMED_IN_PARTITION, rows.c.kind == "user")
-_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(marks.generation()))
+_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(version_stamps.generation()))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)

@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.clock import Instant
-from muniment.directory import marks
-from muniment.directory import names as spelling
+from muniment.directory import version_stamps
+from muniment.directory.entries import names as spelling
 from muniment.directory.entries.entries import clients
 from muniment.directory.entries.table import (
     ADMINISTRATION,
@@ -31,7 +30,8 @@ from muniment.directory.entries.table import (
 )
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken
-from muniment.naming import fold_name
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
 
 
 def initialise(cx: Connection, now: Instant) -> None:
@@ -190,7 +190,7 @@ def _unit_of(cx: Connection, parent: Entry) -> Entry:
 
     The unit's path cannot change before this decision is committed.
     """
-    marks.lock_rights(cx)
+    version_stamps.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
     present = _find_again(cx, parent)

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.directory import names as spelling
+from muniment.directory.entries import names as spelling
 from muniment.directory.entries.credentials import find_of_client
 from muniment.directory.entries.table import (
     ADMINISTRATION,
@@ -32,7 +32,7 @@ from muniment.directory.entries.table import (
 )
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownClient, UnknownEntry, UnknownGroup, UnknownPartition
-from muniment.naming import fold_name
+from muniment.ground.naming import fold_name
 
 
 def shown_name(names: DirectoryNames, entry: Entry) -> str:

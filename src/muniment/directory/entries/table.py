@@ -10,11 +10,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import BigId, directory_tables
+from muniment.database.connections import BigId, directory_tables
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownPartition
-from muniment.naming import fold_name
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
 
 Kind = Literal["partition", "unit", "group", "user"]
 

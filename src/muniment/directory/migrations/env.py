@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from muniment import db, schema
+from muniment.database import connections, schema
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=db.directory_tables,
+    target_metadata=connections.directory_tables,
     version_table=schema.version_table("directory"),
     render_as_batch=True,
     transaction_per_migration=True,

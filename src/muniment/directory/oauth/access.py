@@ -11,13 +11,12 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.directory import attributes, memberships, resources
-from muniment.directory.attributes import Attribute
-from muniment.directory.entries import entries
+from muniment.directory.entries import attributes, entries, memberships, resources
+from muniment.directory.entries.attributes import Attribute
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded
-from muniment.memories import Memory
+from muniment.ground.caches import Memory
 
 
 class Question(NamedTuple):

@@ -9,7 +9,7 @@ from muniment.directory.entries import credentials
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
-from muniment.memories import Memory
+from muniment.ground.caches import Memory
 
 _REFUSED = "The client is unknown, or did not authenticate as it must."
 

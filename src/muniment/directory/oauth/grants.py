@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
 from muniment.directory.oauth import clients
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
@@ -24,6 +23,7 @@ from muniment.directory.oauth.token_requests import (
 )
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import UnsupportedGrantType
+from muniment.ground.clock import Instant
 
 GRANTS: Mapping[str, GrantType[Any]] = {
     "password": PASSWORD,

@@ -3,12 +3,11 @@
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.directory import resources
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownResource
+from muniment.ground.clock import Instant
 
 
 class Revocation(msgspec.Struct, frozen=True):

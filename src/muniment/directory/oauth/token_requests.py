@@ -11,18 +11,18 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
-from muniment.directory import resources
-from muniment.directory.names import resource_name
+from muniment.directory.entries import resources
+from muniment.directory.entries.names import resource_name
+from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
 from muniment.directory.oauth.tokens import Grant, LockedGrant
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidScope, UnknownResource
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in.line import Asker
-from muniment.web.refusals import Refusal
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Refusal
 
 B = TypeVar("B")
 

@@ -10,17 +10,18 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant, timestamp
-from muniment.directory import marks, resources
-from muniment.directory.marks import Marks
+from muniment.directory import version_stamps
+from muniment.directory.entries import resources
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
 from muniment.directory.oauth.tokens import TokenState
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
-from muniment.memories import Memory
-from muniment.web.refusals import Refusal
+from muniment.directory.version_stamps import Marks
+from muniment.ground.caches import Memory
+from muniment.ground.clock import Instant, timestamp
+from muniment.ground.refusals import Refusal
 
 _ENTRY = 400
 """About how many bytes a remembered answer takes beside its document."""
@@ -123,7 +124,7 @@ def verify_ticket(
     if resource.activated is None:
         raise AccessEnded("This resource has not been activated yet.")
     question = Question(None, ticket_row.user_id, resource.id)
-    return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
+    return TicketInfo(access.decide(cx, memory, options.names, question, version_stamps.read_generation(cx)).user)
 
 
 def verify_elsewhere(

@@ -19,12 +19,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import BigId, PreparedStatement, directory_tables
-from muniment.directory import marks, system
-from muniment.directory.marks import Marks
+from muniment.database.connections import BigId, PreparedStatement, directory_tables
+from muniment.directory import version_stamps as marks
+from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
+from muniment.directory.version_stamps import Marks
+from muniment.ground.clock import Instant
 
 Kind = Literal["access", "refresh"]
 Party = Literal["user", "client", "resource"]

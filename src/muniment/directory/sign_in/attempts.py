@@ -9,17 +9,16 @@ the sign-in page of the administration, a person need not be in the access role,
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.directory import resources
-from muniment.directory.entries import credentials
+from muniment.directory.entries import credentials, resources
+from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in import pauses
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import Origin
-from muniment.naming import fold_name
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
 
 _NOBODY = -1
 _REFUSED = "The user name or the password is wrong, or the user may not sign in to this resource."

@@ -8,16 +8,15 @@ is checked at each use.
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.directory import resources
-from muniment.directory.entries import entries
+from muniment.directory.entries import entries, resources
+from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import NotSignedIn, UnknownResource
-from muniment.directory.resources import Resource
 from muniment.directory.sign_in import attempts, tickets
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.pauses import Origin
+from muniment.ground.clock import Instant
 
 
 class TicketHolder(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from muniment.clock import SECOND, Instant
+from muniment.ground.clock import SECOND, Instant
 
 W = TypeVar("W")
 G = TypeVar("G")

@@ -21,12 +21,12 @@ from typing import NamedTuple
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from muniment import locks
-from muniment.clock import Instant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.line import Asker, Line
-from muniment.web.refusals import Overloaded
+from muniment.ground import locks
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Overloaded
 
 _NICENESS = 10
 _POLL_SECONDS = 0.0005

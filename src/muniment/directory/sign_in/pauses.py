@@ -14,10 +14,10 @@ import secrets
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
-from muniment.directory import system
+from muniment.directory.entries import system
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.options import DirectoryOptions
+from muniment.ground.clock import SECOND, Instant
 
 MOST_PLACES = 16
 """The most places of one account that are remembered. A further one replaces the least recently used one."""

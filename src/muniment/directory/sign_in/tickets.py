@@ -11,9 +11,9 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
-from muniment.db import directory_tables
+from muniment.database.connections import directory_tables
 from muniment.directory.refusals import NotSignedIn
+from muniment.ground.clock import SECOND, Instant
 
 tickets = sa.Table(
     "tickets",

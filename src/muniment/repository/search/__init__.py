@@ -1,1 +1,1 @@
-"""Searches: from a caller's question to a page of hits that the database confirms."""
+"""Search: queries, the index, its agent, and the pages of hits."""

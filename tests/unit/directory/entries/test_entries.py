@@ -2,12 +2,11 @@
 
 import pytest
 
-from muniment.clock import Instant
-from muniment.directory import attributes, memberships, resources
-from muniment.directory.entries import editing, entries
+from muniment.directory.entries import attributes, editing, entries, memberships, resources
 from muniment.directory.entries.table import CLIENTS
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
+from muniment.ground.clock import Instant
 from tests.office import Office
 
 FIELD = DirectoryNames(

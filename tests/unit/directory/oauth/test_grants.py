@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
-from muniment.directory import administration, memberships, refusals, resources, sessions
-from muniment.directory.entries import credentials, editing, entries
-from muniment.directory.oauth import clients, revocation, tokeninfo, tokens
+from muniment.database.connections import Database
+from muniment.directory import refusals
+from muniment.directory.administration import decisions as administration
+from muniment.directory.entries import credentials, editing, entries, memberships, resources
+from muniment.directory.oauth import clients, revocation, sessions, tokeninfo, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -32,7 +32,8 @@ from muniment.directory.refusals import (
 from muniment.directory.sign_in import form, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
-from muniment.memories import Memory
+from muniment.ground.caches import Memory
+from muniment.ground.clock import SECOND, Instant
 from tests.counting import cost
 from tests.office import HASH, HOME, PASSWORD, Office, counted
 

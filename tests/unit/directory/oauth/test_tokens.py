@@ -11,15 +11,15 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from muniment import db
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.database import connections
+from muniment.database.connections import Database
 from muniment.directory.oauth import grants, tokens
 from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
-from muniment.web.refusals import Overloaded
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Overloaded
 from tests.office import Office, counted
 
 
@@ -311,7 +311,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
         "a refresh": lambda cx: tokens.lock_grants(cx, [digest], 10_000, now, wait=True),
     }
-    on_driver = db.on_driver
+    on_driver = connections.on_driver
 
     def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, **how: Any) -> object:
         if values:
@@ -319,7 +319,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         return on_driver(cx, sql, values, **how)
 
     sa.event.listen(office.db.engine, "before_cursor_execute", note)
-    with patch.object(db, "on_driver", note_too), office.db.begin() as cx:
+    with patch.object(connections, "on_driver", note_too), office.db.begin() as cx:
         questions[work](cx)
     sa.event.remove(office.db.engine, "before_cursor_execute", note)
     asked = [one for one in sent if "BEGIN" not in one[0]]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from muniment.clock import SECOND, Instant
 from muniment.directory.sign_in.line import Asker, Line
+from muniment.ground.clock import SECOND, Instant
 
 NOW: Instant = 1_000_000 * SECOND
 ATTACKER, HOME, OTHER = "203.0.113.9", "192.0.2.1", "192.0.2.2"

@@ -15,7 +15,7 @@ import pytest
 from muniment.directory.refusals import BadAttribute
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
-from muniment.web.refusals import Overloaded
+from muniment.ground.refusals import Overloaded
 from tests.waiting import until
 
 QUICK = {"memory_kib": 8192, "passes": 1}

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import SECOND, Instant
 from muniment.directory.entries import credentials, editing
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry
@@ -18,6 +17,7 @@ from muniment.directory.sign_in import pauses
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.directory.sign_in.pauses import Origin, Pause
+from muniment.ground.clock import SECOND, Instant
 from tests.office import HASH, HOME, Office
 
 STRANGE = "203.0.113.9"

@@ -2,7 +2,6 @@
 
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
 from muniment.directory.oauth import clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client
@@ -17,6 +16,7 @@ from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in import attempts
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.pauses import Origin
+from muniment.ground.clock import SECOND, Instant
 
 
 def _look_up(

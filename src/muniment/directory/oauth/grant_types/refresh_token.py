@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
-from muniment.directory import marks
+from muniment.directory import version_stamps
 from muniment.directory.oauth import access, clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
@@ -20,8 +19,9 @@ from muniment.directory.refusals import (
     UnknownResource,
     UnparseableToken,
 )
-from muniment.memories import Memory
-from muniment.web.refusals import Overloaded, Refusal
+from muniment.ground.caches import Memory
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import Overloaded, Refusal
 
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
 
@@ -105,7 +105,7 @@ def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: J
     A refusal of the client takes precedence over a refusal of the token.
     """
     try:
-        _client(cx, memory, joint_request, marks.read_generation(cx))
+        _client(cx, memory, joint_request, version_stamps.read_generation(cx))
     except InvalidClient as refusal:
         return refusal
     return None

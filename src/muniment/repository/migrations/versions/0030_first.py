@@ -17,7 +17,7 @@ _WATCHED = {"acls": ("acls", "acl_entries"), "types": ("object_types", "type_pro
 
 
 def upgrade() -> None:
-    """Make the tables, the referenced ones first. The naming convention of muniment.db names the other constraints."""
+    """Make the tables, the referenced ones first. A naming convention (database.connections) names most constraints."""
     _repositories()
     _types()
     _acls()

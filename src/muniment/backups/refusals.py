@@ -1,7 +1,0 @@
-"""Why can a backup not be made or restored?"""
-
-from muniment.web.refusals import Refusal
-
-
-class BackupRefused(Refusal):
-    """The backup cannot be made, or cannot be restored into that folder. The sentence says why and what to do."""

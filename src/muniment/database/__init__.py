@@ -1,0 +1,1 @@
+"""The databases: connections, transactions, and whose turn it is to use them."""

@@ -1,0 +1,55 @@
+"""May the work in this thread go on? It has so many seconds, and it ends early when nobody waits for its result.
+
+Nothing can interrupt one call of the index engine. So the engine's room checks the budget before each call.
+Source: docs/decisions/0087.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TypeVar
+
+from muniment.database.connections import TookTooLong
+
+T = TypeVar("T")
+
+_current: ContextVar["Budget | None"] = ContextVar("muniment.budget", default=None)
+
+
+class Budget:
+    """The ``seconds`` that one piece of work may take. They begin with ``spend``. Any thread may call ``limit``.
+
+    ``is_cut`` says that ``limit`` has made them fewer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.is_cut = False
+        self._began = math.inf
+
+    def spend(self, work: Callable[[], T]) -> T:
+        """Do the work in this thread, and return its result. Raises TookTooLong where the work calls ``check``."""
+        self._began = time.monotonic()
+        token = _current.set(self)
+        try:
+            check()
+            return work()
+        finally:
+            _current.reset(token)
+
+    def limit(self, seconds: float) -> None:
+        """Let the work take so many seconds at most. With 0 it ends as soon as it can."""
+        if seconds < self.seconds:
+            self.seconds, self.is_cut = seconds, True
+
+    def is_spent(self) -> bool:
+        """Return whether the seconds are over."""
+        return time.monotonic() - self._began >= self.seconds
+
+
+def check() -> None:
+    """Raise TookTooLong if the budget of the work in this thread is spent. Without a budget this does nothing."""
+    budget = _current.get()
+    if budget is not None and budget.is_spent():
+        raise TookTooLong("The search took longer than one request may: narrow it, or try again.")

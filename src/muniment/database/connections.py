@@ -1,0 +1,500 @@
+"""Open snapshots and write transactions of one database: SQLite by default, PostgreSQL for several nodes."""
+
+import sqlite3
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import visitors
+
+from muniment.database.driver_errors import SENTENCES, Trouble, trouble
+
+Half = Literal["directory", "repository"]
+_IDLE_READERS = 8
+
+_SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
+"""Seconds between two tries to begin a write: the shortest in the first ``_SHORT_WAITS`` seconds, later the longest."""
+
+_STEPS_BETWEEN_LOOKS = 20_000
+"""A read with a time limit looks at the clock after this number of SQLite's steps, about each half millisecond."""
+
+_CHECKPOINT_PAGES = 4_000
+"""Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
+
+SQLite's default is 1,000. A commit that copies pages waits longer for the disk. It copies each page once, even if the
+page was written many times. So a larger number costs less time.
+"""
+
+_MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
+
+_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+directory_tables = sa.MetaData(naming_convention=_CONVENTION)
+"""Every table of the directory. Each module declares its own tables here."""
+
+repository_tables = sa.MetaData(naming_convention=_CONVENTION)
+"""Every table of the repository."""
+
+BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
+
+
+class Busy(Exception):
+    """The database could not be used within the time allowed; the caller may try again."""
+
+
+class TookTooLong(Busy):
+    """The database stopped a statement because its time was up."""
+
+
+class Unwritable(Busy):
+    """The database takes no writes: it is read-only, or its disk is full or broken.
+
+    ``troubles.is_undone`` tells whether it is certain that the transaction changed nothing.
+    """
+
+
+class KeepsConnection(Protocol):
+    """The owner of a connection that is not in the pool."""
+
+    def close(self) -> None:
+        """Close the connection. Any thread may call it."""
+
+
+class Database:
+    """A pool of connections to one database. It opens read snapshots and write transactions.
+
+    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A write waits
+    ``busy_seconds`` at most for other writes. On PostgreSQL a block also waits that long at most for a free connection.
+    Each process must make its own Database: after a fork, the child may not use the Database of its parent.
+    """
+
+    def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
+        parsed = sa.make_url(url)
+        is_sqlite = parsed.get_backend_name() == "sqlite"
+        self.dialect: Literal["sqlite", "postgresql"] = "sqlite" if is_sqlite else "postgresql"
+        self._writer = threading.Lock()
+        self._readers: deque[Connection] = deque()
+        self._owners: weakref.WeakSet[KeepsConnection] = weakref.WeakSet()
+        self._write_connection: Connection | None = None
+        self.busy_seconds = busy_seconds
+        if self.dialect == "sqlite":
+            self._engine = _sqlite_engine(parsed, busy_seconds)
+        else:
+            self._engine = sa.create_engine(
+                parsed,
+                hide_parameters=True,
+                pool_size=8,
+                max_overflow=8,
+                pool_timeout=busy_seconds,
+                pool_pre_ping=True,
+                connect_args={
+                    "connect_timeout": 10,
+                    "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c statement_timeout=60000 -c timezone=UTC",
+                },
+            )
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Open a write transaction. It is committed when the block ends, and rolled back when the block raises.
+
+        Raises Busy when another writer holds the database for too long, or when the database cannot be reached. Raises
+        Unwritable when the database takes no writes.
+        """
+        if self.dialect == "postgresql":
+            with translated_errors(), self._engine.begin() as connection:
+                yield connection
+            return
+        batch = self.begin_batch()
+        try:
+            with translated_errors():
+                yield batch.connection
+        except BaseException as error:
+            batch.roll_back(broken=isinstance(error, Unwritable))
+            raise
+        batch.commit()
+
+    def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
+        """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
+
+        ``until`` is a moment of ``time.monotonic``, by default ``busy_seconds`` from now. This waits for other writes
+        until that moment. If the moment has passed, this does not wait.
+        """
+        until = time.monotonic() + self.busy_seconds if until is None else until
+        if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
+            raise Busy("The database is busy with other writes.")
+        try:
+            with translated_errors():
+                if self._write_connection is None:
+                    self._write_connection = _take_connection(self._engine, muniment_write=True)
+                    driver_of(self._write_connection).execute("PRAGMA busy_timeout = 0")
+                _begin_writing(self._write_connection, until)
+        except BaseException as error:
+            self._end_writing(broken=isinstance(error, Unwritable))
+            raise
+        return WriteBatch(self._write_connection, self._end_writing)
+
+    def read(
+        self, *, within: float | None = None, is_over: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[Connection]:
+        """Open a read-only snapshot: every statement of the block sees the same state.
+
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. SQLite asks ``is_over`` in its
+        place, if it is given. A statement that still runs when the time is up raises TookTooLong.
+        """
+        if self.dialect == "sqlite":
+            if is_over is None and within is not None:
+                until = time.monotonic() + within
+                is_over = lambda: time.monotonic() > until  # noqa: E731 - shorter than a function
+            return _Snapshot(self._engine, self._readers, is_over)
+        return self._read_postgresql(within)
+
+    def take_connection(self, owner: "KeepsConnection") -> Connection:
+        """Return a connection without a transaction, for ``owner`` to keep and to close. Raises Busy.
+
+        If SQLite needs all connections closed, this ``Database`` calls ``owner.close``.
+        """
+        with translated_errors():
+            if self.dialect == "sqlite":
+                connection = _take_connection(self._engine)
+            else:
+                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._owners.add(owner)
+        return connection
+
+    def close(self) -> None:
+        """Close every connection that no owner keeps (``take_connection``)."""
+        self._forget_readers()
+        if self._write_connection is not None:
+            self._write_connection.close()
+            self._write_connection = None
+        self._engine.dispose()
+
+    @property
+    def engine(self) -> Engine:
+        """SQLAlchemy's engine, for its address, its dialect or a plain connection, as migrations and backups need."""
+        return self._engine
+
+    def _end_writing(self, broken: bool) -> None:
+        if broken and self._write_connection is not None:
+            # A connection stays read-only if the file could not be written when it was opened. The memory that all
+            # connections of a process share also stays read-only, until the last connection is closed.
+            self._write_connection.invalidate()
+            self._write_connection = None
+            self._forget_readers()
+            for owner in list(self._owners):
+                owner.close()
+            self._engine.dispose()
+        self._writer.release()
+
+    def _forget_readers(self) -> None:
+        readers, self._readers = self._readers, deque()
+        with suppress(IndexError):  # another thread may take the last connection
+            while True:
+                readers.pop().close()
+
+    @contextmanager
+    def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
+        with translated_errors(), self._engine.connect() as connection:
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                if within is not None:
+                    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(within * 1000))}")
+                yield connection
+
+
+class _Snapshot:
+    """A snapshot of SQLite, on a connection that later snapshots use again.
+
+    To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up.
+    """
+
+    def __init__(self, engine: Engine, idle: deque[Connection], is_over: Callable[[], bool] | None) -> None:
+        self._engine = engine
+        self._idle = idle
+        self._is_over = is_over
+
+    def __enter__(self) -> Connection:
+        try:
+            self._connection = self._idle.pop()
+        except IndexError:
+            with translated_errors():
+                self._connection = _take_connection(self._engine)
+        self._driver = driver_of(self._connection)
+        self._driver.execute("BEGIN")
+        if self._is_over is not None:
+            self._driver.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
+        return self._connection
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        failed = isinstance(error, DBAPIError)
+        if self._is_over is not None:
+            self._driver.set_progress_handler(None, 0)
+        self._driver.rollback()
+        if failed or len(self._idle) >= _IDLE_READERS:
+            self._connection.close()
+        else:
+            self._idle.append(self._connection)
+        if failed and error is not None:
+            with translated_errors():
+                raise error
+
+
+class Outcome(NamedTuple):
+    """How a decision ended: the value that it returned, or the exception that it raised."""
+
+    value: Any
+    raised: Exception | None
+
+
+class WriteBatch:
+    """SQLite's write transaction, in which several decisions run one by one. ``commit`` stores all of them, or none.
+
+    One thread may run the decisions and another may commit. ``on_end`` is called once, at the end of the transaction:
+    with True if nobody can use the connection any more.
+    """
+
+    def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
+        self.connection = connection
+        self._driver = driver_of(connection)
+        self._on_end = on_end
+        self._broken = False
+
+    def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
+        """Run a decision, and return its outcome. If the decision raises, only its own writes are undone.
+
+        SQLite gives up the whole transaction when, for example, the disk is full. Then the decision's exception is
+        raised here.
+        """
+        self._driver.execute("SAVEPOINT decision")
+        try:
+            with translated_errors():
+                outcome = Outcome(decision(self.connection), None)
+        except Exception as error:
+            self._broken |= isinstance(error, Unwritable)
+            if not self._driver.in_transaction:
+                raise
+            self._driver.execute("ROLLBACK TO decision")
+            outcome = Outcome(None, error)
+        self._driver.execute("RELEASE decision")
+        return outcome
+
+    def commit(self) -> None:
+        """Write all decisions to disk. Raises Busy or Unwritable if that fails (see ``troubles.is_undone``)."""
+        try:
+            with translated_errors():
+                on_driver(self.connection, "COMMIT")
+        except Unwritable:
+            self._broken = True
+            raise
+        finally:
+            self.roll_back()
+
+    def roll_back(self, *, broken: bool = False) -> None:
+        """Undo all decisions, unless they are committed. With ``broken`` the connection is not used again."""
+        try:
+            self._driver.rollback()
+        finally:
+            self._on_end(broken or self._broken)
+
+
+_CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
+"""The SQL, the values of parameters that no caller gives, and the lists.
+
+Each list has the name of the parameter that takes it, and the names of the SQL's parameters for its members.
+"""
+
+
+class PreparedStatement:
+    """A statement of SQLAlchemy that is compiled once and then run on the driver (decisions 0053, 0057).
+
+    It is for statements that run in nearly every request, or for each row of an import: SQLAlchemy would take several
+    times as long as the database. It reads and writes integers, texts, bytes and booleans. A parameter of ``IN``
+    (``expanding``) takes a list. The methods raise SQLAlchemy's exceptions.
+    """
+
+    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
+        self._statement = statement
+        self._statements: dict[tuple[str, *tuple[int, ...]], _CompiledStatement] = {}
+        columns = () if isinstance(statement, sa.Insert | sa.Update) else statement.selected_columns
+        self._booleans = {at for at, column in enumerate(columns) if isinstance(column.type, sa.Boolean)}
+        self._lists = sorted(
+            {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
+        )
+
+    def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
+        """Run the statement with these parameters, and return the first row, or None if there is no row."""
+        row: Sequence[Any] | None = self._run(cx, values, methodcaller("fetchone"))
+        return self._read(row) if row is not None and self._booleans else row
+
+    def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
+        """Run the statement with these parameters, and return all rows."""
+        rows: list[Sequence[Any]] = self._run(cx, values, methodcaller("fetchall"))
+        return [self._read(row) for row in rows] if self._booleans else rows
+
+    def run(self, cx: Connection, **values: Any) -> None:
+        """Run the statement with these parameters, without reading a result."""
+        self._run(cx, values)
+
+    def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run the statement once for each row. Each row has the values of all parameters."""
+        on_driver(cx, self.text(cx.dialect), rows, each=True)
+
+    def text(self, dialect: sa.Dialect) -> str:
+        """Return the statement's SQL in a dialect. No parameter may take a list."""
+        return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
+
+    def _read(self, row: Sequence[Any]) -> Sequence[Any]:
+        return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
+
+    def _run(self, cx: Connection, values: dict[str, Any], read: Callable[[Any], Any] = iter) -> Any:
+        # Each length needs SQL of its own, so a list is filled up to a power of two: with NULL, which equals no value.
+        lengths = [len(values[name]) for name in self._lists]
+        sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
+        sql, parameters, members = self._statements.get((cx.dialect.name, *sizes)) or self._compile(cx.dialect, sizes)
+        parameters = {**parameters, **values}
+        for name, members_of_list in members:
+            parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
+        return on_driver(cx, sql, parameters, read=read)
+
+    def _compile(self, dialect: sa.Dialect, sizes: Sequence[int]) -> _CompiledStatement:
+        # The parameters have names, as in psycopg. In SQLite's default style they have positions.
+        named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
+        compiled_statement = self._statement.compile(dialect=named_dialect)
+        size_of = dict(zip(self._lists, sizes, strict=True))
+        lists = {name: [None] * size for name, size in size_of.items()}
+        expanded_state = compiled_statement.construct_expanded_state({**compiled_statement.params, **lists})
+        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name, size in size_of.items()]
+        list_members = {member: None for _, members_of_list in members for member in members_of_list}
+        constants = {name: value for name, value in expanded_state.parameters.items() if value is not None}
+        statement = expanded_state.statement, {**constants, **list_members}, members
+        return self._statements.setdefault((dialect.name, *sizes), statement)
+
+
+def copy_sqlite(connection: Connection, file: Path) -> None:
+    """Copy an SQLite database into a file while others write (SQLite's online backup).
+
+    The copy holds the snapshot of ``connection``. The connection must have read something already. Raises Busy,
+    Unwritable and SQLAlchemy's exceptions.
+    """
+    source = driver_of(connection)
+    with translated_errors(), closing(sqlite3.connect(file)) as target:
+        try:
+            source.backup(target, pages=1024)
+            # This makes the copy one file. Whoever opens it sets the journal mode again.
+            target.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.Error as error:
+            raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
+
+
+def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
+    engine = sa.create_engine(
+        url,
+        hide_parameters=True,
+        pool_size=8,
+        max_overflow=8,
+        connect_args={"timeout": busy_seconds, "check_same_thread": False, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(dbapi_connection: Any, _record: Any) -> None:
+        # FULL: a revocation that was answered must survive a power cut.
+        writing = ("journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        for pragma in (*writing, "foreign_keys=ON", "cache_size=-8000"):
+            dbapi_connection.execute(f"PRAGMA {pragma}")
+        file = Path(url.database or ":memory:")
+        if file.exists() and file.stat().st_mode & 0o777 != 0o600:
+            file.chmod(0o600)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if "muniment_driver" not in connection.get_execution_options():
+            connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _take_connection(engine: Engine, **options: Any) -> Connection:
+    """Take a connection to SQLite out of the pool, for many transactions.
+
+    SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0052, 0057).
+    """
+    connection = engine.connect()
+    connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)
+    connection.begin()
+    return connection
+
+
+def _begin_writing(connection: Connection, until: float) -> None:
+    """Open SQLite's write transaction as soon as no other process has one open.
+
+    SQLite's own wait sleeps longer each time, up to 100 ms. If another process writes all the time, that wait would
+    hardly ever end between two transactions of the other process.
+    """
+    start = time.monotonic()
+    while True:
+        try:
+            on_driver(connection, "BEGIN IMMEDIATE")
+        except DBAPIError as error:
+            now = time.monotonic()
+            if now > until or trouble(error) != "busy":
+                raise
+            time.sleep(_SHORTEST_WAIT if now - start < _SHORT_WAITS else _LONGEST_WAIT)
+        else:
+            return
+
+
+def on_driver(
+    connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = iter
+) -> Any:
+    """Run a statement on the driver, and return what ``read`` makes of the cursor. Raises SQLAlchemy's exceptions.
+
+    ``values`` are its parameters; with ``each`` a list, for as many runs. By default, the rows are returned one by one.
+    """
+    try:
+        # No variable holds the cursor: an error's traceback would keep it, and so keep the connection open.
+        if each:
+            return driver_of(connection).cursor().executemany(sql, values)
+        return read(driver_of(connection).execute(sql, values or {}))
+    except connection.dialect.loaded_dbapi.Error as error:
+        base = connection.dialect.loaded_dbapi.Error
+        raise DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
+
+
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's own connection."""
+    return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise Busy or Unwritable for a driver's error that ``troubles`` knows, and Busy if every connection is in use."""
+    try:
+        yield
+    except DBAPIError as error:
+        kind = trouble(error)
+        if kind is None:
+            raise
+        refusal = _REFUSALS.get(kind, Unwritable)
+        raise refusal(SENTENCES[kind]) from error
+    except sa.exc.TimeoutError as error:
+        raise Busy("Every connection to the database is in use.") from error
+
+
+_REFUSALS: Mapping[Trouble, type[Busy]] = {"busy": Busy, "gone": Busy, "long": TookTooLong}

@@ -1,0 +1,180 @@
+"""Whose turn is it? A few long pieces of work run at one time. Callers take turns, and pay for the time that they use.
+
+A caller who has left takes no turn.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from typing import TypeAlias, TypeVar
+
+from muniment.database.budgets import Budget
+from muniment.database.connections import TookTooLong
+from muniment.ground.refusals import Overloaded
+
+T = TypeVar("T")
+
+HasLeft: TypeAlias = Callable[[], Awaitable[bool]]
+"""Says whether the caller of a request has closed the connection."""
+
+_LOOK_SECONDS = 0.1
+"""How often the server looks whether a caller is still there."""
+
+_SHARED_SECONDS = 1.5
+"""How many seconds work may take if it has begun and somebody else waits who has not used more time.
+
+If the other one has used more time, the work may take so many seconds more.
+"""
+
+_MOST_REMEMBERED = 1000
+
+
+class Turns:
+    """Lets at most ``at_once`` tasks run at one time, at most ``running_each`` of each owner.
+
+    Without ``running_each``, one owner may have all slots. At most ``waiting_each`` tasks of each owner wait. Each
+    running task holds a slot. A free slot goes to the owner who has used the least time; of equals, to the one who has
+    waited longest since their last turn. Time that others did not wait for does not count: whoever comes back after a
+    while begins like the one who is served at that moment. Each instance belongs to one event loop.
+    """
+
+    def __init__(self, at_once: int, waiting_each: int, running_each: int | None = None) -> None:
+        self._free = at_once
+        self._waiting_each = waiting_each
+        self._running_each = running_each or at_once
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
+        self._running = Counter[str]()
+        # The seconds that each owner has used. Who has used less than ``_now`` counts as having used that.
+        self._ahead: dict[str, float] = {}
+        self._now = 0.0
+        self._budgets: dict[Budget, tuple[str, float]] = {}
+
+    @asynccontextmanager
+    async def turn(self, owner: str, seconds: float) -> AsyncIterator[None]:
+        """Wait at most ``seconds`` for a slot, and hold it for the block.
+
+        Raises Overloaded if no slot comes in that time, or if too many tasks of the owner wait already.
+        """
+        await self._take(owner, seconds)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            yield
+        finally:
+            self._give_back(owner, clock() - began)
+
+    async def run(
+        self, owner: str, seconds: float, threads: Executor, budget: Budget, work: Callable[[], T], has_left: HasLeft
+    ) -> T:
+        """Do work in a thread within a turn, and return its result. The turn lasts until the thread has ended.
+
+        Its ``budget`` gets smaller while others wait who have used less time. Raises what ``turn`` and ``work`` raise,
+        and Overloaded when the work is ended for the others or because the caller has left.
+        """
+        task = asyncio.create_task(self._run(owner, seconds, threads, budget, work))
+        try:
+            while not (await asyncio.wait([task], timeout=_LOOK_SECONDS))[0]:
+                if await has_left():
+                    raise Overloaded("The caller has left.")
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self, owner: str, seconds: float, threads: Executor, budget: Budget, work: Callable[[], T]) -> T:
+        async with self.turn(owner, seconds):
+            self._budgets[budget] = owner, self._place(owner)
+            self._share()
+            under_way = asyncio.get_running_loop().run_in_executor(threads, budget.spend, work)
+            try:
+                return await asyncio.shield(under_way)
+            except asyncio.CancelledError:
+                budget.limit(0)
+                await asyncio.gather(under_way, return_exceptions=True)
+                raise
+            except TookTooLong as error:
+                if budget.is_cut:
+                    raise Overloaded("This takes long, and others wait: try again, or ask for less.") from error
+                raise
+            finally:
+                del self._budgets[budget]
+
+    def _share(self) -> None:
+        """Limit the work that has begun, for the sake of those who wait for a slot."""
+        ready = self._ready()
+        for budget, (owner, began_at) in self._budgets.items():
+            for other in ready:
+                if other != owner:
+                    budget.limit(_SHARED_SECONDS + self._place(other) - began_at)
+
+    async def _take(self, owner: str, seconds: float) -> None:
+        if self._free and self._running[owner] < self._running_each:
+            self._start(owner)
+            return
+        queue = self._queues.setdefault(owner, deque())
+        if len(queue) >= self._waiting_each:
+            raise Overloaded("Too many of your requests of this kind are waiting.")
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(slot)
+        self._share()
+        try:
+            await asyncio.wait_for(asyncio.shield(slot), seconds)
+        except TimeoutError as error:
+            self._leave(owner, slot)
+            raise Overloaded("Too many requests of this kind are under way.") from error
+        except BaseException:
+            self._leave(owner, slot)
+            raise
+
+    def _leave(self, owner: str, slot: "asyncio.Future[None]") -> None:
+        if slot.done():
+            self._give_back(owner, 0.0)
+            return
+        slot.cancel()
+        queue = self._queues[owner]
+        queue.remove(slot)
+        if not queue:
+            del self._queues[owner]
+
+    def _start(self, owner: str) -> None:
+        self._free -= 1
+        self._running[owner] += 1
+        self._now = self._ahead[owner] = self._place(owner)
+
+    def _give_back(self, owner: str, used: float) -> None:
+        self._free += 1
+        self._running[owner] -= 1
+        if not self._running[owner]:
+            del self._running[owner]
+        self._ahead[owner] = self._ahead.get(owner, self._now) + used
+        if len(self._ahead) > _MOST_REMEMBERED:
+            self._ahead = {each: ahead for each, ahead in self._ahead.items() if ahead > self._now}
+        self._pass_on()
+
+    def _place(self, owner: str) -> float:
+        """Return how much time the owner counts as having used, on the scale of ``_now``."""
+        return max(self._now, self._ahead.get(owner, 0.0))
+
+    def _pass_on(self) -> None:
+        """Give each free slot to the next owner who may run."""
+        while self._free and (ready := self._ready()):
+            owner = min(ready, key=self._place)
+            queue = self._queues.pop(owner)
+            slot = queue.popleft()
+            if queue:
+                self._queues[owner] = queue  # behind the other owners
+            self._start(owner)
+            slot.set_result(None)
+        self._share()
+
+    def _ready(self) -> list[str]:
+        """List the owners who wait for a free slot alone, and not for work of their own to end."""
+        return [owner for owner in self._queues if self._running[owner] < self._running_each]
+
+
+async def stays() -> bool:
+    """Say of a caller that they have not left (a ``HasLeft``)."""
+    return False

@@ -1,0 +1,104 @@
+"""What does the database say at this moment? One statement sees one state, and needs no transaction."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+from muniment.database.connections import Database, PreparedStatement, driver_of, translated_errors
+from muniment.database.driver_errors import trouble
+
+_LIVELY_SECONDS = 2.0
+"""How many seconds after a commit ``Watch.wait`` still takes the shorter wait."""
+
+# SQLite reads a counter in shared memory; PostgreSQL takes one round trip.
+_STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
+
+
+class Glance:
+    """Reads the one row of a statement without parameters, again and again, on a connection that it keeps.
+
+    Any thread may use it. Close it before the database.
+    """
+
+    def __init__(self, database: Database, statement: PreparedStatement | str) -> None:
+        self._database = database
+        dialect = database.engine.dialect
+        self._sql = statement if isinstance(statement, str) else statement.text(dialect)
+        self._connection: Connection | None = None
+        self._execute: Callable[[str], Any] | None = None
+        self._driver_error = dialect.loaded_dbapi.Error
+        self._lock = threading.RLock()
+        self.opened = 0
+        """How many connections it has taken so far. Rows from two connections may not be comparable."""
+
+    def row(self) -> Sequence[Any]:
+        """Return the row as it is now. Raises Busy."""
+        with self._lock:
+            was_open = self._connection is not None
+            try:
+                return self._read()
+            except DBAPIError as error:
+                self.close()
+                if not was_open or trouble(error) != "gone":
+                    with translated_errors():
+                        raise
+            # The server has closed the connection since the last time.
+            with translated_errors():
+                return self._read()
+
+    def close(self) -> None:
+        """Close the connection. The next call of ``row`` takes another."""
+        with self._lock:
+            connection, self._connection, self._execute = self._connection, None, None
+            if connection is not None:
+                connection.close()
+
+    def _read(self) -> Sequence[Any]:
+        execute = self._execute
+        if execute is None:
+            self._connection = self._database.take_connection(self)
+            execute = self._execute = driver_of(self._connection).execute
+            self.opened += 1
+        try:
+            row: Sequence[Any] = execute(self._sql).fetchone()
+        except self._driver_error as error:
+            raise DBAPIError.instance(self._sql, None, error, self._driver_error, hide_parameters=True) from error
+        return row
+
+
+class Watch:
+    """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
+
+    It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any
+    thread may close it. Close it before the database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._glance = Glance(database, _STATE[database.dialect])
+        self._last_state: object = None
+        self._lively_until = 0.0
+
+    def has_new_commits(self) -> bool:
+        """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
+        row = self._glance.row()
+        # Each connection counts for itself, so the numbers of two connections cannot be compared.
+        previous_state, self._last_state = self._last_state, (self._glance.opened, row)
+        if previous_state == self._last_state:
+            return False
+        self._lively_until = time.monotonic() + _LIVELY_SECONDS
+        return True
+
+    def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
+        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
+
+        To wake the process up costs more than ``has_new_commits`` itself. The wait ends early when ``stop`` is set.
+        """
+        stop.wait(shortest if time.monotonic() < self._lively_until else longest)
+
+    def close(self) -> None:
+        """Close the watch's connection. After that the next call of ``has_new_commits`` returns True."""
+        self._glance.close()

@@ -1,0 +1,146 @@
+"""Check that a database is at this release's schema, and migrate it. Each half has its own migrations (Alembic).
+
+Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of the time
+of a command's start.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Database, Half
+
+NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0030"}
+"""This release's schema of each half: the revision of its last migration."""
+
+_FORMER: Mapping[Half, frozenset[str]] = {
+    "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
+    "repository": frozenset(f"{number:04}" for number in range(1, 30)),
+}
+"""The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
+
+_LOCK = 0x6D75_6E69_736D_6163
+"""A process that migrates holds the PostgreSQL lock with this number. Each database has its own locks."""
+
+
+class SchemaMismatch(Exception):
+    """The database is not at this release's schema. The message says what to do."""
+
+
+def migrate(database: Database, half: Half) -> None:
+    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer or a former database.
+
+    While another process migrates the same PostgreSQL database, this call waits.
+    """
+    import alembic.command
+
+    config = _alembic(half)
+    with database.engine.connect() as connection, _alone(connection), _without_foreign_keys(connection):
+        at = revision(connection, half)
+        _refuse_former(half, at)
+        if at is not None and not knows(half, at):
+            raise SchemaMismatch(
+                f"The {half} database is at schema {at}, made by a newer release: "
+                "run that release, or restore a backup made before it."
+            )
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, "head")
+        connection.commit()
+
+
+def check_schema(database: Database, half: Half) -> None:
+    """Raise SchemaMismatch unless the half's tables are at this release's schema."""
+    with database.engine.connect() as connection:
+        at = revision(connection, half)
+    if at is None:
+        raise SchemaMismatch(f"The {half} database has no tables yet: run 'muniment init' first.")
+    _refuse_former(half, at)
+    if at != NEWEST[half]:
+        raise SchemaMismatch(
+            f"The {half} database is at schema {at}, this release works with {NEWEST[half]}: "
+            "run 'muniment migrate' first."
+        )
+
+
+def revision(connection: Connection, half: Half) -> str | None:
+    """Return the schema revision of the half's tables, or None if there are no tables."""
+    table = sa.table(version_table(half), sa.column("version_num", sa.String))
+    return connection.scalar(sa.select(table)) if sa.inspect(connection).has_table(table.name) else None
+
+
+def is_former(half: Half, revision: str | None) -> bool:
+    """Return whether a schema revision is from before the first migration, so that nothing here leads on from it."""
+    return revision in _FORMER[half]
+
+
+def knows(half: Half, revision: str) -> bool:
+    """Return whether this release knows a schema revision: its own, or one of an earlier release."""
+    import alembic.script
+
+    script = alembic.script.ScriptDirectory.from_config(_alembic(half))
+    return revision in {migration.revision for migration in script.walk_revisions()}
+
+
+def version_table(half: Half) -> str:
+    """Return the name of the table that holds the half's schema revision."""
+    return f"{half}_schema"
+
+
+def _refuse_former(half: Half, at: str | None) -> None:
+    if is_former(half, at):
+        raise SchemaMismatch(
+            f"The {half} database is at schema {at}, older than any that this release migrates: "
+            "migrate it with the commit tagged 'before-light' first."
+        )
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Let one process at a time migrate a PostgreSQL database, and let a statement take as long as a large table needs.
+
+    A process on SQLite has the data folder to itself, so there this does nothing.
+    """
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    connection.exec_driver_sql("SET statement_timeout = 0")
+    connection.exec_driver_sql("SET lock_timeout = 0")
+    connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK})")
+    connection.exec_driver_sql("RESET lock_timeout")
+    connection.commit()
+    try:
+        yield
+    finally:
+        connection.invalidate()  # the lock and the settings end with the connection
+
+
+@contextmanager
+def _without_foreign_keys(connection: Connection) -> Iterator[None]:
+    """Switch foreign keys off on SQLite for the block, so that a migration may rebuild a table to which others refer.
+
+    SQLite allows the switch only outside of a transaction.
+    """
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver.execute("PRAGMA foreign_keys=OFF")
+    try:
+        yield
+    finally:
+        driver.rollback()
+        driver.execute("PRAGMA foreign_keys=ON")
+
+
+def _alembic(half: Half) -> Any:
+    import alembic.config
+
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / half / "migrations"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["half"] = half
+    return config

@@ -1,0 +1,500 @@
+"""Run decisions and questions in the database for the event loop: in transactions, and in threads if they may wait."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from muniment.database import common_transaction
+from muniment.database.budgets import Budget
+from muniment.database.common_transaction import CommonTransaction
+from muniment.database.connections import Busy, Database, Outcome, PreparedStatement, WriteBatch
+from muniment.database.fair_queue import HasLeft, Turns, stays
+from muniment.database.holds import Holds
+from muniment.database.polls import Glance
+from muniment.ground.refusals import Malformed, Refusal
+
+Item = TypeVar("Item")
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+_GROUP_SIZE = 32
+"""How many writes share a transaction at most."""
+
+FILL_SECONDS = 0.001
+"""How many seconds a group of writes waits at most until it is as large as the last groups were.
+
+A commit takes about this long, too.
+"""
+
+_AT_ONCE = 2
+"""How many searches, and how many long questions of each kind, run at one time. More would hold up all other work.
+
+Of these, one caller runs one search at most, and one long question that is heavy.
+"""
+
+_SEARCHES_WAITING_EACH, _SEARCH_WAIT_SECONDS = 100, 30.0
+"""How many searches of one caller may wait, and for how long. Nobody else waits longer because of them."""
+
+_LONG_WAITING_EACH = 8
+"""How many long questions of each kind may wait for one caller."""
+
+_BUSY = "The database is busy with other writes."
+
+JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence[T | Refusal | None]]
+"""A decision about several requests at one time, which costs less than one decision about each.
+
+For each item it returns what the caller gets: a value, or a refusal that is raised to that caller alone. It returns
+None for an item that has to be decided alone. If its last argument is true, there is only one item; the decision then
+returns no None, and may wait for locks that other transactions hold.
+"""
+
+
+class Transactions:
+    """Runs decisions and questions in one database. Writes run in a small pool of threads.
+
+    SQLite has one writer, and its commit waits for the disk. So writes that wait at one time share a transaction: they
+    run one after the other, and are answered when the commit is on disk (decision 0052). With ``inline``, they run in
+    the event loop on SQLite, and the commit runs in a thread. That suits decisions that take less time than a
+    change of threads.
+
+    On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while
+    writes wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time,
+    each for at most ``question_seconds``, and callers take turns. A common transaction lasts ``hold_seconds`` at most.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        threads: int = 8,
+        inline: bool = False,
+        question_seconds: float = 5.0,
+        hold_seconds: float = 0.5,
+    ) -> None:
+        self.database = database
+        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
+        self._long_threads = ThreadPoolExecutor(3 * _AT_ONCE, thread_name_prefix="long question")
+        self._light_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH)
+        self._heavy_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH, 1)
+        self._search_turns = Turns(_AT_ONCE, _SEARCHES_WAITING_EACH, 1)
+        self._holds = Holds(database)
+        self._hold_seconds = hold_seconds
+        self._question_seconds = question_seconds
+        self._inline = inline
+        self._queue: deque[_QueuedWrite] = deque()
+        self._queue_task: asyncio.Task[None] | None = None
+        self._last_sizes: deque[int] = deque([1, 1], maxlen=2)
+        self._filling: tuple[int, asyncio.Future[None]] | None = None
+        self._joint_queues: dict[JointDecision[Any, Any], _JointQueue] = {}
+        self._alone: set[asyncio.Task[None]] = set()
+        self._glances: dict[PreparedStatement, Glance] = {}
+        self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
+
+    async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the decision in a write transaction, and return its value after the commit.
+
+        If the decision raises, its writes are undone and the exception is raised here. If it raises a refusal with
+        ``keeps_writes``, its writes are committed instead, before the refusal is raised here. Within a common
+        transaction this does not wait for the commit. Raises Busy, also if the decision does not begin within the
+        database's ``busy_seconds``.
+        """
+        common = common_transaction.current(self.database)
+        write = self._new_write(partial(_decide, decision, args, kwargs))
+        if common is not None:
+            result: T | _CommittedRefusal = await common.decide(write.decision)
+        elif self.database.dialect == "postgresql":
+            result = await self._write_in_thread(write)
+        else:
+            result = await self._enqueue(write)
+        if isinstance(result, _CommittedRefusal):
+            raise result.refusal
+        return result
+
+    async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
+        """Decide about ``item`` together with the items of other callers who wait now. Return the value for ``item``.
+
+        Only calls with the same ``decision`` object are decided together. If their decision raises, each item is
+        decided alone. Raises Busy, the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if
+        it decides ``item`` alone.
+        """
+        write = self._new_write(partial(_decide_alone, decision, item), decision, item)
+        common = common_transaction.current(self.database)
+        if common is not None:
+            alone: T = await common.decide(write.decision)
+            return alone
+        if self.database.dialect == "postgresql":
+            queue = self._joint_queues.get(decision)
+            if queue is None:
+                queue = self._joint_queues[decision] = _JointQueue(self._write_round)
+            value: T = await queue.answer(write)
+        else:
+            value = await self._enqueue(write)
+        return value
+
+    def _new_write(
+        self, decision: Callable[[Connection], Any], joint: JointDecision[Any, Any] | None = None, item: object = None
+    ) -> "_QueuedWrite":
+        deadline = time.monotonic() + self.database.busy_seconds
+        return _QueuedWrite(decision, deadline, asyncio.get_running_loop().create_future(), joint, item)
+
+    async def _enqueue(self, write: "_QueuedWrite") -> Any:
+        self._queue.append(write)
+        if self._filling is not None and len(self._queue) >= self._filling[0]:
+            _wake(self._filling[1])
+        if self._queue_task is None or self._queue_task.done():
+            self._queue_task = asyncio.get_running_loop().create_task(self._write_queue())
+        return await write.answer
+
+    async def _write_in_thread(self, write: "_QueuedWrite") -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
+
+    async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
+        """Take a joint decision on PostgreSQL. The next round does not wait for writes that must be decided alone."""
+        outcomes: Sequence[Outcome | None]
+        try:
+            outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
+        except Exception:  # noqa: BLE001 - each write is then decided alone, and may raise it again
+            outcomes = [None] * len(writes)
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if outcome is not None:
+                write.settle(outcome)
+            else:
+                task = asyncio.create_task(self._settle_alone(write))
+                self._alone.add(task)
+                task.add_done_callback(self._alone.discard)
+
+    async def _settle_alone(self, write: "_QueuedWrite") -> None:
+        try:
+            outcome = Outcome(await self._write_in_thread(write), None)
+        except Exception as error:  # noqa: BLE001 - the caller gets it as the answer
+            outcome = Outcome(None, error)
+        write.settle(outcome)
+
+    async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises.
+
+        On SQLite the question runs in the event loop, because that is faster than a change of threads.
+        """
+
+        def run() -> T:
+            with self.database.read() as cx:
+                return question(cx, *args, **kwargs)
+
+        common = common_transaction.current(self.database)
+        if common is not None and common.has_begun:
+            return await common.decide(lambda cx: question(cx, *args, **kwargs))
+        if self.database.dialect == "sqlite":
+            return run()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+
+    async def glance(self, statement: PreparedStatement) -> Sequence[Any]:
+        """Run a statement without parameters, outside of a transaction, and return its one row. Raises Busy.
+
+        On PostgreSQL the callers who wait at one time share one round trip, which begins after each of them has called.
+        """
+        row = self.glance_without_waiting(statement)
+        if row is not None:
+            return row
+        shared_glance = self._shared_glances.get(statement)
+        if shared_glance is None:
+            ask = partial(self.off_loop, self.glance_at_once, statement)
+            shared_glance = self._shared_glances[statement] = _SharedGlance(ask)
+        return await shared_glance.row()
+
+    def glance_without_waiting(self, statement: PreparedStatement) -> Sequence[Any] | None:
+        """Return what ``glance`` returns, or None on PostgreSQL, where it takes a round trip. Raises Busy."""
+        return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
+
+    def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
+        """Return what ``glance`` returns. Any thread may call this. Raises Busy.
+
+        On PostgreSQL the thread waits for a round trip, which no other caller shares.
+        """
+        glance = self._glances.get(statement)
+        if glance is None:
+            glance = self._glances.setdefault(statement, Glance(self.database, statement))
+        return glance.row()
+
+    async def read_long(
+        self, caller: str, question: Callable[[Connection], T], *, heavy: bool = False, has_left: HasLeft = stays
+    ) -> T:
+        """Ask a question that may read many rows, in a thread. The question waits for the turn of ``caller``.
+
+        A question is ``heavy`` if no index of the database answers it. Other questions do not wait for heavy ones. A
+        question whose caller has left is given up (``has_left``). Raises Busy when the question takes too long and is
+        stopped, Overloaded when the turn does not come in time or the caller has left, and Malformed in a common
+        transaction that has begun, because there it would hold up everybody's writes.
+        """
+        budget = Budget(self._question_seconds)
+
+        def run() -> T:
+            with self.database.read(within=budget.seconds, is_over=budget.is_spent) as cx:
+                return question(cx)
+
+        common = common_transaction.current(self.database)
+        if common is not None and common.has_begun:
+            raise Malformed("In a transactional batch, lists are read before the first write.")
+        turns = self._heavy_turns if heavy else self._light_turns
+        return await turns.run(caller, budget.seconds, self._long_threads, budget, run, has_left)
+
+    async def search(
+        self, caller: str, take: Callable[[], S], question: Callable[[Connection, S], T], has_left: HasLeft = stays
+    ) -> T:
+        """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
+
+        So the question sees every commit that happened before ``take`` returned. It waits for the turn of ``caller``.
+        Both calls have one budget of seconds (``budgets``). Raises Malformed within a common transaction, because a new
+        snapshot does not show the writes of that transaction. Raises what ``read_long`` raises.
+        """
+        if self.in_common:
+            raise Malformed("A search cannot be part of a transaction.")
+        budget = Budget(self._question_seconds)
+
+        def run() -> T:
+            snapshot = take()
+            with self.database.read(within=budget.seconds, is_over=budget.is_spent) as cx:
+                return question(cx, snapshot)
+
+        turns = self._search_turns
+        return await turns.run(caller, _SEARCH_WAIT_SECONDS, self._long_threads, budget, run, has_left)
+
+    async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run work in a thread of the pool for questions, and return what it returns."""
+        run = partial(copy_context().run, work) if self.in_common else work
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: run(*args, **kwargs))
+
+    @property
+    def in_common(self) -> bool:
+        """Whether this task has a common transaction open."""
+        return common_transaction.current(self.database) is not None
+
+    @asynccontextmanager
+    async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
+        """Let the decisions of the block share a transaction (``web.common_transaction``).
+
+        The first decision opens it, when it is the turn of ``caller`` (``web.holds``). It is rolled back at the end of
+        the block, unless the block has committed it.
+        """
+        common = CommonTransaction(self.database, self._writers, partial(self._holds.hold, caller), self._hold_seconds)
+        try:
+            with common_transaction.shared(common):
+                yield common
+        finally:
+            await common.roll_back()
+
+    def close(self) -> None:
+        """Wait for the decisions and questions under way, then close the database."""
+        self._writers.shutdown(wait=True)
+        self._threads.shutdown(wait=True)
+        self._long_threads.shutdown(wait=True)
+        for glance in self._glances.values():
+            glance.close()
+        self.database.close()
+
+    async def _write_queue(self) -> None:
+        while self._queue:
+            until = self._queue[0].deadline
+            if time.monotonic() > until:
+                self._queue.popleft().settle(Outcome(None, Busy(_BUSY)))
+                continue
+            group: list[_QueuedWrite] = []
+            await self._fill()
+            try:
+                batch = await self._begin(until)
+                # Writes that came while another process had the database join the group.
+                group = self._take_group()
+                outcomes = await self._decide_and_commit(batch, group)
+            except Exception as error:  # noqa: BLE001 - every caller of the group gets it as the answer
+                if not group and type(error) is Busy and time.monotonic() > until:
+                    # The next round refuses the first write. The others go on waiting.
+                    continue
+                group = group or self._take_group()
+                outcomes = [Outcome(None, error)] * len(group)
+            for write, outcome in zip(group, outcomes, strict=True):
+                write.settle(outcome)
+
+    async def _fill(self) -> None:
+        """Wait a moment if fewer writes are queued than the last groups had.
+
+        The callers who were just answered are about to write again. Without the wait, the first of their writes would
+        be committed alone, while the others wait for that commit. After two groups of one write each, nobody waits.
+        """
+        group_size = max(self._last_sizes)
+        if len(self._queue) < group_size:
+            loop = asyncio.get_running_loop()
+            wake: asyncio.Future[None] = loop.create_future()
+            self._filling = group_size, wake
+            timer = loop.call_later(FILL_SECONDS, _wake, wake)
+            try:
+                await wake
+            finally:
+                timer.cancel()
+                self._filling = None
+
+    def _take_group(self) -> "list[_QueuedWrite]":
+        size = min(_GROUP_SIZE, len(self._queue))
+        self._last_sizes.append(size)
+        return [self._queue.popleft() for _ in range(size)]
+
+    async def _begin(self, until: float) -> WriteBatch:
+        try:
+            return self.database.begin_batch(until=0)
+        except Busy:
+            wait = partial(self.database.begin_batch, until=until)
+            return await asyncio.get_running_loop().run_in_executor(self._writers, wait)
+
+    async def _decide_and_commit(self, batch: WriteBatch, writes: "Sequence[_QueuedWrite]") -> list[Outcome]:
+        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
+        if not self._inline:
+            return await in_pool(_decide_all_and_commit, batch, writes)
+        outcomes = _decide_all(batch, writes)
+        await in_pool(batch.commit)
+        return outcomes
+
+    def _write_alone(self, write: "_QueuedWrite") -> Any:
+        if time.monotonic() > write.deadline:
+            raise Busy(_BUSY)
+        with self.database.begin() as cx:
+            return write.decision(cx)
+
+    def _write_together(self, writes: "Sequence[_QueuedWrite]") -> Sequence[Outcome | None]:
+        with self.database.begin() as cx:
+            return _decide_together(writes, cx)
+
+
+class _SharedGlance:
+    """A glance that many callers share. Each caller gets the row of a round trip that begins after their call."""
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
+        self._ask = ask
+        self._under_way: asyncio.Task[Sequence[Any]] | None = None
+        self._next: asyncio.Task[Sequence[Any]] | None = None
+
+    async def row(self) -> Sequence[Any]:
+        """Return the row that the next round trip reads."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._round())
+        return await asyncio.shield(self._next)
+
+    async def _round(self) -> Sequence[Any]:
+        if self._under_way is not None:
+            await asyncio.wait([self._under_way])
+        # Whoever comes from now on waits for the next round.
+        self._under_way, self._next = self._next, None
+        return await self._ask()
+
+
+class _QueuedWrite(NamedTuple):
+    """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``.
+
+    With ``joint``, the decision about ``item`` may be taken together with decisions about other items.
+    """
+
+    decision: Callable[[Connection], Any]
+    deadline: float
+    answer: "asyncio.Future[Any]"
+    joint: JointDecision[Any, Any] | None
+    item: Any
+
+    def settle(self, outcome: Outcome) -> None:
+        if self.answer.done():  # the caller has left; the decision is committed nevertheless
+            return
+        if outcome.raised is None:
+            self.answer.set_result(outcome.value)
+        else:
+            self.answer.set_exception(outcome.raised)
+
+
+class _JointQueue:
+    """The writes on PostgreSQL that wait for the same ``JointDecision``. A round decides at most ``_GROUP_SIZE``."""
+
+    def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
+        self._write_round = write_round
+        self._waiting: deque[_QueuedWrite] = deque()
+        self._rounds: asyncio.Task[None] | None = None
+
+    async def answer(self, write: _QueuedWrite) -> Any:
+        """Wait until this write is decided, and return its value."""
+        self._waiting.append(write)
+        if self._rounds is None or self._rounds.done():
+            self._rounds = asyncio.create_task(self._run())
+        return await write.answer
+
+    async def _run(self) -> None:
+        while self._waiting:
+            await self._write_round([self._waiting.popleft() for _ in range(min(_GROUP_SIZE, len(self._waiting)))])
+
+
+class _CommittedRefusal(NamedTuple):
+    """A refusal that is raised after its decision was committed."""
+
+    refusal: Refusal
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+def _decide(
+    decision: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any], cx: Connection
+) -> T | _CommittedRefusal:
+    try:
+        return decision(cx, *args, **kwargs)
+    except Refusal as refusal:
+        if not refusal.keeps_writes:
+            raise
+        return _CommittedRefusal(refusal)
+
+
+def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T:
+    (value,) = decision(cx, [item], True)
+    assert value is not None  # noqa: S101 - a decision about one item alone returns no None
+    if isinstance(value, Refusal):
+        raise value
+    return value
+
+
+def _decide_all_and_commit(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
+    outcomes = _decide_all(batch, writes)
+    batch.commit()
+    return outcomes
+
+
+def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
+    outcomes: list[Outcome | None] = [None] * len(writes)
+    places: dict[JointDecision[Any, Any], list[int]] = {}
+    for place, write in enumerate(writes):
+        if write.joint is not None:
+            places.setdefault(write.joint, []).append(place)
+    try:
+        for places_of_group in places.values():
+            if len(places_of_group) > 1:
+                joint_outcome = batch.decide(partial(_decide_together, [writes[place] for place in places_of_group]))
+                for place, outcome in zip(places_of_group, joint_outcome.value or (), strict=False):
+                    outcomes[place] = outcome
+        return [outcome or batch.decide(write.decision) for write, outcome in zip(writes, outcomes, strict=True)]
+    except BaseException:
+        batch.roll_back()
+        raise
+
+
+def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
+    """Take one joint decision. Return an outcome for each write, or None if the write must be decided alone."""
+    joint = writes[0].joint
+    assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
+    values = joint(cx, [write.item for write in writes], False)
+    return [
+        None if value is None else Outcome(None, value) if isinstance(value, Refusal) else Outcome(value, None)
+        for value in values
+    ]

@@ -1,0 +1,1 @@
+"""Administration of the directory: what an administrator changes, whoever asks for it."""

@@ -1,0 +1,69 @@
+"""Answer token requests and tokeninfo by the short ways of ``web.hot`` (given 4.1, 4.3, decision 0057)."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from muniment.directory.api import oauth, spelling
+from muniment.directory.console import sign_in
+from muniment.directory.context import Directory
+from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.directory.version_stamps import BOTH, Marks
+from muniment.ground import events
+from muniment.ground.refusals import Malformed
+from muniment.web.fast_path import Foremost, Hot
+from muniment.web.requests import bodies
+
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    *((name.lower().encode(), value.encode()) for name, value in spelling.NEVER_STORED.items()),
+)
+
+_REFRESH = b"refresh_token"
+
+
+def _recall(bodies: Sequence[bytes], directory: Directory) -> Sequence[bytes | None]:
+    present = directory.transactions.glance_without_waiting(BOTH)
+    if present is None:
+        return [None] * len(bodies)
+    marks, now = Marks(*present), directory.clock()
+    return [token_verification.recall(directory.answers, marks, body, now) for body in bodies]
+
+
+async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    present = await oauth.read_marks(directory)
+    return token_verification.recall(directory.answers, present, body, directory.clock())
+
+
+@events.tells("sign-in", "pause")
+async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    try:
+        form = bodies.form_fields(body, "The form")
+    except Malformed:
+        return None
+    if sign_in.is_form(form, directory):
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    if _REFRESH not in body:
+        return None
+    try:
+        form = bodies.form_fields(body, "The form")
+    except Malformed:
+        return None
+    if form.get("grant_type") != "refresh_token" or sign_in.is_form(form, directory):
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)
+"""Answers tokeninfo requests whose answers are remembered. The endpoint answers all other tokeninfo requests."""
+
+REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
+"""Answers refreshes. Nobody signs in with a refresh, so it leaves no security event."""
+
+LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
+"""Answers token requests. Forms of the sign-in page are left to the endpoint ``oauth.login``."""

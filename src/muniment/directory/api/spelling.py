@@ -1,0 +1,82 @@
+"""Write the directory's errors: in the REST shape, in the OAuth shape (RFC 6749 5.2), or as a page."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.directory.console import frame
+from muniment.directory.options import DirectoryNames
+from muniment.ground.refusals import UnknownAddress
+from muniment.web.answers.responses import SHARED, ErrorCode, Shape, json_response
+
+NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+"""The headers of every answer that holds a token (RFC 6749 5.1)."""
+
+_OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
+
+
+class RestError(msgspec.Struct, rename="camel"):
+    """An error of the directory, except at the token endpoint."""
+
+    status: int
+    error: str
+    error_details: None
+
+
+class OAuthError(msgspec.Struct):
+    """An error of the token endpoint (RFC 6749 5.2)."""
+
+    error: str
+    error_description: str
+
+
+def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
+    """Write a ``RestError``. With 401 the answer asks for a bearer token (RFC 6750 3)."""
+    headers = dict(NEVER_STORED)
+    if error_code.status == 401:
+        headers["WWW-Authenticate"] = "Bearer" if error_code.code == "not_signed_in" else 'Bearer error="invalid_token"'
+    return json_response(RestError(error_code.status, sentence, None), error_code.status, headers)
+
+
+def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
+    """Write an ``OAuthError``. With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
+    headers = dict(NEVER_STORED)
+    if error_code.status == 401:
+        headers["WWW-Authenticate"] = 'Basic realm="token endpoint", charset="UTF-8"'
+    return json_response(OAuthError(error_code.code, _description(sentence)), error_code.status, headers)
+
+
+def login(names: DirectoryNames) -> Shape:
+    """Return the shape of the token endpoint: a page for browsers, OAuth's shape for clients."""
+    page = frame.page_shape(names)
+
+    def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:
+        return (page if frame.wants_page(request) else oauth)(request, error_code, sentence)
+
+    return write
+
+
+def shape(names: DirectoryNames) -> Shape:
+    """Return the shape of refusals at paths of the directory whose address is unknown or not looked up yet."""
+
+    at_login, page = login(names), frame.page_shape(names)
+
+    def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:
+        path = request.scope["path"]
+        if path == f"/{names.prefix}/login":
+            return at_login(
+                request, ErrorCode(error_code.status, _OAUTH_CODES.get(error_code.status, "invalid_request")), sentence
+            )
+        if path == f"/{names.prefix}/console" or path.startswith(f"/{names.prefix}/console/"):
+            return page(request, error_code, sentence)
+        if error_code == SHARED[UnknownAddress] and frame.wants_page(request):
+            return page(request, error_code, sentence)
+        return rest(request, error_code, sentence)
+
+    return write
+
+
+def _description(sentence: str) -> str:
+    """Replace the characters that RFC 6749 5.2 does not allow in a description."""
+    plain = sentence.replace('"', "'").replace("\\", "/")
+    return "".join(character if " " <= character <= "~" else "?" for character in plain)

@@ -1,0 +1,37 @@
+"""Who bears this name now? The answer is an identity, the `entryUUID` of given 2.7, which no later entry gets."""
+
+from collections.abc import Collection
+
+from sqlalchemy.engine import Connection
+
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import partition_key
+from muniment.directory.options import DirectoryNames
+from muniment.ground.naming import fold_name
+
+_PAGE_SIZE = 500
+
+
+def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
+    """Return the identities of the users and groups that bear these ids now, by id. Unknown ids are left out.
+
+    An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the answer are the ids as the caller
+    wrote them. One statement looks up at most 500 names of one partition.
+    """
+    ids_by_partition: dict[str, dict[str, list[str]]] = {}
+    for entry_id in ids:
+        name, at, partition = entry_id.rpartition("@")
+        if at:
+            by_name = ids_by_partition.setdefault(partition_key(names, partition), {})
+            by_name.setdefault(fold_name(name), []).append(entry_id)
+    identities: dict[str, str] = {}
+    for partition, by_name in ids_by_partition.items():
+        folded_names = sorted(by_name)
+        for start in range(0, len(folded_names), _PAGE_SIZE):
+            parameters = {"partition": partition, "names": folded_names[start : start + _PAGE_SIZE]}
+            identities |= {
+                entry_id: entry.uuid
+                for entry in entries.read(cx, entries.BEARING, parameters)
+                for entry_id in by_name[fold_name(entry.name)]
+            }
+    return identities

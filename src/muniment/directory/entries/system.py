@@ -1,0 +1,183 @@
+"""Store and read the system attributes, and the keys with which this directory signs its own values.
+
+TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false`` (given 5.4). ``KNOWN`` lists the
+attributes that this release reads, with the values that each may have. An attribute of any other name is free: nothing
+reads it, so whoever sets it must confirm its name.
+"""
+
+import secrets
+import weakref
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from muniment.database.connections import PreparedStatement, directory_tables
+from muniment.directory.refusals import BadAttribute, UnknownAttribute
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+
+ENFORCE_SSL = "directory.auth.EnforceSSL"
+
+_MAX_NAME = 200
+_MAX_VALUE = 4000
+
+_attributes = sa.Table(
+    "system_attributes",
+    directory_tables,
+    sa.Column("name_key", sa.String(600), primary_key=True),
+    sa.Column("name", sa.String(_MAX_NAME), nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+)
+
+_keys = sa.Table(
+    "keys",
+    directory_tables,
+    sa.Column("purpose", sa.String(20), primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+)
+
+_read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
+
+
+class SystemAttribute(msgspec.Struct, frozen=True):
+    """A setting that is stored in the directory itself."""
+
+    name: str
+    value: str
+    modified: Instant
+
+
+class KnownAttribute(msgspec.Struct, frozen=True):
+    """A system attribute that this release reads: its name, its values, its meaning, and warnings for some values."""
+
+    name: str
+    values: tuple[str, ...]
+    meaning: str
+    warnings: Mapping[str, str]
+
+
+KNOWN = (
+    KnownAttribute(
+        ENFORCE_SSL,
+        ("true", "false"),
+        "Whether the directory, and every request with credentials, requires TLS. By default they do (given 5.4).",
+        {
+            "false": "From the next request on, passwords and tokens may travel unencrypted over plain HTTP, where "
+            "'web.http_port' opens it. Use this for development only."
+        },
+    ),
+)
+"""The system attributes that this release reads."""
+
+
+def known_attribute(name: str) -> KnownAttribute | None:
+    """Return the known attribute of this name, or None if there is none. Upper and lower case are equal."""
+    return next((each for each in KNOWN if fold_name(each.name) == fold_name(name.strip())), None)
+
+
+def warning(name: str, value: str) -> str:
+    """Return a warning for whoever sets this attribute to this value; for most values it is empty."""
+    attribute = known_attribute(name)
+    return "" if attribute is None else attribute.warnings.get(value.strip().casefold(), "")
+
+
+def get(cx: Connection, name: str) -> str | None:
+    """Return an attribute's value, or None if it is not set. In the name, upper and lower case are equal."""
+    return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
+
+
+def every(cx: Connection) -> list[SystemAttribute]:
+    """Return the attributes that are set, sorted by name."""
+    columns = (_attributes.c.name, _attributes.c.value, _attributes.c.modified)
+    return [SystemAttribute(*row) for row in cx.execute(sa.select(*columns).order_by(_attributes.c.name_key))]
+
+
+def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
+    """Set a system attribute, whether it is set already or not.
+
+    ``free`` confirms a name that no part of this release reads. Without ``free``, such a name raises UnknownAttribute.
+    Raises BadAttribute for a name or value that is not allowed, also for a value that a known attribute does not take.
+    """
+    name, value = name.strip(), value.strip()
+    attribute = known_attribute(name)
+    if attribute is not None:
+        name, value = attribute.name, value.casefold()
+        if value not in attribute.values:
+            raise BadAttribute(f"{attribute.name} is {' or '.join(attribute.values)}, not {value[:40]!r}.")
+    if not name or len(name) > _MAX_NAME or not name.isprintable():
+        raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
+    if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
+        raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
+    if attribute is None and not free:
+        names = ", ".join(known_one.name for known_one in KNOWN)
+        raise UnknownAttribute(f"No part of this release reads a system attribute {name!r}. It reads: {names}.")
+    # This is one statement. So two callers can set the same attribute at one moment, and neither fails.
+    cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
+
+
+def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
+    """Set a new attribute. Raises what ``put`` raises, and BadAttribute if the attribute is set already."""
+    if get(cx, name.strip()) is not None:
+        raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
+    put(cx, name, value, now, free=free)
+
+
+def remove(cx: Connection, name: str) -> bool:
+    """Remove an attribute, and say whether it was set."""
+    return bool(cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name.strip()))).rowcount)
+
+
+def enforce_ssl(cx: Connection) -> bool:
+    """Return whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in upper or lower case."""
+    return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
+
+
+def key(cx: Connection, purpose: str) -> bytes:
+    """Return the 32-byte key of a purpose. A missing key is made at random; for that, ``cx`` must be able to write.
+
+    A key never changes. So a key that was read from a snapshot is remembered as long as the engine lives. A key that
+    was read in a write transaction is not remembered: the transaction may have made it and may be rolled back.
+    """
+    keys_by_purpose = _read_keys.setdefault(cx.engine, {})
+    if purpose in keys_by_purpose:
+        return keys_by_purpose[purpose]
+    row = _KEY.first(cx, purpose=purpose)
+    if row is None:
+        _make_key(cx, purpose)
+        return key(cx, purpose)
+    if _only_reads(cx):
+        keys_by_purpose[purpose] = bytes(row[0])
+    return bytes(row[0])
+
+
+def remember_keys(cx: Connection) -> None:
+    """Remember all keys that exist, so that decisions that write need not read them. ``cx`` must be a snapshot."""
+    _read_keys.setdefault(cx.engine, {}).update(
+        (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys.c.purpose, _keys.c.key))
+    )
+
+
+def _make_key(cx: Connection, purpose: str) -> None:
+    cx.execute(
+        sa.text("INSERT INTO keys (purpose, key) VALUES (:purpose, :key) ON CONFLICT DO NOTHING").bindparams(
+            sa.bindparam("key", type_=sa.LargeBinary)
+        ),
+        {"purpose": purpose, "key": secrets.token_bytes(32)},
+    )
+
+
+def _only_reads(cx: Connection) -> bool:
+    options = cx.get_execution_options()
+    if cx.dialect.name == "sqlite":
+        return not options.get("muniment_write", False)
+    return bool(options.get("postgresql_readonly", False))
+
+
+_KEY = PreparedStatement(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
+_PUT = sa.text(
+    "INSERT INTO system_attributes (name_key, name, value, modified) VALUES (:name_key, :name, :value, :modified) "
+    "ON CONFLICT (name_key) DO UPDATE SET name = excluded.name, value = excluded.value, modified = excluded.modified"
+).bindparams(sa.bindparam("modified", type_=sa.BigInteger))

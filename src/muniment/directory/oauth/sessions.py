@@ -1,0 +1,122 @@
+"""List, end and purge sessions.
+
+A session is a grant (a client's tokens for a user and a resource) or a ticket (a user's sign-in with a browser). A
+session's id is the beginning of a digest. It identifies the session, but nobody can make a token from it.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.directory.entries import credentials
+from muniment.directory.entries.table import CLIENTS, Entry
+from muniment.directory.oauth import tokens
+from muniment.directory.oauth.tokens import PurgeProgress
+from muniment.directory.refusals import UnknownSession
+from muniment.directory.sign_in import tickets
+from muniment.ground.clock import SECOND, Instant
+
+_ID_BYTES = 8
+_KEPT_FOR = 3600 * SECOND
+_DIGEST_BYTES = 32
+_ID_PATTERN = re.compile(f"[0-9a-f]{{{2 * _ID_BYTES}}}")
+
+
+class Session(msgspec.Struct, frozen=True):
+    """One living session. ``client_id`` is None for a ticket."""
+
+    id: str
+    kind: Literal["grant", "ticket"]
+    user_id: int
+    client_id: int | None
+    resource_id: str
+    since: Instant
+    expires: Instant
+
+
+class SessionCount(msgspec.Struct, frozen=True):
+    """How many grants and tickets were ended."""
+
+    grants: int = 0
+    tickets: int = 0
+
+    def __add__(self, other: "SessionCount") -> "SessionCount":
+        return SessionCount(self.grants + other.grants, self.tickets + other.tickets)
+
+
+def of_user(cx: Connection, user: Entry, now: Instant, limit: int = 1000) -> list[Session]:
+    """Return a user's sessions, the newest first: at most ``limit`` grants and ``limit`` tickets."""
+    user_tickets = [
+        Session(_id(ticket.digest), "ticket", user.id, None, ticket.resource_id, ticket.created, ticket.expires)
+        for ticket in tickets.live_tickets(cx, user.id, now, limit)
+    ]
+    return sorted(_grants(cx, "user", user, now, limit) + user_tickets, key=lambda session: session.since, reverse=True)
+
+
+def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) -> list[Session]:
+    """Return at most ``limit`` living grants of a client, the newest first."""
+    return _grants(cx, "client", client, now, limit)
+
+
+def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
+    """End every session of a user. If the user is a client, also end every grant that was issued to it."""
+    # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
+    credentials.lock(cx, person.id)
+    count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id, now))
+    if person.partition_built_in == CLIENTS:
+        count += SessionCount(tokens.end(cx, "client", person.id, now))
+    return count
+
+
+def end_at(cx: Connection, resource_id: str, now: Instant) -> SessionCount:
+    """End every session at a resource."""
+    return SessionCount(tokens.end(cx, "resource", resource_id, now), tickets.end_at(cx, resource_id, now))
+
+
+def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
+    """End one session by its id, and return the count. Raises UnknownSession."""
+    if not _ID_PATTERN.fullmatch(session_id):
+        raise UnknownSession(f"A session's id has {2 * _ID_BYTES} characters, 0 to 9 and a to f.")
+    beginning, rest = bytes.fromhex(session_id), _DIGEST_BYTES - _ID_BYTES
+    digests = beginning + b"\x00" * rest, beginning + b"\xff" * rest
+    count = SessionCount(tokens.end_one(cx, digests, now), tickets.end_one(cx, digests, now))
+    if count == SessionCount():
+        raise UnknownSession(f"There is no session {session_id!r}.")
+    return count
+
+
+def end_every(cx: Connection, now: Instant) -> SessionCount:
+    """End every session of everybody, as after a restore."""
+    return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
+
+
+def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
+    """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
+
+    For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Each grant's last
+    access token to expire stays as long as the grant. One call deletes at most ``rows`` tickets, and at most ``rows``
+    ended grants and tokens of these grants. It looks at no more than ``rows`` expired access tokens. Returns the
+    largest of the three counts, and the progress for the next call.
+    """
+    before = now - _KEPT_FOR
+    row_count = tokens.purge(cx, before, rows)
+    looked_at, progress = tokens.purge_expired(cx, progress, before, rows)
+    # A token that stayed because it was its grant's last may have a successor by now: begin anew once an hour.
+    if looked_at < rows and progress != tokens.PURGE_START and before - progress.start >= _KEPT_FOR:
+        progress = tokens.PURGE_START
+    return max(row_count, looked_at, tickets.purge(cx, now, rows)), progress
+
+
+def _grants(cx: Connection, party: tokens.Party, person: Entry, now: Instant, limit: int) -> list[Session]:
+    return [
+        Session(
+            _id(grant.digest), "grant", grant.user_id, grant.client_id, grant.resource_id, grant.created, grant.expires
+        )
+        for grant in tokens.live_grants(cx, party, person.id, now, limit)
+    ]
+
+
+def _id(digest: bytes) -> str:
+    return digest[:_ID_BYTES].hex()

@@ -1,0 +1,51 @@
+"""Read JSON from strangers, and refuse repeated keys and JSON that is nested too deeply."""
+
+from json import JSONDecoder
+from typing import TypeVar
+
+import msgspec
+
+from muniment.ground.refusals import Malformed
+
+T = TypeVar("T")
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong.
+
+    A repeated key is refused. RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could
+    see one value while we use another.
+    """
+    try:
+        document = decoder.decode(body)
+        if b"\\" in body or body.count(b'"') != _quotes(msgspec.json.decode(body)):
+            _KEYS.decode(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        if not body.strip():
+            raise Malformed("The body is empty: it must hold a JSON object.") from error
+        raise Malformed(f"The JSON cannot be read: {str(error)[:300].rstrip('.')}.") from error
+    return document
+
+
+def _quotes(value: object) -> int:
+    """Return how many quotation marks a value's JSON text has if it escapes no character and repeats no key.
+
+    A decoded value has a repeated key only once. So if a text without escapes has more quotation marks than this, it
+    repeats a key.
+    """
+    if isinstance(value, str):
+        return 2
+    if isinstance(value, dict):
+        return 2 * len(value) + sum(map(_quotes, value.values()))
+    return sum(map(_quotes, value)) if isinstance(value, list) else 0
+
+
+def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:
+    names = set[str]()
+    for name, _ in pairs:
+        if name in names:
+            raise Malformed(f"The JSON repeats the key {name[:100]!r}.")
+        names.add(name)
+
+
+_KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated_key, parse_int=str, parse_float=str)

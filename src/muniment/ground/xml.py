@@ -1,0 +1,131 @@
+"""Read XML from strangers into plain elements, within caps: no DTD, no entities, no processing instructions.
+
+Source: XML 1.0 (fifth edition), Namespaces in XML 1.0.
+"""
+
+from typing import NoReturn
+from xml.parsers import expat
+
+import msgspec
+
+from muniment.ground.refusals import Malformed
+
+
+class Element(msgspec.Struct, frozen=True):
+    """One element. ``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
+
+    The key of an attribute is its name, or ``{namespace}name`` if it has a namespace. If the element was not read from
+    XML, ``path`` names its place instead of ``line`` and ``column``.
+    """
+
+    namespace: str
+    name: str
+    attributes: dict[str, str]
+    children: list["Element"]
+    text: str
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the element begins, as text for the sentence of a refusal."""
+        return self.path or f"line {self.line}, column {self.column}"
+
+
+def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:
+    """Read a document, and return its root element.
+
+    Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a processing
+    instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one element.
+    """
+    reader = _Reader(max_depth, max_elements, max_attributes)
+    return reader.read(body)
+
+
+class _Open:
+    """An element whose end tag has not been read yet."""
+
+    def __init__(self, name: str, attributes: dict[str, str], line: int, column: int) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.line = line
+        self.column = column
+        self.children: list[Element] = []
+        self.text: list[str] = []
+
+    def to_element(self) -> Element:
+        namespace, _, name = self.name.rpartition("\n")
+        text = "".join(self.text)
+        return Element(namespace, name, self.attributes, self.children, text, self.line, self.column)
+
+
+class _Reader:
+    def __init__(self, max_depth: int, max_elements: int, max_attributes: int) -> None:
+        self._max_depth = max_depth
+        self._max_elements = max_elements
+        self._max_attributes = max_attributes
+        self._elements = 0
+        self._open: list[_Open] = []
+        self._root: Element | None = None
+        # No namespace name contains a line feed, because attribute values are normalised first.
+        parser = self._parser = expat.ParserCreate(namespace_separator="\n")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.EntityDeclHandler = self._doctype
+        parser.ProcessingInstructionHandler = self._instruction
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+
+    def read(self, body: bytes) -> Element:
+        try:
+            self._parser.Parse(body, True)
+        except expat.ExpatError as error:
+            if not body.strip():
+                raise Malformed("The body is empty: it must hold an XML document.") from error
+            place = f"line {error.lineno}, column {error.offset + 1}"
+            raise Malformed(f"The XML is not well-formed: {expat.ErrorString(error.code)} ({place}).") from error
+        except (LookupError, ValueError) as error:
+            raise Malformed("The XML is not well-formed: its encoding is not known (line 1, column 1).") from error
+        if self._root is None:
+            raise Malformed("The XML is not well-formed: there is no element (line 1, column 1).")
+        return self._root
+
+    def _refuse(self, what: str) -> NoReturn:
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        raise Malformed(f"{what} (line {line}, column {column}).")
+
+    def _doctype(self, *_: object) -> None:
+        self._refuse("The XML may not have a document type declaration")
+
+    def _instruction(self, *_: object) -> None:
+        self._refuse("The XML may not have processing instructions")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._elements += 1
+        if self._elements > self._max_elements:
+            self._refuse(f"The XML has more than {self._max_elements} elements")
+        if len(self._open) >= self._max_depth:
+            self._refuse(f"The XML is nested deeper than {self._max_depth} elements")
+        if len(attributes) > self._max_attributes:
+            self._refuse(f"An element has more than {self._max_attributes} attributes")
+        named_attributes = {_attribute(key): value for key, value in attributes.items()}
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        self._open.append(_Open(name, named_attributes, line, column))
+
+    def _end(self, _name: str) -> None:
+        element = self._open.pop().to_element()
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+
+    def _characters(self, text: str) -> None:
+        if self._open:
+            self._open[-1].text.append(text)
+
+
+def _attribute(key: str) -> str:
+    namespace, separator, name = key.rpartition("\n")
+    return f"{{{namespace}}}{name}" if separator else key

@@ -1,0 +1,1 @@
+"""An installation: one data folder, its settings, its databases and its backups."""

@@ -1,0 +1,121 @@
+"""Write and read a backup's manifest, which describes the whole backup.
+
+The manifest is written last. So a folder without a manifest is no backup.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from muniment.database.connections import Half
+from muniment.ground import disk
+from muniment.ground.clock import Instant
+from muniment.installation.backups.refusals import BackupRefused
+
+NAME = "manifest.json"
+FORMAT = 2
+"""The format of the backups that this release makes. Since format 2 a backup may hold packs of content."""
+
+_PIECE = 1 << 20
+
+
+class FileDigest(msgspec.Struct, frozen=True):
+    """One file of the backup: its size in bytes and its SHA-256 digest, in hexadecimal."""
+
+    size: int
+    sha256: str
+
+
+class DatabaseCopy(msgspec.Struct, frozen=True):
+    """The copy of a half's database: its file, the dialect of the original, and its schema revision."""
+
+    file: str
+    dialect: str
+    revision: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The description of a whole backup. ``taken_at`` is the moment as of which the databases were copied.
+
+    ``files`` names every file except the manifest and content. The digests of content are in the repository's database.
+    ``contents`` is the number of contents that the copied database names, and ``content_bytes`` is their size.
+    ``damaged`` lists the ids of the objects whose content was missing or altered before the backup. ``settings`` lists
+    the keys in the settings file. ``external`` lists the settings that name files outside of the backup.
+    """
+
+    format: int
+    release: str
+    taken_at: Instant = msgspec.field(name="made")
+    databases: dict[Half, DatabaseCopy]
+    files: dict[str, FileDigest]
+    contents: int
+    content_bytes: int
+    damaged: tuple[str, ...]
+    settings: tuple[str, ...]
+    external: tuple[str, ...]
+
+
+class _Sealed(msgspec.Struct):
+    manifest: msgspec.Raw
+    sha256: str
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest with its own digest, and wait until the file and its folder are on the disk."""
+    document = msgspec.json.encode(manifest)
+    sealed_manifest = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
+    disk.replace(folder / NAME, msgspec.json.encode(sealed_manifest))
+
+
+def read(folder: Path) -> Manifest:
+    """Read a backup's manifest. Raises BackupRefused when it is missing, damaged or of a newer release."""
+    try:
+        sealed_manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=_Sealed)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BackupRefused(f"{folder} holds no whole backup: there is no {NAME} in it.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _refusal_of(folder) from None
+    document = bytes(sealed_manifest.manifest)
+    if hashlib.sha256(document).hexdigest() != sealed_manifest.sha256:
+        raise _refusal_of(folder)
+    number = msgspec.json.decode(document, type=_Format).format
+    if number > FORMAT:
+        raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that release.")
+    try:
+        return msgspec.json.decode(document, type=Manifest)
+    except msgspec.DecodeError:
+        raise _refusal_of(folder) from None
+
+
+def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
+    """Return the sizes and digests of files, by their names in the backup."""
+    return {name: _describe_file(file) for name, file in sorted(names.items())}
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Check the size and the digest of every file that the manifest lists, but no content. Raises BackupRefused."""
+    for name, expected in manifest.files.items():
+        file = folder / name
+        if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():
+            raise BackupRefused(f"The backup is damaged: {name} is missing.")
+        if _describe_file(file) != expected:
+            raise BackupRefused(f"The backup is damaged: {name} differs from its digest.")
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def _describe_file(file: Path) -> FileDigest:
+    digest, size = hashlib.sha256(), 0
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return FileDigest(size, digest.hexdigest())
+
+
+def _refusal_of(folder: Path) -> BackupRefused:
+    return BackupRefused(f"The manifest {folder / NAME} is damaged: nobody can tell what this backup should hold.")

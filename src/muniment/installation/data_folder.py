@@ -1,0 +1,230 @@
+"""Open a data folder for a command: its settings, its lock, its databases."""
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import structlog
+
+from muniment.database import schema
+from muniment.database.connections import Database, Half
+from muniment.directory.entries import identities
+from muniment.ground import clock, locks
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.installation import settings
+from muniment.installation.exit_codes import Exit, Failure
+from muniment.installation.layout import UNFINISHED_RESTORE, Installation
+from muniment.installation.settings import Settings
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.principals import Principals
+
+log = structlog.get_logger("muniment.data")
+
+_LOCK_BYTES = 4096
+
+
+class DataFolder:
+    """The data folder and settings of one command. It opens a file or a database when the command needs it."""
+
+    def __init__(self, path: Path, config: Path | None, overrides: Sequence[str]) -> None:
+        self.path = path.absolute()
+        self._config = config
+        self._overrides = list(overrides)
+
+    def override(self, key: str, value: object | None) -> None:
+        """Set a setting from a command's own option, which wins over every other source.
+
+        If ``value`` is None, nothing changes.
+        """
+        if value is not None:
+            self._overrides.append(f"{key}={value}")
+            self.__dict__.pop("settings", None)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings in force. Raises BadSettings."""
+        return settings.read(self.settings_file, overrides=self._overrides, file_must_exist=self._config is not None)
+
+    @property
+    def installation(self) -> Installation:
+        """The data folder with its settings."""
+        return Installation(self.path, self.settings)
+
+    @property
+    def together(self) -> bool:
+        """Whether both halves run here, and the repository asks the directory in this folder who its callers are."""
+        return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
+
+    @property
+    def now(self) -> Instant:
+        """The present moment. Each use reads the clock."""
+        return clock.now()
+
+    def make_folder(self) -> None:
+        """Make the data folder if it is missing, and set its mode to 0700."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.chmod(0o700)
+
+    @property
+    def settings_file(self) -> Path:
+        """The settings file, which need not exist."""
+        return self._config or self.path / "muniment.toml"
+
+    def read_settings_again(self) -> None:
+        """Forget the settings, so that the next use reads the file again."""
+        self.__dict__.pop("settings", None)
+
+    def must_be_whole(self) -> None:
+        """Raise Failure when the data folder holds only a part of a backup."""
+        if (self.path / UNFINISHED_RESTORE).exists():
+            raise Failure(
+                f"{self.path} holds only a part of a backup: a restore did not finish. "
+                f"Run 'muniment --data {self.path} restore BACKUP' again, or remove the folder.",
+                Exit.NOT_READY,
+            )
+
+    def must_exist(self) -> None:
+        """Raise Failure unless the data folder exists."""
+        if not self.path.is_dir():
+            raise Failure(
+                f"There is no data folder {self.path}: make one with 'muniment --data {self.path} init', "
+                "or name another with --data.",
+                Exit.NOT_READY,
+            )
+
+    @contextmanager
+    def database(self, half: Half) -> Iterator[Database]:
+        """Open the half's database for the block. Raises Failure, SchemaMismatch."""
+        if half not in self.settings.halves:
+            raise Failure(f"The {half} does not run here: add it to 'halves' in the settings.", Exit.REFUSED)
+        self.must_exist()
+        self.must_be_whole()
+        if self._lacks_file(half):
+            raise Failure(
+                f"{self.path} has no database of the {half}: run 'muniment --data {self.path} init' first, "
+                "or name another folder with --data.",
+                Exit.NOT_READY,
+            )
+        with closing(Database(self.installation.database_url(half))) as database:
+            schema.check_schema(database, half)
+            yield database
+
+    def has_tables(self, half: Half) -> bool:
+        """Return whether the half's database holds the half's tables, of whatever release. This makes no database."""
+        if self._lacks_file(half):
+            return False
+        with closing(Database(self.installation.database_url(half))) as database, database.engine.connect() as cx:
+            return schema.revision(cx, half) is not None
+
+    def migrate(self) -> None:
+        """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
+
+        If ``together`` is true, the names that imports left unbound are then bound to their present bearers.
+        """
+        for half in self.settings.halves:
+            with closing(Database(self.installation.database_url(half))) as database:
+                schema.migrate(database, half)
+        if self.together:
+            self._settle_names()
+
+    def identify(self, names: Collection[str]) -> Mapping[str, str]:
+        """Return the identities of the users and groups that bear these names now, by name.
+
+        If ``together`` is false, the answer is empty.
+        """
+        if not self.together:
+            return {}
+        with closing(Database(self.installation.database_url("directory"))) as database, database.read() as cx:
+            return identities.of(cx, self.settings.directory.names, names)
+
+    def acting_as(self, user_id: str) -> Principals:
+        """Return the principals of a command that acts as this user and has every permission.
+
+        This writes to the repository's database. So call it before the command opens its own transaction.
+        """
+        name = fold_name(user_id)
+        with self.database("repository") as database, database.begin() as cx:
+            keys = bearers.of_names(cx, [name], self.identify, self.now)
+        return Principals(user_id, administrator=True, keys=keys, identify=self.identify)
+
+    @contextmanager
+    def lock(self, *, for_restore: bool = False) -> Iterator[None]:
+        """Lock the data folder for this process and its children, for the block.
+
+        Raises Failure when another process has locked the folder. Without ``for_restore`` it also raises Failure when
+        the folder holds an unfinished restore.
+        """
+        if not for_restore:
+            self.must_be_whole()
+        lock_file = locks.open_file(self.installation.lock)
+        try:
+            self._take(lock_file)
+            os.ftruncate(lock_file, 0)
+            os.pwrite(lock_file, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            os.close(lock_file)
+
+    def announce(self, address: str) -> None:
+        """Write the address of this data folder's server into the lock file. Call this while the lock is held."""
+        self.installation.lock.write_text(f"{os.getpid()}\n{address}\n", "utf-8")
+
+    @property
+    def server_address(self) -> str:
+        """The address at which the server of this data folder answers.
+
+        If no server runs, this is the address that the settings name.
+        """
+        try:
+            lock_file = os.open(self.installation.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return self.installation.base
+        try:
+            locks.take(lock_file, wait=False, shared=True)
+        except locks.Held:
+            _, _, address = os.pread(lock_file, _LOCK_BYTES, 0).decode("utf-8", "replace").partition("\n")
+            return address.strip() or self.installation.base
+        finally:
+            os.close(lock_file)
+        return self.installation.base
+
+    def _lacks_file(self, half: Half) -> bool:
+        # SQLite makes a missing file when it is opened.
+        file = self.installation.database_file(half)
+        return file is not None and not file.exists()
+
+    def _settle_names(self) -> None:
+        """Bind the names that imports left unbound to their present bearers (decision 0019)."""
+        borne_count = unborne_count = 0
+        with self.database("repository") as database:
+            while True:
+                with database.begin() as cx:
+                    counts = bearers.settle(cx, self.identify, self.now)
+                if not any(counts):
+                    break
+                borne_count += counts.borne
+                unborne_count += counts.unborne
+        if borne_count or unborne_count:
+            log.info("names bound", to_users_and_groups=borne_count, to_nobody=unborne_count)
+
+    def _take(self, lock: int) -> None:
+        # The processes of a killed server release the lock within moments.
+        deadline = time.monotonic() + 2
+        while True:
+            try:
+                locks.take(lock, wait=False)
+            except locks.Held:
+                if time.monotonic() >= deadline:
+                    holder = os.pread(lock, 20, 0).decode("ascii", "replace").partition("\n")[0] or "unknown"
+                    raise Failure(
+                        f"The data folder {self.path} is in use by process {holder}: stop that server first, "
+                        "or name another folder with --data.",
+                        Exit.IN_USE,
+                    ) from None
+                time.sleep(0.05)
+            else:
+                return

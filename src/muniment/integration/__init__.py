@@ -1,0 +1,1 @@
+"""Integration: what knows both halves."""

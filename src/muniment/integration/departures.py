@@ -1,0 +1,169 @@
+"""Which steps does it take to remove a user or a group, so that a later one of the same name inherits nothing?
+
+The halves have separate databases. So the order of the steps decides what is left if a removal stops between two steps:
+
+1. If a user's belongings are to be given away, the user is disabled, and so can add nothing more.
+2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
+3. Objects are given away, some at a time, and then ACLs, saved searches and search templates.
+4. The entry is removed from the directory; its sessions end.
+5. The entry is taken out of the ACLs. The search results that a user has stored are removed.
+
+If a removal stopped before step 4, it can be started again, and does the rest.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Database
+from muniment.directory.administration import decisions
+from muniment.directory.administration.decisions import Dependents
+from muniment.directory.entries import entries
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownEntry
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.ground.refusals import Refusal
+from muniment.integration import guards
+from muniment.repository.bulk import giving
+from muniment.repository.bulk.giving import Belongings, GiftCount, GiftWatch, Receiver
+from muniment.repository.search.index.contract import Index
+from muniment.repository.store import repositories
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+from muniment.repository.store.saved import stored_results
+
+
+class SameReceiver(Refusal):
+    """The user to be removed is also named as the user who gets what they own."""
+
+
+class OwnsElsewhere(Refusal):
+    """The repository runs apart from the directory, so what a user owns there cannot be given away here."""
+
+
+class Holdings(NamedTuple):
+    """What a removal uses to change the repositories in which the user or group may own something.
+
+    ``open_index`` opens a repository's index for reading. ``identify`` tells who bears a name now. ``acting`` is who
+    changes the objects. ``max_pending`` is the largest number of changes by which an index may lag behind before
+    searches are refused. ``client_settings`` is what ``guards.read_client_settings`` returns.
+    """
+
+    database: Database
+    open_index: Callable[[Repository], Index]
+    identify: Identify
+    acting: Principals
+    max_pending: int
+    client_settings: Mapping[str, str]
+
+
+class Departure(NamedTuple):
+    """What a removal did.
+
+    ``gifts`` counts what was given away. ``belongings`` counts what the removed user or group still owned at the end;
+    no later bearer of the name inherits it. ``named_by`` counts the ACLs that had an entry for the user or group.
+    """
+
+    dependents: Dependents
+    gifts: list[GiftCount]
+    belongings: Belongings
+    named_by: int
+
+
+def remove(
+    directory: Database,
+    holdings: Holdings | None,
+    names: DirectoryNames,
+    kind: Literal["user", "group"],
+    entry_id: str,
+    clock: Callable[[], Instant],
+    watch: GiftWatch | None = None,
+    *,
+    give_to: str = "",
+    check_right: Callable[[Connection], None] = lambda _: None,
+    force: bool = False,
+) -> Departure:
+    """Remove a user or a group (``name@partition``); a group's members stay.
+
+    With ``give_to``, first give the user ``give_to`` what the removed user owns; ``watch`` sees how far that is. It
+    opens transactions of its own, many of them for a large gift: call it off the event loop. ``holdings`` is None if
+    the repository runs apart. ``check_right`` is called in the directory's transaction that removes the entry, and what
+    it raises stops the removal.
+
+    Raises UnknownEntry, also if another removal was faster: a new bearer of the name stays. Raises NobodyAdministers,
+    and BadName for the built-in group; with ``give_to`` also SameReceiver, and OwnsElsewhere if the repository runs
+    apart. Without ``force`` it also raises what ``guards.check_client`` raises.
+    """
+    find = entries.find_user if kind == "user" else entries.find_group
+    if give_to:
+        _check_receiver(directory, holdings, names, entry_id, give_to)
+    with directory.read() as cx:
+        entry = find(cx, names, entry_id)
+        if holdings is not None and not force:
+            guards.check_client(cx, holdings.client_settings, entry)
+    if give_to:
+        with directory.begin() as cx:
+            decisions.set_disabled(cx, find(cx, names, entry_id), True, clock())
+    shown_id = entries.shown_id(names, entry)
+    key, gifts = "", list[GiftCount]()
+    if holdings is not None:
+        with holdings.database.begin() as cx:
+            key = giving.key_of(cx, shown_id, holdings.identify, clock())
+        if give_to and watch is not None:
+            gifts = give(holdings, [key], give_to, clock, watch)
+    with directory.begin() as cx:
+        check_right(cx)
+        present = find(cx, names, entry_id)
+        if present.uuid != entry.uuid:
+            raise UnknownEntry(f"{shown_id} was removed meanwhile. The new {kind} of this name stays.")
+        dependents = decisions.remove(cx, present, clock())
+    if holdings is None:
+        return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
+    with holdings.database.begin() as cx:
+        stored_results.forget(cx, key)
+        return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
+
+
+def give(
+    holdings: Holdings, keys: list[str], to: str, clock: Callable[[], Instant], watch: GiftWatch, *, only: str = ""
+) -> list[GiftCount]:
+    """Give the user ``to`` what the bearers of these keys own, in all repositories or in the one that ``only`` names.
+
+    Returns a count for each repository in which anything was given. Raises UnknownRepository.
+    """
+    with holdings.database.begin() as cx:
+        receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, clock()))
+    with holdings.database.read() as cx:
+        selection = [repositories.find(cx, only)] if only else repositories.every(cx)
+    counts = [
+        giving.give_all(
+            holdings.database,
+            repository,
+            holdings.open_index(repository),
+            keys,
+            receiver,
+            holdings.acting,
+            clock,
+            holdings.max_pending,
+            watch,
+        )
+        for repository in selection
+    ]
+    return [count for count in counts if count.objects or count.acls or count.searches]
+
+
+def _check_receiver(
+    directory: Database, holdings: Holdings | None, names: DirectoryNames, user_id: str, give_to: str
+) -> None:
+    if holdings is None:
+        raise OwnsElsewhere(
+            f"The directory cannot see what {user_id} owns in a repository elsewhere: give it away there."
+        )
+    if fold_name(user_id) == fold_name(give_to):
+        raise SameReceiver(f"{give_to} is the user to be removed: name another user.")
+    with directory.read() as cx:
+        entries.find_user(cx, names, give_to)

@@ -1,0 +1,370 @@
+"""Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
+
+There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
+do not depend on the way. A right depends only on the directory's answer at the moment when the right is used; by HTTP,
+the answer may be up to one second old. A name and password are first exchanged for an access token (``pairs``, decision
+0036).
+
+Source: given 2.5-2.7, 4.2, 4.3, section 7.
+"""
+
+import asyncio
+import hmac
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.requests import Request
+
+from muniment.ground.naming import fold_name
+from muniment.repository.api.callers import credentials
+from muniment.repository.api.callers.credentials import Pair, RequestCredentials, TicketNames
+from muniment.repository.api.callers.over_http import DirectoryElsewhere
+from muniment.repository.api.callers.pairs import EndGrant, Pairs, PairSignIn, SignIn
+from muniment.repository.api.callers.tokeninfo import ATTRIBUTES, Attributes, TokeninfoReader
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import NotPermitted, NotSignedIn
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.bearers import Identify
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+from muniment.web.answers import unsent
+
+Ask = Callable[[str, str], bytes]
+"""Takes a token or ticket and a resource's identifier. Returns the tokeninfo document (JSON) from a snapshot of the
+directory.
+
+Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
+"""
+
+Fetch = Callable[[str, str], Awaitable[bytes]]
+"""Takes and returns the same as ``Ask``, but is awaited, because the document may come from a directory elsewhere.
+Raises NotSignedIn, DirectoryUnavailable."""
+
+OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
+"""Calls an ``Ask`` in another thread, so that the event loop does not wait."""
+
+FRESH_SECONDS = 1.0
+"""How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
+
+_PRIVATE = {"Cache-Control": "private, no-cache"}
+"""The headers of an answer whose caller was not identified by the Authorization header. Without them a shared cache
+would give the answer to everybody (RFC 9111 3.5, RFC 6750 2.3)."""
+
+
+class StaleAnswer(Exception):
+    """The answer of a directory elsewhere is too old. The directory must be asked again before the request goes on."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """How one kind of credential is verified. ``ask`` is None if the directory is elsewhere."""
+
+    fetch: Fetch
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True)
+class Tickets:
+    """How tickets are taken: where requests carry them, how they are verified, and what a ticket's CSRF token is."""
+
+    names: TicketNames
+    verifier: Verifier
+    csrf: Callable[[str], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class PageSignIn:
+    """How the search page gets an access token for a name and a password, and how it ends that sign-in.
+
+    ``elsewhere`` verifies a token of such a sign-in at a resource other than its own. It is None if the directory is
+    elsewhere.
+    """
+
+    sign_in: SignIn
+    end: EndGrant
+    elsewhere: Verifier | None = None
+
+
+class Callers:
+    """Identifies callers by what their requests show.
+
+    ``tokens`` verifies access tokens. Without ``tickets``, no ticket is accepted. Without ``pairs``, no name with a
+    password is accepted. Without ``page``, there is no search page.
+    """
+
+    def __init__(
+        self,
+        tokens: Verifier,
+        reader: TokeninfoReader,
+        *,
+        tickets: Tickets | None = None,
+        pairs: Pairs | None = None,
+        page: PageSignIn | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.principals = reader.principals
+        self.pairs = pairs
+        self.tickets = tickets
+        self.page = page
+        self._tokens = tokens
+        self._close = close
+
+    @classmethod
+    def in_process(
+        cls,
+        ask: Ask,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
+        off_loop: OffLoop | None = None,
+        identify: Identify = bearers.nobody,
+        *,
+        tickets: Tickets | None = None,
+        pairs: Pairs | None = None,
+        page: PageSignIn | None = None,
+    ) -> "Callers":
+        """Make a ``Callers`` that asks the directory in this process. ``off_loop`` is as in ``in_this_process``."""
+        reader = TokeninfoReader(administrators, dn_suffix, attributes, identify)
+        return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs, page=page)
+
+    @classmethod
+    def over_http(
+        cls,
+        url: str,
+        ca_file: str,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
+        options: RepositoryOptions | None = None,
+    ) -> "Callers":
+        """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
+
+        An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, the
+        directory also signs callers in. If the ``options`` offer the search page, the directory also signs in the
+        people who use the page.
+        """
+        options = options or RepositoryOptions(search_page=False)
+        directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
+        pairs = None
+        if options.basic_client:
+            pairs = Pairs(directory.sign_in, directory.end, seconds=options.basic_seconds, most=options.basic_pairs)
+        reader = TokeninfoReader(administrators, dn_suffix, attributes, bearers.nobody)
+        if not options.offers_search_page:
+            return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
+        of_page = DirectoryElsewhere(url, ca_file, options.search_page_client, options.search_page_secret)
+
+        async def close() -> None:
+            await directory.close()
+            await of_page.close()
+
+        page = PageSignIn(of_page.sign_in, of_page.end)
+        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, close=close)
+
+    def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
+        """Read what a request shows. It raises nothing: ``identify`` refuses what is missing or wrong."""
+        return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
+
+    async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
+        """Return the sender of a request. The first credential that the directory confirms decides who that is.
+
+        Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
+        purpose, a name and password come last, because they cost a password check. There is at most one such check.
+        The request's scope gets the sender's name. Raises NotSignedIn, DirectoryUnavailable, Overloaded, and
+        NotPermitted for a name and password that a page of another site sends with a write.
+        """
+        refusals = []
+        if request.pair is not None and self.pairs is None:
+            refusals.append(NotSignedIn("HTTP Basic is not offered here."))
+        elif request.trouble:
+            refusals.append(NotSignedIn(request.trouble))
+        for way in self._ways(request, repository):
+            try:
+                bearer = await way()
+            except NotSignedIn as refusal:
+                refusals.append(refusal)
+            else:
+                request.scope[unsent.CALLER] = bearer.turn
+                return bearer
+        raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
+
+    async def identify_page(self, tokens: Mapping[str, str], resource_id: str) -> "Bearer":
+        """Return somebody who signed in at the search page, at this resource (decision 0101).
+
+        ``tokens`` are the tokens of the sign-in by resource. At a resource that has none of them, any of them may show
+        who asks. Raises NotSignedIn, DirectoryUnavailable.
+        """
+        verifier, shown = self._tokens, [tokens[resource_id]] if resource_id in tokens else []
+        if not shown and self.page is not None and self.page.elsewhere is not None:
+            verifier, shown = self.page.elsewhere, list(tokens.values())
+        refusal = NotSignedIn("The sign-in does not open this repository.")
+        for token in shown:
+            bearer = Bearer(verifier, self.principals, token, resource_id, {}, "")
+            try:
+                await bearer.ask()
+            except NotSignedIn as trouble:
+                refusal = trouble
+            else:
+                return bearer
+        raise refusal
+
+    def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
+        """Return whether the request shows a pair that is remembered for the repository's guard.
+
+        Such a pair costs no password check.
+        """
+        if self.pairs is None or request.pair is None:
+            return False
+        return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
+
+    async def close(self) -> None:
+        """End the grants of remembered pairs as far as possible, and close the connections to the directory."""
+        if self.pairs is not None:
+            await self.pairs.close()
+        if self._close is not None:
+            await self._close()
+
+    def _ways(self, request: RequestCredentials, repository: Repository) -> Iterator[Callable[[], Awaitable["Bearer"]]]:
+        if request.token:
+            yield partial(self._ask, self._tokens, request.token, repository)
+        if request.address_token:
+            yield partial(self._ask, self._tokens, request.address_token, repository, _PRIVATE)
+        if self.tickets is not None and request.ticket:
+            yield partial(self._ask, self.tickets.verifier, request.ticket, repository, _PRIVATE)
+        if self.pairs is not None and request.pair is not None:
+            if request.foreign and not request.safe:
+                raise NotPermitted(
+                    "A page of another site may not write by HTTP Basic, unless 'repository.cors_origins' names it."
+                )
+            sign_in = _pair_sign_in(request, request.pair, repository)
+            yield partial(self._by_pair, self.pairs, sign_in, repository)
+        if self.tickets is not None and request.cookie_ticket:
+            yield partial(self._by_cookie, self.tickets, request, repository)
+
+    async def _by_pair(self, pairs: Pairs, sign_in: PairSignIn, repository: Repository) -> "Bearer":
+        token, is_own = await pairs.token(sign_in)
+        try:
+            return await self._ask(self._tokens, token, repository)
+        except NotSignedIn:
+            pairs.forget(sign_in, token)
+            if is_own:
+                raise
+        # The token was from an earlier request. It may have ended while the password is still right.
+        token, _ = await pairs.token(sign_in)
+        try:
+            return await self._ask(self._tokens, token, repository)
+        except NotSignedIn:
+            pairs.forget(sign_in, token)
+            raise
+
+    async def _by_cookie(self, tickets: Tickets, request: RequestCredentials, repository: Repository) -> "Bearer":
+        csrf = await tickets.csrf(request.cookie_ticket)
+        if not request.safe and not hmac.compare_digest(request.csrf.encode("utf-8"), csrf.encode("utf-8")):
+            raise NotSignedIn(
+                f"A cookie alone permits no write: send the ticket in the header {tickets.names.header}, "
+                "or the CSRF token that the answer to a GET carries."
+            )
+        return await self._ask(tickets.verifier, request.cookie_ticket, repository, _PRIVATE, csrf)
+
+    async def _ask(
+        self,
+        verifier: Verifier,
+        credential: str,
+        repository: Repository,
+        headers: Mapping[str, str] | None = None,
+        csrf: str = "",
+    ) -> "Bearer":
+        bearer = Bearer(verifier, self.principals, credential, repository.resource_id, headers or {}, csrf)
+        await bearer.ask()
+        return bearer
+
+    def _what_is_needed(self) -> str:
+        ways = ["a bearer token (Authorization: Bearer <token>)"]
+        if self.pairs is not None:
+            ways.append("HTTP Basic")
+        if self.tickets is not None:
+            ways.append(f"a ticket of the directory (header {self.tickets.names.header})")
+        return f"Credentials are needed: {' or '.join(ways)}."
+
+
+class Bearer:
+    """The sender of a token or ticket.
+
+    The directory is asked who they are when a right is used, not only when the token arrives. The thread of the event
+    loop uses an answer again until the current step of the loop ends, because no other request is handled in between.
+    ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
+    answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
+    """
+
+    def __init__(
+        self,
+        verifier: Verifier,
+        read: Callable[[bytes], Principals],
+        credential: str,
+        resource_id: str,
+        headers: Mapping[str, str],
+        csrf: str,
+    ) -> None:
+        self._verifier = verifier
+        self._read = read
+        self._credential = credential
+        self._resource_id = resource_id
+        self.headers = headers
+        self.csrf = csrf
+        self.turn = ""
+        self._last_principals: Principals | None = None
+        self._step: int | None = None
+        self._answered_at = 0.0
+
+    async def ask(self) -> None:
+        """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
+        document = await self._verifier.fetch(self._credential, self._resource_id)
+        self._last_principals = self._read(document)
+        self.turn = fold_name(self._last_principals.id)
+        self._answered_at = time.monotonic()
+        self._step = threading.get_ident()
+        asyncio.get_running_loop().call_soon(self._end_step)
+
+    async def prepare(self) -> None:
+        """If the directory runs elsewhere, ask it again, unless it has answered in this step of the event loop.
+
+        If the directory runs in this process, nothing happens, because ``principals`` asks it. Raises what ``ask``
+        raises.
+        """
+        if self._verifier.ask is None and self._step is None:
+            await self.ask()
+
+    def principals(self) -> Principals:
+        """Return the sender's principals as of now. Any thread may call it, at the moment when the right is used.
+
+        Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
+        """
+        if self._last_principals is not None and self._step == threading.get_ident():
+            return self._last_principals
+        if self._verifier.ask is not None:
+            return self._read(self._verifier.ask(self._credential, self._resource_id))
+        if self._last_principals is None or time.monotonic() - self._answered_at > FRESH_SECONDS:
+            raise StaleAnswer
+        return self._last_principals
+
+    def _end_step(self) -> None:
+        self._step = None
+
+
+def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repository) -> PairSignIn:
+    return PairSignIn(pair, repository.resource_id, repository.name, request.address, request.scope)
+
+
+def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
+    """Return a verifier that asks the directory in this process.
+
+    With ``off_loop``, the verifier's ``fetch`` asks in another thread, because the answer would keep the event loop
+    waiting.
+    """
+
+    async def fetch(credential: str, resource_id: str) -> bytes:
+        return ask(credential, resource_id) if off_loop is None else await off_loop(ask, credential, resource_id)
+
+    return Verifier(fetch, ask)

@@ -1,0 +1,137 @@
+"""How is a directory elsewhere asked? By HTTP: for tokeninfo, for the password grant, and to end a grant.
+
+Source: given 4.1, 4.3, 4.4, section 7.
+"""
+
+import ssl
+from collections.abc import Mapping
+
+import httpx
+import msgspec
+import structlog
+
+from muniment.ground.refusals import Overloaded
+from muniment.repository.api.callers.pairs import AccessToken, PairSignIn
+from muniment.repository.api.callers.tokeninfo import refusal_of
+from muniment.repository.options import TOKENINFO_ADDRESS
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
+
+log = structlog.get_logger("muniment.repository.callers")
+
+_LARGEST_ANSWER = 8 * 1024 * 1024
+_SECONDS = 10.0
+_LONGEST_RETRY = 30
+
+
+class _TokenAnswer(msgspec.Struct):
+    access_token: str
+    expires_in: float = 0
+
+
+class _Failure(msgspec.Struct):
+    error: str = ""
+
+
+_token_answer = msgspec.json.Decoder(_TokenAnswer)
+_failure = msgspec.json.Decoder(_Failure)
+
+
+class DirectoryElsewhere:
+    """A directory elsewhere, whose addresses are all derived from its tokeninfo address.
+
+    An empty ``ca_file`` means the system's certificates.
+    """
+
+    def __init__(self, tokeninfo_url: str, ca_file: str, client_id: str = "", client_secret: str = "") -> None:
+        self._tokeninfo_url = tokeninfo_url
+        match = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
+        self._base = match[1] if match else ""
+        self._client = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
+        self._http = httpx.AsyncClient(
+            verify=ssl.create_default_context(cafile=ca_file or None),
+            timeout=_SECONDS,
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
+        )
+
+    async def tokeninfo(self, token: str, resource_id: str) -> bytes:
+        """Fetch the tokeninfo document of a token. Raises NotSignedIn, DirectoryUnavailable."""
+        question = msgspec.json.encode({"token": token, "resource_id": resource_id})
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        answer = await self._send("POST", self._tokeninfo_url, question, headers)
+        if answer.status_code == 200:
+            return answer.content
+        raise refusal_of(answer.status_code)
+
+    async def sign_in(self, attempt: PairSignIn) -> AccessToken:
+        """Sign a caller in by the password grant.
+
+        The request names the caller's address, for a directory that trusts this server to name it. Raises NotSignedIn,
+        DirectoryUnavailable, Overloaded.
+        """
+        form = {
+            "grant_type": "password",
+            **self._client,
+            "username": attempt.pair.account,
+            "password": attempt.pair.password,
+            "scope": f"resource:{attempt.resource_id}",
+        }
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        if attempt.address:
+            headers["X-Forwarded-For"] = attempt.address
+        answer = await self._send("POST", f"{self._base}/login", str(httpx.QueryParams(form)).encode(), headers)
+        if answer.status_code == 200:
+            try:
+                issued = _token_answer.decode(answer.content)
+            except (ValueError, RecursionError) as error:
+                raise DirectoryUnavailable("The directory's answer to a sign-in cannot be read.") from error
+            return AccessToken(issued.access_token, issued.expires_in)
+        error_code = _error_of(answer.content)
+        if (answer.status_code, error_code) == (400, "invalid_grant"):
+            raise NotSignedIn("The user name or the password is wrong, or the user may not use this repository.")
+        if answer.status_code == 503:
+            header = answer.headers.get("Retry-After", "")
+            retry = int(header) if header.isascii() and header.isdecimal() else 1
+            raise Overloaded("Too many sign-ins are under way.", min(max(retry, 1), _LONGEST_RETRY))
+        log.error(
+            "the directory refuses to sign callers in",
+            client=self._client["client_id"],
+            status=answer.status_code,
+            error=error_code,
+            to_do="check that the directory has this client, its secret in the settings, and the repository's resource",
+        )
+        raise DirectoryUnavailable("The directory that knows the callers does not sign them in for this repository.")
+
+    async def end(self, token: str) -> None:
+        """End the grant of an access token. Raises DirectoryUnavailable if the directory cannot be reached."""
+        await self._send("DELETE", f"{self._base}/v1/authentication/oauth/{token}", b"", {})
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+        content = bytearray()
+        try:
+            async with self._http.stream(method, url, content=body or None, headers=dict(headers)) as response:
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > _LARGEST_ANSWER:
+                        raise DirectoryUnavailable("The directory's answer is too large.")
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            log.warning("directory unavailable", reason=f"{type(error).__name__}: {error}"[:200])
+            raise DirectoryUnavailable("The directory that knows the callers cannot be reached.") from error
+        return httpx.Response(response.status_code, headers=_retry_after(response), content=bytes(content))
+
+
+def _retry_after(response: httpx.Response) -> dict[str, str]:
+    return {"Retry-After": response.headers["Retry-After"]} if "Retry-After" in response.headers else {}
+
+
+def _error_of(content: bytes) -> str:
+    """Read the code of an OAuth error (RFC 6749 5.2); empty if there is none."""
+    try:
+        return _failure.decode(content).error[:100]
+    except (ValueError, RecursionError):
+        return ""

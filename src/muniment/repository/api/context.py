@@ -1,0 +1,489 @@
+"""What every endpoint of the repository needs, and how a request begins: by finding who calls which repository."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.database.common_transaction import CommonTransaction
+from muniment.database.connections import Busy
+from muniment.database.fair_queue import HasLeft
+from muniment.database.transactions import Transactions
+from muniment.ground.clock import Instant
+from muniment.ground.events import Event
+from muniment.ground.refusals import Malformed, Overloaded
+from muniment.repository import keys
+from muniment.repository.api.callers.callers import Bearer, Callers, StaleAnswer
+from muniment.repository.api.callers.credentials import RequestCredentials, csrf_headers
+from muniment.repository.api.wire import positions, spelling
+from muniment.repository.keys import Seal
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
+from muniment.repository.search.answering.inquiry import Inquiry
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.index.contract import Index, Snapshot
+from muniment.repository.store import repositories
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.content.contract import ContentStore
+from muniment.repository.store.people import People, PeopleChanges, Who
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.bearers import KeyMemory
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+from muniment.web.answers.responses import add_header
+from muniment.web.answers.slots import Slots
+from muniment.web.answers.streams import Stream
+
+T = TypeVar("T")
+
+BATCHES = _DIRECTORY_CHANGES = 4
+"""How many batches, and how many changes of users and groups, one caller may have under way in one process."""
+
+_LONG_DECISION = 0.05
+"""If a decision takes more seconds than this, the caller's rights are checked again after it."""
+
+_TRIES = 3
+"""How often a decision is tried at most. It is tried again if the directory's answer about the caller is too old."""
+
+_REFUSED_PAIRS = 3
+"""If this many resources have refused a name and password, and none has accepted them, no other resource is tried."""
+
+_UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
+"""For how many seconds a stream's check is tried again if it gets no answer, and the seconds between two tries."""
+
+
+@dataclass(frozen=True)
+class RepositoryContext:
+    """What every endpoint of the repository needs; ``indexes`` opens a repository's index, ``clock`` tells the time.
+
+    ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere.
+    ``repositories`` maps names to the repositories that were looked up, each with the seal of the repository half.
+    ``bearers`` remembers keys of callers, and ``memory`` remembers what later searches can use. ``downloads`` and the
+    fields after it count what each caller has under way.
+    """
+
+    transactions: Transactions
+    options: RepositoryOptions
+    callers: Callers
+    store: ContentStore
+    indexes: Callable[[Repository], Index]
+    clock: Callable[[], Instant]
+    people: People | None = None
+    people_changes: PeopleChanges | None = None
+    repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
+    bearers: KeyMemory = field(default_factory=KeyMemory)
+    memory: SearchMemory = field(default_factory=SearchMemory)
+    downloads: Slots = field(default_factory=Slots)
+    uploads: Slots = field(default_factory=Slots)
+    batches: Slots = field(default_factory=Slots)
+    directory_changes: Slots = field(default_factory=Slots)
+
+    def thing_type(self, request: Request) -> str:
+        """Choose the media type of an answer that is a single thing. Raises NotAcceptable."""
+        return spelling.negotiate(request, spelling.both(self.options.names))
+
+
+Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
+
+
+class Caller:
+    """Who calls which repository. Every decision for a caller is taken here.
+
+    Who the caller is, and what they may do, is looked up anew for each decision. So no decision uses a right that ended
+    while a body arrived, or during a wait for the index or for other requests (decision 0018). What was looked up is
+    given to the decision alone, and no right outlives it.
+    """
+
+    def __init__(
+        self,
+        context: RepositoryContext,
+        repository: Repository,
+        seal: Seal,
+        bearer: Bearer,
+        has_left: HasLeft,
+        *,
+        plain_positions: bool,
+    ) -> None:
+        self.repository = repository
+        self._has_left = has_left
+        self._context = context
+        self._seal = seal
+        self._bearer = bearer
+        self._plain_positions = plain_positions
+        self._event: Event | None = None
+
+    def tell(self, event: Event) -> None:
+        """Write the repository's name into an event. Each later ``write`` or ``administer`` adds the caller's id."""
+        self._event, event.resource = event, self.repository.name
+
+    def downloading(self) -> AbstractContextManager[None]:
+        """Hold one of the caller's download slots during the block. Raises Overloaded when all of them are in use."""
+        return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
+
+    def uploading(self) -> AbstractContextManager[None]:
+        """Hold one of the caller's upload slots during the block. Raises Overloaded when all of them are in use."""
+        return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
+
+    async def read(self, question: Callable[[Connection, Principals], T]) -> T:
+        """Ask a question of one snapshot of the database.
+
+        Raises NotSignedIn, UnknownRepository, DirectoryUnavailable, Overloaded, and what the question raises.
+        """
+        return await self._use_right(
+            lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
+        )
+
+    async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
+        """Ask a question that may take long, outside the event loop. Callers take turns.
+
+        For ``heavy``, see ``Transactions.read_long``. Raises what ``read`` raises, and TookTooLong when the
+        question is stopped because it takes too long.
+        """
+        read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._has_left)
+        turn = self._bearer.turn
+        return await self._use_right(lambda: read_long(turn, lambda cx: question(cx, self._principals(cx))))
+
+    async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
+        """Take a decision in a write transaction, which first asks who calls. Raises what ``read`` raises."""
+
+        def decide(cx: Connection) -> T:
+            self._check_guard(cx)
+            caller, began = self._bearer.principals(), time.monotonic()
+            if self._event is not None:
+                self._event.who = caller.id
+            try:
+                outcome = decision(cx, self._proven(cx, caller))
+            finally:
+                if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
+                    raise StaleAnswer
+            if time.monotonic() - began > _LONG_DECISION:
+                self._check_guard(cx)
+            return outcome
+
+        return await self._use_right(lambda: self._context.transactions.write(decide))
+
+    async def change(
+        self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
+    ) -> tuple[T, dict[str, str]]:
+        """Run a decision that changes an object, in a write transaction. Return its outcome, and at most one header.
+
+        ``position`` gets the outcome, and returns the position of the change for the header, or None for no header.
+        Raises what ``write`` raises, and NotPermitted if ``spell`` does.
+        """
+
+        def decide(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
+            outcome = decision(cx, principals)
+            at = position(outcome)
+            return outcome, {} if at is None else {positions.HEADER: self.spell(principals, at)}
+
+        return await self.write(decide)
+
+    async def administer(self, decision: Callable[[Who], T]) -> T:
+        """Let the directory take a decision in a thread. Raises what the decision raises, and Overloaded."""
+        context, event = self._context, self._event or Event("user or group")
+
+        def who() -> str:
+            with context.transactions.database.read() as cx:
+                self._check_guard(cx)
+            event.who = self._bearer.principals().id
+            return event.who
+
+        with context.directory_changes.hold(self._bearer.turn, _DIRECTORY_CHANGES, "changes of users and groups"):
+            return await self._use_right(lambda: context.transactions.off_loop(decision, who))
+
+    def spell(self, principals: Principals, position: Position) -> str:
+        """Write a position for the caller: sealed, or plain for an administrator who asks for that.
+
+        Raises NotPermitted when anybody else asks for a plain position.
+        """
+        return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
+
+    async def position(self, text: str) -> Position:
+        """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
+        return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
+
+    async def search(self, question: Callable[[Inquiry], T]) -> T:
+        """Ask a question of two snapshots: one of the repository's index, and a newer one of the database.
+
+        It runs in a thread, and callers take turns. Raises what ``read_long`` raises, and IndexUnavailable.
+        """
+        context = self._context
+        search = partial(context.transactions.search, self._bearer.turn, context.indexes(self.repository).snapshot)
+
+        def ask(cx: Connection, snapshot: Snapshot) -> T:
+            who = cx, snapshot, self.repository, self._principals(cx)
+            return question(Inquiry(*who, context.clock(), context.options, context.memory))
+
+        return await self._use_right(lambda: search(ask, self._has_left))
+
+    def batching(self) -> AbstractContextManager[None]:
+        """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""
+        return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
+
+    def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
+        """Let all decisions of the block share a transaction (``Transactions.common``)."""
+        return self._context.transactions.common(self._bearer.turn)
+
+    def stream(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        status: int,
+        headers: Mapping[str, str],
+        check_right: Callable[[Connection, Principals], object],
+    ) -> Response:
+        """Return an answer that sends pieces, and repeats ``check_right`` until all are sent.
+
+        The answer is cut off if the check raises, or if the directory or the database is silent for 30 seconds.
+        """
+        options = self._context.options
+
+        async def check() -> None:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + _UNANSWERED_SECONDS
+            while True:
+                try:
+                    await self.read(check_right)
+                except (DirectoryUnavailable, Busy, Overloaded):
+                    if loop.time() > until:
+                        raise
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return
+
+        return Stream(
+            pieces,
+            status,
+            headers,
+            check,
+            check_bytes=options.stream_check_bytes,
+            check_seconds=options.stream_check_seconds,
+        )
+
+    async def prove(self) -> None:
+        """Bind each of the caller's names to a key for good, before any decision is taken for the caller.
+
+        Keys that this process does not remember are read from the database; keys that do not exist yet are written.
+        Within a common transaction nothing happens, because what is not committed must not be remembered. There, each
+        decision that writes binds the names. Raises what ``write`` raises.
+        """
+        await self._bearer.prepare()
+        caller = self._bearer.principals()
+        if self._context.transactions.in_common or caller.bound(self._context.bearers) is not None:
+            return
+        lacking = self._context.bearers.lacks(caller.names)
+        if not lacking:
+            return
+        keys_of = await self._context.transactions.read(bearers.bound_keys, lacking.values())
+        if unbound := {name: identity for name, identity in lacking.items() if identity not in keys_of}:
+            new_keys = await self._context.transactions.write(bearers.bind, unbound, self._context.clock())
+            keys_of |= {identity: new_keys[name] for name, identity in unbound.items()}
+        self._context.bearers.keep(keys_of)
+
+    def _principals(self, cx: Connection) -> Principals:
+        self._check_guard(cx)
+        caller = self._bearer.principals()
+        return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
+
+    def _check_guard(self, cx: Connection) -> None:
+        """Raise UnknownRepository if the repository was removed, NotSignedIn if another resource guards it by now."""
+        if not repositories.still_guards(cx, self.repository):
+            self._context.repositories.pop(self.repository.name, None)
+            repositories.find_open(cx, self.repository.name)
+            raise NotSignedIn("The token does not give access to this repository any more.")
+
+    def _proven(self, cx: Connection, caller: Principals) -> Principals:
+        bound_caller = caller.bound(self._context.bearers)
+        return bound_caller or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
+
+    async def _use_right(self, use: Callable[[], Awaitable[T]]) -> T:
+        for _ in range(_TRIES):
+            await self._bearer.prepare()
+            try:
+                return await use()
+            except StaleAnswer:
+                continue
+        raise Overloaded("Too much other work comes first.")
+
+
+class OpenRepositories:
+    """The repositories that the credentials of one request open, with a ``Bearer`` for the guard of each."""
+
+    def __init__(
+        self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer], has_left: HasLeft
+    ) -> None:
+        self._context = context
+        self._has_left = has_left
+        self._seal = seal
+        self._bearers = bearers_of_guards
+
+    async def callers(self, names: Collection[str]) -> list[Caller]:
+        """Return a caller for each named repository, or for each open one if ``names`` is empty, ordered by name.
+
+        Raises UnknownRepository if a named repository is not open, Malformed for too many, and what ``prove`` raises.
+        """
+        most = self._context.options.max_searched_repositories
+        check_number(names, most)
+        ask = repositories.by_names if names else partial(repositories.guarded_by_any, limit=most + 1)
+        candidates = await self._context.transactions.read(ask, names or self._bearers)
+        open_repositories = [repository for repository in candidates if repository.resource_id in self._bearers]
+        if unknown := sorted(set(names) - {repository.name for repository in open_repositories}):
+            raise repositories.unknown(unknown[0])
+        if len(open_repositories) > most:
+            raise Malformed(f"The credentials open more than {most} repositories: name those to search.")
+        every = [
+            Caller(
+                *(self._context, each, self._seal, self._bearers[each.resource_id], self._has_left),
+                plain_positions=False,
+            )
+            for each in open_repositories
+        ]
+        for caller in every:
+            await caller.prove()
+        return every
+
+
+async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
+    """Find the repositories that the credentials of a request open: those among ``names``, or all without ``names``.
+
+    A token opens the repositories that one resource guards (given 5.3). A ticket, or a name and password, may open
+    those of several. The password is checked for each resource at which the caller may have a role, unless this pair is
+    remembered for the resource. If three resources have refused the pair and none has accepted it, no other resource is
+    tried. Raises NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some
+    but none of those named, DirectoryUnavailable, Overloaded, Malformed.
+    """
+    request.scope["muniment.basic"] = context.callers.pairs is not None
+    credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
+    check_number(names, most)
+    seal = await context.transactions.read(keys.seal)
+    bearers_of, refusals = dict[str, Bearer](), dict[str, NotSignedIn]()
+    if names:
+        await _open(
+            await context.transactions.read(repositories.by_names, names), context, credentials, bearers_of, refusals
+        )
+    if not bearers_of:
+        firsts = await context.transactions.read(repositories.first_of_each_guard, most + 1)
+        if len(firsts) > most and not names:
+            raise Malformed(f"Here are more than {most} resources that guard repositories: name those to search.")
+        await _open(firsts[:most], context, credentials, bearers_of, refusals)
+        if bearers_of and names:
+            raise repositories.unknown(min(names))
+    if not bearers_of:
+        raise next(iter(refusals.values()), NotSignedIn("There is no repository that credentials open."))
+    headers = dict[str, str]()
+    for bearer in bearers_of.values():
+        headers |= {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}
+    for header, value in headers.items():
+        add_header(request, header, value)
+    return OpenRepositories(context, seal, bearers_of, request.is_disconnected)
+
+
+def check_number(names: Collection[str], most: int) -> None:
+    """Raise Malformed for more names of repositories than one search may cover."""
+    if len(names) > most:
+        raise Malformed(f"A search covers {most} repositories at most.")
+
+
+async def _open(
+    candidates: Iterable[Repository],
+    context: RepositoryContext,
+    credentials: RequestCredentials,
+    bearers_of: dict[str, Bearer],
+    refusals: dict[str, NotSignedIn],
+) -> None:
+    """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``.
+
+    A token is tried until one guard admits it, a pair until too many guards refuse it. Guards without a password check
+    come first. Raises Overloaded, and DirectoryUnavailable if no guard admits and the directory failed for one.
+    """
+    trouble: DirectoryUnavailable | None = None
+    of_guards = {
+        candidate.resource_id: candidate
+        for candidate in candidates
+        if candidate.resource_id and candidate.resource_id not in refusals
+    }
+    for guard, repository in sorted(
+        of_guards.items(), key=lambda each: not context.callers.remembers(credentials, each[1])
+    ):
+        if credentials.pair is not None and (
+            (not bearers_of and len(refusals) >= _REFUSED_PAIRS)
+            or not await _may_be_admitted(context, bearers_of, guard)
+        ):
+            continue
+        try:
+            bearers_of[guard] = await context.callers.identify(credentials, repository)
+        except NotSignedIn as refusal:
+            refusals[guard] = refusal
+        except DirectoryUnavailable as failure:
+            trouble = failure
+        else:
+            if not credentials.outlives_guards:
+                return
+    if trouble is not None and not bearers_of:
+        raise trouble
+
+
+async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
+    """Return whether the caller may have a role at this resource, so that a password check there is worth its cost."""
+    bearer, people = next(iter(bearers_of.values()), None), context.people
+    if bearer is None or people is None:
+        return True
+    try:
+        await context.transactions.off_loop(people.find, guard, "user", bearer.turn)
+    except UnknownPerson:
+        return False
+    return True
+
+
+async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:
+    """Find out who calls which repository, as the first step of a request to it. Name the repository in ``event``.
+
+    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
+    """
+    request.scope["muniment.basic"] = context.callers.pairs is not None
+    name, credentials = request.path_params["repository"], context.callers.read(request, context.options)
+    # A ticket or a password is good for any guard, so the present guard is read. A token is good for one guard.
+    entrance = None if credentials.outlives_guards else context.repositories.get(name)
+    repository, seal = entrance or await _look_up(context, name)
+    try:
+        bearer = await context.callers.identify(credentials, repository)
+    except NotSignedIn:
+        if entrance is None or not (credentials.token or credentials.address_token):
+            raise
+        # Another resource may guard it by now.
+        repository, seal = await _look_up(context, name)
+        if repository == entrance[0]:
+            raise
+        bearer = await context.callers.identify(credentials, repository)
+    for header, value in {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}.items():
+        add_header(request, header, value)
+    plain = positions.plain_wanted(request.headers.get(positions.HEADER))
+    caller = Caller(context, repository, seal, bearer, request.is_disconnected, plain_positions=plain)
+    await caller.prove()
+    if event is not None:
+        caller.tell(event)
+    return caller
+
+
+async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:
+    entrance = await context.transactions.read(lambda cx: (repositories.find_open(cx, name), keys.seal(cx)))
+    context.repositories[name] = entrance
+    return entrance
+
+
+def base_address(request: Request, context: RepositoryContext) -> str:
+    """Return the beginning of every address of the repository half, without a slash at its end."""
+    base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
+    return f"{base}/{context.options.names.prefix}"
+
+
+def address(request: Request, context: RepositoryContext, repository: Repository) -> str:
+    """Return the repository's own address."""
+    return f"{base_address(request, context)}/repositories/{quote(repository.name, safe='')}"

@@ -1,0 +1,1 @@
+"""Endpoints: a room a surface."""

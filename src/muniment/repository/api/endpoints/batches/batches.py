@@ -1,0 +1,271 @@
+"""Answer several requests that a caller sends as one.
+
+The same application answers each request, for the same caller, and with the same checks as if the request came alone.
+In a transactional batch, all requests share one database transaction: if one fails, no change is stored. Source:
+docs/interface.md, ours 21.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Scope
+
+from muniment.database.common_transaction import CommonTransaction
+from muniment.ground import events
+from muniment.ground.events import Event
+from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.endpoints.batches import batch_bodies
+from muniment.repository.api.endpoints.batches.batch_bodies import BatchOperation, BatchPlan
+from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire.spelling import Written
+from muniment.web.answers.responses import ErrorCode
+from muniment.web.requests import witness
+from muniment.web.requests.transport import new_request_id
+
+CAPABILITIES: Mapping[str, Written] = {
+    "transactions": "both",
+    "sequence": "both",
+    "on-error": "both",
+    "batchable-resources": list(batch_bodies.BATCHABLE),
+    "non-batchable-resources": list(batch_bodies.NOT_BATCHABLE),
+}
+"""What a batch can do. ``both`` means that the caller chooses: with or without a transaction, in a fixed order or not,
+and with or without a stop at the first failure."""
+
+SUCCESS, FAILED, ROLLED_BACK, NOT_EXECUTED = "SUCCESS", "FAILED", "ROLLED_BACK", "NOT_EXECUTED"
+
+_LATE = "The time of the batch was over before this operation began."
+_FULL = "The answers of the batch were too large before this operation began."
+_SHOWN_HEADERS = frozenset(
+    {"content-type", "etag", "location", "muniment-position", "muniment-ignored", "retry-after", "allow"}
+)
+
+log = structlog.get_logger("muniment.batches")
+
+
+class BatchDocument(msgspec.Struct, rename="kebab"):
+    """An answer to a batch: each operation with its state and its response."""
+
+    transactional: bool
+    sequential: bool
+    on_error: str
+    return_request: bool
+    operations: list[dict[str, Any]]
+
+
+class CapabilitiesDocument(msgspec.Struct, rename="kebab"):
+    """What a batch can do, and which addresses its operations may have."""
+
+    transactions: str
+    sequence: str
+    on_error: str
+    batchable_resources: list[str]
+    non_batchable_resources: list[str]
+
+
+class OperationOutcome(msgspec.Struct):
+    """The outcome of an operation: its state, and its answer."""
+
+    state: str
+    status: int = 0
+    headers: Sequence[tuple[str, str]] = ()
+    entity: str = ""
+
+
+async def capabilities(request: Request, context: RepositoryContext) -> Response:
+    """Show the capabilities of batches."""
+    caller = await enter(request, context)
+    names = context.options.names
+    media_type = context.thing_type(request)
+    await caller.read(lambda _cx, _principals: None)
+    here = address(request, context, caller.repository)
+    links: Written = [{"rel": "self", "href": f"{here}/batch-capabilities"}]
+    return spelling.reply(media_type, "batch-capabilities", {**CAPABILITIES, "links": links}, names)
+
+
+@events.tells("acl", "object rights")
+async def execute(request: Request, context: RepositoryContext) -> Response:
+    """Execute several requests, each alone or all in one transaction."""
+    caller = await enter(request, context)
+    names = context.options.names
+    media_type = context.thing_type(request)
+    with caller.batching():
+        here = address(request, context, caller.repository)
+        batch = await batch_bodies.receive(request, context, here)
+        await caller.read(lambda _cx, _principals: None)
+        execution = _Execution(request, context, batch)
+        if batch.transactional:
+            outcomes = await _in_one_transaction(execution, caller)
+        else:
+            outcomes = await execution.run(request.scope[witness.WITNESS])
+    document = _document(batch, outcomes)
+    headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
+    return Response(spelling.answer(media_type, "batch", document, names), headers=headers)
+
+
+async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
+    """Execute the operations. If each succeeded, check the caller's right again, and commit.
+
+    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
+    ``Caller.read`` and ``CommonTransaction.commit`` raise, and Overloaded if the writes took too long.
+    """
+    done = False
+    try:
+        async with caller.common_transaction() as common:
+            outcomes = await execution.run(execution.application)
+            common.check_time()
+            if all(outcome.state == SUCCESS for outcome in outcomes):
+                await _commit(caller, common)
+                done = True
+    finally:
+        execution.hand_on_events(committed=done)
+    if done:
+        return outcomes
+    return [OperationOutcome(ROLLED_BACK) if each.state == SUCCESS else each for each in outcomes]
+
+
+async def _commit(caller: Caller, common: CommonTransaction) -> None:
+    await caller.read(lambda _cx, _principals: None)
+    await common.commit()
+
+
+class _Execution:
+    """Executes the operations of one batch."""
+
+    def __init__(self, request: Request, context: RepositoryContext, batch: BatchPlan) -> None:
+        self.application: ASGIApp = request.scope[witness.WITNESS].app
+        self._request = request
+        self._context = context
+        self._batch = batch
+        self._events: list[Event] = []
+
+    async def run(self, application: ASGIApp) -> list[OperationOutcome]:
+        """Execute the operations in their order, and return the outcome of each.
+
+        If the batch ``stops`` at a failure, the operations after it are not executed. An operation is refused if the
+        time of the batch is over before it begins, or if the answers are too large by then.
+        """
+        options, outcomes, size = self._context.options, list[OperationOutcome](), 0
+        until = time.monotonic() + options.batch_seconds
+        for operation in self._batch.operations:
+            if self._batch.stops and any(outcome.state != SUCCESS for outcome in outcomes):
+                outcomes.append(OperationOutcome(NOT_EXECUTED))
+            elif time.monotonic() > until:
+                outcomes.append(self._refused(503, "E_OVERLOADED", _LATE))
+            elif size > options.max_batch_bytes:
+                outcomes.append(self._refused(413, "E_TOO_LARGE", _FULL))
+            else:
+                outcomes.append(await self._answer(application, operation))
+                size += len(outcomes[-1].entity.encode())
+        return outcomes
+
+    def hand_on_events(self, *, committed: bool) -> None:
+        """Add the security events of a transactional batch to those of the batch's own request.
+
+        If the batch was not committed, the result ``done`` of an event becomes ``refused``.
+        """
+        for event in self._events:
+            if not committed and event.result == "done":
+                event.result = "refused"
+        self._request.scope.setdefault("muniment.events", []).extend(self._events)
+
+    async def _answer(self, application: ASGIApp, operation: BatchOperation) -> OperationOutcome:
+        scope = self._scope(operation)
+        sent: list[Message] = []
+        bodies = [operation.entity.encode()]
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": bodies.pop()} if bodies else await self._request.receive()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                scope["muniment.status"] = message["status"]
+            sent.append(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=scope["muniment.request_id"]):
+            try:
+                await application(scope, receive, send)
+            except Exception:
+                log.exception("bug", method=operation.method)
+                return self._refused(500, "E_INTERNAL_ERROR", "Something went wrong in the server.")
+        status = sent[0]["status"]
+        if application is self.application:
+            self._keep_events(scope, status)
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in sent[0].get("headers", ())]
+        return OperationOutcome(
+            SUCCESS if status < 400 else FAILED,
+            status,
+            [
+                *((name, value) for name, value in headers if name.lower() in _SHOWN_HEADERS),
+                ("x-request-id", scope["muniment.request_id"]),
+            ],
+            b"".join(message.get("body", b"") for message in sent[1:]).decode("utf-8", "replace"),
+        )
+
+    def _scope(self, operation: BatchOperation) -> Scope:
+        outer = self._request.scope
+        inherited = [pair for pair in outer["headers"] if batch_bodies.is_inherited(pair[0])]
+        own = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in operation.headers]
+        length = [(b"content-length", str(len(operation.entity.encode())).encode())] if operation.entity else []
+        copied = ("type", "asgi", "http_version", "scheme", "client", "server", "muniment.base", "muniment.credentials")
+        return {
+            **{key: outer[key] for key in copied if key in outer},
+            "method": operation.method,
+            "path": operation.path,
+            "raw_path": operation.raw_path.encode("ascii"),
+            "query_string": operation.query.encode("ascii"),
+            "root_path": "",
+            "headers": [*inherited, *own, *length],
+            "muniment.request_id": new_request_id(),
+        }
+
+    def _keep_events(self, scope: Scope, status: int) -> None:
+        for event in scope.get("muniment.events", ()):
+            event.result = event.result or witness.result(status, is_refused="muniment.refused" in scope)
+            event.request_id = scope["muniment.request_id"]
+            self._events.append(event)
+
+    def _refused(self, status: int, code: str, sentence: str) -> OperationOutcome:
+        response = spelling.error_shape(self._context.options.names)(self._request, ErrorCode(status, code), sentence)
+        kind = response.headers["content-type"]
+        return OperationOutcome(FAILED, status, [("content-type", kind)], bytes(response.body).decode())
+
+
+def _document(batch: BatchPlan, outcomes: Sequence[OperationOutcome]) -> dict[str, Written]:
+    operations: list[Written] = []
+    for operation, outcome in zip(batch.operations, outcomes, strict=True):
+        document: dict[str, Written] = {
+            "id": operation.id,
+            "description": operation.description,
+            "state": outcome.state,
+        }
+        if batch.return_request:
+            document["request"] = {
+                "uri": operation.uri,
+                "method": operation.method,
+                "headers": _headers(operation.headers),
+                "entity": operation.entity,
+            }
+        if outcome.status:
+            document["response"] = {
+                "status": outcome.status,
+                "headers": _headers(outcome.headers),
+                "entity": outcome.entity,
+            }
+        operations.append(document)
+    return {
+        "transactional": batch.transactional,
+        "sequential": batch.sequential,
+        "on-error": batch.on_error,
+        "return-request": batch.return_request,
+        "operations": operations,
+    }
+
+
+def _headers(pairs: Sequence[tuple[str, str]]) -> list[Written]:
+    return [{"name": name, "value": value} for name, value in pairs]

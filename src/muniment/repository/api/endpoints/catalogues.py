@@ -1,0 +1,136 @@
+"""Lists of names that existing clients look up: the formats, and lists that are always empty here.
+
+Source: docs/interface.md, ours 16.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import format_names
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import NotOfferedYet, UnknownFormat
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters import fixed
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.filters.fixed import ListedName
+from muniment.repository.store.objects import objects
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+EMPTY: Mapping[str, str] = {
+    "aspect-types": "Aspect types",
+    "lifecycles": "Lifecycles",
+    "network-locations": "Network locations",
+}
+"""Lists that have no members, with their titles. They exist because some clients look them up first of all."""
+
+_MEDIA_TYPE = "mime_type"
+
+Members = Mapping[str, Mapping[str, str]]
+
+
+async def list_formats(request: Request, context: RepositoryContext) -> Response:
+    """List the names of formats."""
+    return await _list(request, context, "formats", "Formats", _formats(context.options.names))
+
+
+async def list_nothing(request: Request, context: RepositoryContext, name: str) -> Response:
+    """List the {name}, of which there are none."""
+    return await _list(request, context, name, EMPTY[name], {})
+
+
+async def list_aspects(request: Request, context: RepositoryContext) -> Response:
+    """List the aspects of an object, of which there are none."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/aspects", "Aspects")
+
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        objects.read(cx, repository, object_id, principals)
+        return _page(cx, repository, principals, part, f"aspects {object_id}", {}, here)
+
+    return await collections.answer(caller, feed, question)
+
+
+@events.tells()
+async def refuse_aspects(request: Request, context: RepositoryContext) -> Response:
+    """Refused: no aspects are offered."""
+    caller = await enter(request, context)
+    object_id = representations.identifier(request)
+    context.thing_type(request)
+    await caller.read(lambda cx, principals: objects.read(cx, caller.repository, object_id, principals))
+    raise NotOfferedYet("Aspects are not offered: an object has none.")
+
+
+async def read_format(request: Request, context: RepositoryContext) -> Response:
+    """Show a format of contents."""
+    caller = await enter(request, context)
+    names, name = context.options.names, request.path_params["format"]
+    media_type = context.thing_type(request)
+    await caller.read(lambda _cx, _principals: None)
+    members = _formats(names)
+    if name not in members:
+        raise UnknownFormat(f"There is no format {name[:100]!r}.")
+    thing = _thing(address(request, context, caller.repository), name, members[name])
+    return thing.reply(media_type, names)
+
+
+def _formats(names: RepositoryNames) -> Members:
+    return {name: {_MEDIA_TYPE: media_type} for name, media_type in format_names.every(names).items()}
+
+
+async def _list(request: Request, context: RepositoryContext, name: str, title: str, members: Members) -> Response:
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/{name}", title)
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _page(cx, repository, principals, part, name, members, here)
+    )
+
+
+def _page(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    feed: FeedRequest,
+    list_name: str,
+    members: Members,
+    here: str,
+) -> ListPage:
+    selection = feed.page.selection
+
+    def entries(listed_names: Sequence[ListedName]) -> list[FeedEntry]:
+        feed_entries = []
+        for each in listed_names:
+            of_name = members[each.name]
+            own = f"{feed.own}/{each.name}"
+            entry = collections.plain_entry(own, each.name, "Muniment", of_name[_MEDIA_TYPE], repository.created)
+            if feed.page.inline:
+                entry = feed.with_thing(entry, _thing(here, each.name, of_name))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, list_name, selection.text),
+        feed.page,
+        lambda stretch: fixed.page(cx, members, (_MEDIA_TYPE,), stretch, selection),
+        entries,
+        lambda: fixed.count(cx, members, (_MEDIA_TYPE,), selection),
+    )
+
+
+def _thing(here: str, name: str, of_name: Mapping[str, str]) -> Thing:
+    links: Written = [{"rel": "self", "href": f"{here}/formats/{name}"}, {"rel": "parent", "href": here}]
+    properties: Written = {"name": name, **of_name}
+    return Thing("format", {"name": name, "properties": properties, "links": links})

@@ -1,0 +1,218 @@
+"""Comments on objects, and replies to them.
+
+Source: docs/interface.md, ours 20.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.ground.clock import timestamp
+from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire.documents import Named, Tagged
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownProperty, WrongValue
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects import objects
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.relations import comments
+from muniment.repository.store.relations.comments import Comment, ListedComment
+from muniment.repository.store.repositories import Repository
+
+_SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
+_TITLE = 60
+"""How many characters of a comment's text a feed shows at most, as the title of the comment's entry."""
+
+
+class CommentDocument(Tagged, Named):
+    """A comment: its text, its author, and when it was written and changed."""
+
+
+async def list_comments(request: Request, context: RepositoryContext) -> Response:
+    """List the comments on an object."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/comments", "Comments")
+
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        stored = objects.readable(cx, repository, object_id, principals)
+        return _list(cx, repository, principals, stored.id, None, part, here)
+
+    return await collections.answer(caller, feed, question)
+
+
+async def list_replies(request: Request, context: RepositoryContext) -> Response:
+    """List the replies to a comment."""
+    caller = await enter(request, context)
+    repository, comment_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/comments/{comment_id}/replies", "Replies")
+
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        above = comments.find(cx, repository, comment_id, principals)
+        return _list(cx, repository, principals, above.object_id, above.id, part, here)
+
+    return await collections.answer(caller, feed, question)
+
+
+@events.tells()
+async def comment(request: Request, context: RepositoryContext) -> Response:
+    """Comment on an object."""
+    return await _add(request, context, comments.add)
+
+
+@events.tells()
+async def reply(request: Request, context: RepositoryContext) -> Response:
+    """Reply to a comment."""
+    return await _add(request, context, comments.reply)
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """Show a comment."""
+    caller = await enter(request, context)
+    media_type, comment_id = _media_type(request, context), representations.identifier(request)
+    shown = await caller.read(
+        lambda cx, principals: _with_right(comments.find(cx, caller.repository, comment_id, principals), principals)
+    )
+    return _answer(request, context, caller, media_type, shown)
+
+
+@events.tells()
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """Give a comment another text."""
+    caller = await enter(request, context)
+    media_type, comment_id = _media_type(request, context), representations.identifier(request)
+    expected, text = representations.expected_version(request), await _read_text(request, context)
+    shown = await caller.write(
+        lambda cx, principals: _with_right(
+            comments.change(cx, caller.repository, comment_id, text, principals, context.clock(), expected), principals
+        )
+    )
+    return _answer(request, context, caller, media_type, shown)
+
+
+@events.tells()
+async def remove(request: Request, context: RepositoryContext) -> Response:
+    """Remove a comment with the replies to it."""
+    caller = await enter(request, context)
+    comment_id, expected = representations.identifier(request), representations.expected_version(request)
+    await caller.write(lambda cx, principals: comments.remove(cx, caller.repository, comment_id, principals, expected))
+    return Response(status_code=204)
+
+
+async def _add(
+    request: Request,
+    context: RepositoryContext,
+    decision: Callable[[Connection, Repository, str, str, Principals, int, int], Comment],
+) -> Response:
+    caller = await enter(request, context)
+    media_type, to_id = _media_type(request, context), representations.identifier(request)
+    text, most = await _read_text(request, context), context.options.max_comments
+    shown = await caller.write(
+        lambda cx, principals: _with_right(
+            decision(cx, caller.repository, to_id, text, principals, context.clock(), most), principals
+        )
+    )
+    return _answer(request, context, caller, media_type, shown, 201)
+
+
+def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
+    return shown, comments.may_change(shown, principals)
+
+
+def _media_type(request: Request, context: RepositoryContext) -> str:
+    return context.thing_type(request)
+
+
+async def _read_text(request: Request, context: RepositoryContext) -> str:
+    """Read the text of a comment.
+
+    Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, UnknownType, WrongValue, UnknownProperty.
+    """
+    body = await object_body.read_body(request, context)
+    if unknown := sorted(body.properties.keys() - {"content", *_SHOWN_ONLY}):
+        raise UnknownProperty(f"A comment has no property {unknown[0][:100]!r}.")
+    text = body.properties.get("content")
+    if not isinstance(text, str):
+        raise WrongValue("The property 'content' is the text of the comment.")
+    return text
+
+
+def _list(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    replies_to: str | None,
+    feed: FeedRequest,
+    here: str,
+) -> ListPage:
+    selection = feed.page.selection
+
+    def entries(members: Sequence[ListedComment]) -> list[FeedEntry]:
+        return [_entry(feed, here, *_with_right(each.comment, principals)) for each in members]
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, f"comments {replies_to or object_id}", selection.text),
+        feed.page,
+        lambda stretch: comments.page(cx, object_id, replies_to, stretch, selection),
+        entries,
+        lambda: comments.count(cx, object_id, replies_to, selection),
+    )
+
+
+def _entry(feed: FeedRequest, here: str, shown: Comment, is_own: bool) -> FeedEntry:
+    own, title = f"{here}/comments/{shown.id}", shown.text[:_TITLE]
+    entry = collections.plain_entry(own, title, shown.author, shown.text[:1000], shown.modified)
+    if not feed.page.inline:
+        return entry
+    return feed.with_thing(entry, _thing(here, shown, feed.names, is_own=is_own))
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    shown: tuple[Comment, bool],
+    status: int = 200,
+) -> Response:
+    names, here = context.options.names, address(request, context, caller.repository)
+    own, revision = f"{here}/comments/{shown[0].id}", shown[0].revision
+    thing = _thing(here, shown[0], names, is_own=shown[1]).without(media_type, "name")
+    return thing.tagged_reply(request, media_type, names, revision, status, own)
+
+
+def _thing(here: str, shown: Comment, names: RepositoryNames, *, is_own: bool) -> Thing:
+    own = f"{here}/comments/{shown.id}"
+    properties: Mapping[str, Written] = {
+        "r_object_id": shown.id,
+        "content": shown.text,
+        "owner_name": shown.author,
+        "r_creation_date": timestamp(shown.created, utc="+00:00"),
+        "r_modify_date": timestamp(shown.modified, utc="+00:00"),
+    }
+    above = f"{here}/objects/{shown.object_id}"
+    links = [("self", own)]
+    if is_own:
+        links += [("edit", own), (f"{names.linkrel_base}/delete", own)]
+    links.append(("parent", above if shown.replies_to is None else f"{here}/comments/{shown.replies_to}"))
+    links.append((f"{names.linkrel_base}/object", above))
+    links.append((f"{names.linkrel_base}/replies", f"{own}/replies"))
+    document: dict[str, Written] = {
+        "name": "comment",
+        "properties": {spelling.write_property(name, names): value for name, value in properties.items()},
+        "links": [{"rel": rel, "href": href} for rel, href in links],
+    }
+    return Thing("comment", document)

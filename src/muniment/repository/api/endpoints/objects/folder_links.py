@@ -1,0 +1,227 @@
+"""In which folders does an object lie, and which objects lie in a folder? Links between folders and objects, from
+either end.
+
+Source: docs/interface.md, ours 2.
+"""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.ground.clock import Instant
+from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.endpoints.objects.objects import writing_view
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import spelling
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import moving
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.object_ids import kind_of
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+End: TypeAlias = Literal["parent", "child"]
+"""Where a link leads: from an object to the ``parent``, its folder; from a folder to a ``child``, an object in it."""
+
+_Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
+
+
+async def list_parents(request: Request, context: RepositoryContext) -> Response:
+    """List the folders in which an object lies."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _parents(cx, repository, principals, object_id, part, here)
+    )
+
+
+async def list_children(request: Request, context: RepositoryContext) -> Response:
+    """List the links of a folder to the objects in it."""
+    caller = await enter(request, context)
+    repository, folder_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _children(cx, repository, principals, folder_id, part, here)
+    )
+
+
+@events.tells()
+async def link(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Put an object into a folder. The body names the ``end`` of the link."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    media_type = context.thing_type(request)
+    own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
+    object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
+    return await _change(
+        request,
+        context,
+        caller,
+        media_type,
+        end,
+        folder_id,
+        lambda cx, principals, now: moving.link(
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, now
+        ),
+        201,
+    )
+
+
+async def read(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Show a link."""
+    caller = await enter(request, context)
+    media_type = context.thing_type(request)
+    object_id, folder_id = _ends(request, end)
+    stored = await caller.read(
+        lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
+    )
+    here = address(request, context, caller.repository)
+    return _answer(context, media_type, here, end, stored, folder_id, 200)
+
+
+@events.tells()
+async def move(request: Request, context: RepositoryContext) -> Response:
+    """Move an object to another folder."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    media_type = context.thing_type(request)
+    (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
+    return await _change(
+        request,
+        context,
+        caller,
+        media_type,
+        "parent",
+        to_folder_id,
+        lambda cx, principals, now: moving.move(
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, to_folder_id, now
+        ),
+        200,
+    )
+
+
+@events.tells()
+async def unlink(request: Request, context: RepositoryContext, end: End) -> Response:
+    """Take an object out of a folder. The object stays, and so do its links to other folders."""
+    caller = await enter(request, context)
+    object_id, folder_id = _ends(request, end)
+    _, position = await caller.change(
+        lambda cx, principals: moving.unlink(cx, caller.repository, principals, object_id, folder_id, context.clock()),
+        lambda stored: stored.position,
+    )
+    return Response(status_code=204, headers=position)
+
+
+def _ends(request: Request, end: End) -> tuple[str, str]:
+    """Return the ids of the object and of the folder that the address of a link names."""
+    own_id, other_id = representations.identifier(request), request.path_params["other"].lower()[:40]
+    return (own_id, other_id) if end == "parent" else (other_id, own_id)
+
+
+async def _read_reference(request: Request, context: RepositoryContext, repository: Repository) -> str:
+    return object_body.referenced_id(await object_body.read_body(request, context), repository.name)
+
+
+async def _change(
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    end: End,
+    folder_id: str,
+    decision: _Decision,
+    status: int,
+) -> Response:
+    stored, position = await caller.change(
+        lambda cx, principals: decision(cx, principals, context.clock()), lambda stored: stored.position
+    )
+    here = address(request, context, caller.repository)
+    answer = _answer(context, media_type, here, end, stored, folder_id, status)
+    answer.headers.update(position)
+    return answer
+
+
+def _parents(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str, feed: FeedRequest, here: str
+) -> ListPage:
+    """List the links to the folders in which the object lies."""
+    stored, selection = objects.read(cx, repository, object_id, principals)[0], feed.page.selection
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, f"parent links {object_id}", selection.text),
+        feed.page,
+        lambda stretch: lists.parents(cx, stored, stretch, selection),
+        lambda members: [_entry(feed, here, "parent", stored, each.folder_id) for each in members],
+        lambda: lists.count_parents(cx, stored, selection),
+    )
+
+
+def _children(
+    cx: Connection, repository: Repository, principals: Principals, folder_id: str, feed: FeedRequest, here: str
+) -> ListPage:
+    """List the links to what lies in a folder, filtered and sorted by the properties of the objects."""
+    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
+    objects.read(cx, repository, folder_id, principals, "folder")
+    folder, prefix = Folder(view, folder_id, "sysobject"), feed.names.type_prefix
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, f"child links {folder_id}", selection.text),
+        feed.page,
+        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        lambda members: [_entry(feed, here, "child", each.stored, folder_id) for each in members],
+        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+    )
+
+
+def _entry(feed: FeedRequest, here: str, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
+    title, own = folder_id if end == "parent" else stored.name, _address(here, end, stored, folder_id)
+    entry = collections.plain_entry(own, title, stored.owner, f"{folder_id} {stored.id}", stored.modified)
+    if not feed.page.inline:
+        return entry
+    return feed.with_thing(entry, Thing("folder-link", _document(feed.names, here, end, stored, folder_id)))
+
+
+def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
+    if end == "parent":
+        return f"{here}/objects/{stored.id}/parent-links/{folder_id}"
+    return f"{here}/folders/{folder_id}/child-links/{stored.id}"
+
+
+def _answer(
+    context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, folder_id: str, status: int
+) -> Response:
+    names, own = context.options.names, _address(here, end, stored, folder_id)
+    document = _document(names, here, end, stored, folder_id)
+    return spelling.reply(media_type, "folder-link", document, names, status, own)
+
+
+def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject, folder_id: str) -> dict[str, Written]:
+    own = _address(here, end, stored, folder_id)
+    folder, thing = f"{here}/{kind_of(folder_id)}s/{folder_id}", f"{here}/objects/{stored.id}"
+    return {
+        "href": folder if end == "parent" else thing,
+        "parent-id": folder_id,
+        "child-id": stored.id,
+        "links": [
+            {"rel": "self", "href": own},
+            {"rel": f"{names.linkrel_base}/delete", "href": own},
+            {"rel": "parent", "href": folder},
+            {"rel": f"{names.linkrel_base}/object", "href": thing},
+        ],
+    }

@@ -1,0 +1,246 @@
+"""Read, change, delete and list objects, folders and cabinets.
+
+Source: docs/interface.md, ours 2. An update is a POST.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.ground.refusals import Malformed
+from muniment.repository.api import uploads
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import ObjectBody
+from muniment.repository.api.wire import parameters
+from muniment.repository.refusals import WrongValue
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects import objects
+from muniment.repository.store.objects.decisions import subtrees, version_removal
+from muniment.repository.store.objects.decisions.version_removal import Scope
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import Given
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+ROOTS = {"cabinets": "cabinet", "folders": "folder", "documents": "document", "objects": "sysobject"}
+"""For each list of objects, the type to which its members belong."""
+
+RIGHTS = {"acl_name", "owner_name"}
+"""Properties that say who may do what with an object."""
+
+_SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
+
+FindObject: TypeAlias = Callable[[Connection, RepositoryView, str], StoredObject]
+"""Finds the object that an address shows. It gets the caller's view of the repository, and the id in the address."""
+
+
+async def read(request: Request, context: RepositoryContext, kind: str) -> Response:
+    """Show the {kind}."""
+
+    def find(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
+        return objects.read(cx, view.repository, object_id, view.principals, kind)[0]
+
+    return await show(request, context, find, as_object=kind == "object")
+
+
+async def show(request: Request, context: RepositoryContext, find: FindObject, *, as_object: bool) -> Response:
+    """Show the object that ``find`` finds.
+
+    ``as_object`` is as in ``representations.object_answer``.
+    """
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    media_type = context.thing_type(request)
+    values = parameters.read(request)
+    view = representations.read_view(values, context.options.names)
+    links = parameters.truth(values, "links", default=True)
+
+    def question(cx: Connection, principals: Principals) -> ObjectBody:
+        seen = RepositoryView.read(cx, repository, principals)
+        return complete(cx, find(cx, seen, object_id), seen)
+
+    whole, here = await caller.read(question), address(request, context, repository)
+    return representations.object_answer(
+        request, context, media_type, here, whole, as_object=as_object, view=view, links=links
+    )
+
+
+@events.tells("object rights")
+async def change(request: Request, context: RepositoryContext, kind: str) -> Response:
+    """Change properties of the {kind}."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    media_type = context.thing_type(request)
+    expected = representations.expected_version(request)
+    body = await object_body.read_body(request, context)
+    if body.href:
+        raise Malformed("A body with 'href' makes a copy when it is posted to a folder; it changes no object.")
+    changes: dict[str, Given] = dict(body.properties)
+    rights = sorted(RIGHTS & changes.keys())
+    event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
+    if event is not None:
+        caller.tell(event)
+    if body.type:
+        changes.setdefault("r_object_type", body.type)
+    whole, position = await caller.change(
+        lambda cx, principals: _change(
+            cx,
+            writing_view(context, cx, repository, principals),
+            object_id,
+            changes,
+            context.clock(),
+            expected,
+            kind,
+        ),
+        lambda whole: whole.stored.position,
+    )
+    if event is not None:
+        event.on = whole.stored.id
+    here = address(request, context, repository)
+    answer = representations.object_answer(request, context, media_type, here, whole, as_object=kind == "object")
+    answer.headers.update(position)
+    return answer
+
+
+@events.tells()
+async def delete(request: Request, context: RepositoryContext, kind: str) -> Response:
+    """Delete the {kind}."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    object_id, expected = representations.identifier(request), representations.expected_version(request)
+    values = parameters.read(request)
+    most = context.options.max_deleted_objects
+    with_everything = parameters.truth(values, "del-non-empty", default=False)
+    scope = parameters.choice(values, "del-version", _SCOPES, default="selected")
+    days = context.options.wastebasket_days
+    all_links = parameters.truth(values, "del-all-links", default=False)
+
+    def decide(cx: Connection, principals: Principals) -> list[StoredObject]:
+        now = context.clock()
+        if scope != "selected":
+            return version_removal.delete(
+                cx,
+                repository,
+                principals,
+                object_id,
+                scope,
+                now,
+                most,
+                expected=expected,
+                kind=kind,
+                keep_days=days,
+            )
+        if with_everything:
+            return subtrees.delete(
+                cx,
+                repository,
+                principals,
+                object_id,
+                now,
+                most,
+                all_links=all_links,
+                expected=expected,
+                kind=kind,
+                keep_days=days,
+            )
+        return [
+            objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind, keep_days=days)
+        ]
+
+    deleted_objects, position = await caller.change(decide, _last_position)
+    freed = [key for stored in deleted_objects for key in stored.freed]
+    return Response(status_code=204, headers=position, background=uploads.after_commit(context, (), (), freed))
+
+
+def _last_position(deleted_objects: Sequence[StoredObject]) -> Position | None:
+    return deleted_objects[-1].position if deleted_objects else None
+
+
+async def list_objects(request: Request, context: RepositoryContext, name: str) -> Response:
+    """List the {name}, in a folder if the address names one."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    filed, root, title = "id" in request.path_params, ROOTS[name], name.capitalize()
+    folder_id = representations.identifier(request) if filed else None
+    own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
+    feed = collections.feed_request(request, context, own, f"{title} under folder {folder_id}" if filed else title)
+    every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name, default=False)
+    return await collections.answer(
+        caller,
+        feed,
+        lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here, every=every),
+    )
+
+
+def _change(
+    cx: Connection,
+    view: RepositoryView,
+    object_id: str,
+    changes: dict[str, Given],
+    now: int,
+    expected: int | None,
+    kind: str,
+) -> ObjectBody:
+    stored = objects.change(cx, view, object_id, changes, now, expected=expected, kind=kind)
+    return complete(cx, stored, view)
+
+
+def _list(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    folder_id: str | None,
+    root: str,
+    feed: FeedRequest,
+    here: str,
+    *,
+    every: bool,
+) -> ListPage:
+    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
+    prefix = feed.names.type_prefix
+    type_name = feed.page.object_type or root
+    check_root(view.catalogue, type_name, root)
+    if folder_id is not None:
+        objects.read(cx, repository, folder_id, principals, "folder")
+    folder = Folder(view, folder_id, type_name, every)
+    return collections.page(
+        cx,
+        CursorBinding(
+            repository.id, principals.key, f"{folder_id or ''} {type_name}{' every' if every else ''}", selection.text
+        ),
+        feed.page,
+        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        partial(collections.object_entries, cx, view, feed, here),
+        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+        in_portions=True,
+    )
+
+
+def writing_view(
+    context: RepositoryContext, cx: Connection, repository: Repository, principals: Principals
+) -> RepositoryView:
+    """Make the caller's view of a repository for a decision that writes."""
+    return RepositoryView.read(cx, repository, principals, unique_names=context.options.unique_names)
+
+
+def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:
+    """Check that a type is ``root`` or below it, as an address requires. Raises WrongValue, UnknownType."""
+    if not catalogue.is_a(type_name, root):
+        raise WrongValue(f"This address is for the object type {root!r} and those below it, not {type_name!r}.")
+
+
+def complete(cx: Connection, stored: StoredObject, view: RepositoryView) -> ObjectBody:
+    """Return an object with all that its representation shows, also what the object's row does not hold."""
+    return collections.object_bodies(cx, view, [stored])[0]

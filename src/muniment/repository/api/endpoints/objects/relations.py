@@ -1,0 +1,295 @@
+"""Relations between objects, and the types of relations.
+
+Source: docs/interface.md, ours 20.
+"""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.ground.clock import timestamp
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.object_body import Metadata
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.api.wire.documents import Named, Tagged
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownProperty, WrongValue
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters import fixed
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.filters.fixed import ListedName
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.relations import relation_types, relations
+from muniment.repository.store.relations.relation_types import RelationType
+from muniment.repository.store.relations.relations import ListedRelation, Relation, RelationDraft, RelationFilter
+from muniment.repository.store.repositories import Repository
+
+_ROLES: tuple[relations.Role, ...] = ("any", "parent", "child")
+_SHOWN_ONLY = {"r_object_id", "r_object_type", "r_creator_name", "r_creation_date"}
+_OF_TYPE = ("description",)
+
+
+class RelationDocument(Tagged, Named):
+    """A relation, its ends, and who made it."""
+
+    type: str
+
+
+class RelationTypeDocument(Tagged, Named):
+    """A type of relations, and what it means."""
+
+
+async def list_relations(request: Request, context: RepositoryContext) -> Response:
+    """List the relations between objects that the caller may see.
+
+    Parameters can limit it to the relations of one object, and to those of one type.
+    """
+    caller = await enter(request, context)
+    repository, names = caller.repository, context.options.names
+    here, values = address(request, context, repository), parameters.read(request)
+    name = values.get(parameters.RELATION_NAME.name)
+    which = RelationFilter(
+        (values.get(parameters.RELATED_OBJECT.name) or "").lower()[:40] or None,
+        parameters.choice(values, parameters.RELATED_ROLE.name, _ROLES, default="any"),
+        spelling.read_relation_type(name, names) if name else None,
+    )
+    feed = collections.feed_request(request, context, f"{here}/relations", "Relations")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _list(cx, repository, principals, which, part, here)
+    )
+
+
+@events.tells()
+async def make(request: Request, context: RepositoryContext) -> Response:
+    """Relate two objects."""
+    caller = await enter(request, context)
+    repository, options = caller.repository, context.options
+    media_type = context.thing_type(request)
+    draft = _draft(await object_body.read_body(request, context), options.names)
+    relation = await caller.write(
+        lambda cx, principals: relations.add(cx, repository, draft, principals, context.clock(), options.max_relations)
+    )
+    return _answer(request, context, media_type, repository, relation, 201)
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """Show a relation."""
+    caller = await enter(request, context)
+    media_type = context.thing_type(request)
+    relation_id = representations.identifier(request)
+    relation = await caller.read(lambda cx, principals: relations.find(cx, caller.repository, relation_id, principals))
+    return _answer(request, context, media_type, caller.repository, relation)
+
+
+@events.tells()
+async def remove(request: Request, context: RepositoryContext) -> Response:
+    """Remove a relation. Its objects stay."""
+    caller = await enter(request, context)
+    relation_id = representations.identifier(request)
+    await caller.write(lambda cx, principals: relations.remove(cx, caller.repository, relation_id, principals))
+    return Response(status_code=204)
+
+
+async def list_types(request: Request, context: RepositoryContext) -> Response:
+    """List the types of relations."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/relation-types", "Relation types")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _list_types(cx, repository, principals, part, here)
+    )
+
+
+@events.tells()
+async def add_type(request: Request, context: RepositoryContext) -> Response:
+    """Add a type of relations, as an administrator."""
+    caller = await enter(request, context)
+    repository, names = caller.repository, context.options.names
+    media_type = context.thing_type(request)
+    body = await object_body.read_body(request, context)
+    new = RelationType(_text(body, "relation_name"), _text(body, "description", default=""))
+    _check_names(body, {"relation_name", "description"})
+    if new.name.removeprefix(names.type_prefix) in relation_types.BUILT_IN:
+        new = msgspec.structs.replace(new, name=new.name.removeprefix(names.type_prefix))
+    kind = await caller.write(
+        lambda cx, principals: relation_types.add(cx, repository.id, new, principals, context.clock())
+    )
+    return _type_answer(request, context, media_type, repository, kind, 201)
+
+
+async def read_type(request: Request, context: RepositoryContext) -> Response:
+    """Show a type of relations."""
+    caller = await enter(request, context)
+    media_type = context.thing_type(request)
+    name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
+    kind = await caller.read(lambda cx, _principals: relation_types.find(cx, caller.repository.id, name))
+    return _type_answer(request, context, media_type, caller.repository, kind)
+
+
+@events.tells()
+async def remove_type(request: Request, context: RepositoryContext) -> Response:
+    """Remove a type of relations, as an administrator."""
+    caller = await enter(request, context)
+    name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
+    await caller.write(lambda cx, principals: relations.remove_type(cx, caller.repository, name, principals))
+    return Response(status_code=204)
+
+
+def _draft(body: Metadata, names: RepositoryNames) -> RelationDraft:
+    if body.type not in ("", "relation", f"{names.type_prefix}relation"):
+        raise WrongValue(f"This address makes relations, not {body.type[:100]!r}.")
+    ends = {name: _text(body, name) for name in ("parent_id", "child_id")}
+    name = spelling.read_relation_type(_text(body, "relation_name"), names)
+    _check_names(body, {"relation_name", *ends, *_SHOWN_ONLY})
+    return RelationDraft(name, ends["parent_id"].lower(), ends["child_id"].lower())
+
+
+def _text(body: Metadata, name: str, default: str | None = None) -> str:
+    value = body.properties.get(name, default)
+    if not isinstance(value, str) or (not value and default is None):
+        raise WrongValue(f"The property {name!r} is a text.")
+    return value
+
+
+def _check_names(body: Metadata, known_names: set[str]) -> None:
+    if unknown := sorted(body.properties.keys() - known_names):
+        raise UnknownProperty(f"There is no property {unknown[0][:100]!r} here.")
+
+
+def _list(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    which: RelationFilter,
+    feed: FeedRequest,
+    here: str,
+) -> ListPage:
+    selection, prefix = feed.page.selection, feed.names.type_prefix
+
+    def entries(members: Sequence[ListedRelation]) -> list[FeedEntry]:
+        return [_entry(feed, here, relation) for relation, _ in members]
+
+    list_name = f"relations {which.object_id} {which.role} {which.name}"
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, list_name, selection.text),
+        feed.page,
+        lambda stretch: relations.page(cx, repository, principals, which, stretch, selection, type_prefix=prefix),
+        entries,
+        lambda: relations.count(cx, repository, principals, which, selection, type_prefix=prefix),
+    )
+
+
+def _entry(feed: FeedRequest, here: str, relation: Relation) -> FeedEntry:
+    name = spelling.write_relation_type(relation.name, feed.names)
+    summary = f"{relation.parent_id} {name} {relation.child_id}"
+    own = f"{here}/relations/{relation.id}"
+    entry = collections.plain_entry(own, relation.id, relation.maker, summary, relation.created)
+    return feed.with_thing(entry, _thing(here, relation, feed.names)) if feed.page.inline else entry
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    repository: Repository,
+    relation: Relation,
+    status: int = 200,
+) -> Response:
+    names, here = context.options.names, address(request, context, repository)
+    own = f"{here}/relations/{relation.id}"
+    return _write(request, media_type, _thing(here, relation, names), names, own, status)
+
+
+def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
+    type_name, own = f"{names.type_prefix}relation", f"{here}/relations/{relation.id}"
+    name = spelling.write_relation_type(relation.name, names)
+    properties: Mapping[str, Written] = {
+        "r_object_id": relation.id,
+        "relation_name": name,
+        "parent_id": relation.parent_id,
+        "child_id": relation.child_id,
+        "r_creator_name": relation.maker,
+        "r_creation_date": timestamp(relation.created, utc="+00:00"),
+    }
+    document: dict[str, Written] = {
+        "name": "relation",
+        "type": type_name,
+        "properties": {spelling.write_property(each, names): value for each, value in properties.items()},
+        "links": [
+            {"rel": "self", "href": own},
+            {"rel": f"{names.linkrel_base}/delete", "href": own},
+            {"rel": "parent", "href": f"{here}/objects/{relation.parent_id}", "title": relation.parent_id},
+            {
+                "rel": f"{names.own_linkrel_base}/child",
+                "href": f"{here}/objects/{relation.child_id}",
+                "title": relation.child_id,
+            },
+            {"rel": f"{names.linkrel_base}/relation-type", "href": f"{here}/relation-types/{quote(name)}"},
+        ],
+    }
+    return Thing(
+        "relation", document, {"": {"xsi:type": type_name}, "properties": {"xsi:type": f"{type_name}-properties"}}
+    )
+
+
+def _list_types(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
+    selection, names = feed.page.selection, feed.names
+    by_name = {spelling.write_relation_type(kind.name, names): kind for kind in relation_types.every(cx, repository.id)}
+    members = {name: {"description": kind.description} for name, kind in by_name.items()}
+
+    def entries(listed_names: Sequence[ListedName]) -> list[FeedEntry]:
+        feed_entries = []
+        for each in listed_names:
+            kind = by_name[each.name]
+            own = f"{here}/relation-types/{each.name}"
+            entry = collections.plain_entry(own, each.name, "Muniment", kind.description, repository.created)
+            feed_entries.append(feed.with_thing(entry, _type_thing(here, kind, names)) if feed.page.inline else entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, "relation types", selection.text),
+        feed.page,
+        lambda stretch: fixed.page(cx, members, _OF_TYPE, stretch, selection),
+        entries,
+        lambda: fixed.count(cx, members, _OF_TYPE, selection),
+    )
+
+
+def _type_answer(
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    repository: Repository,
+    kind: RelationType,
+    status: int = 200,
+) -> Response:
+    names, here = context.options.names, address(request, context, repository)
+    own = f"{here}/relation-types/{spelling.write_relation_type(kind.name, names)}"
+    return _write(request, media_type, _type_thing(here, kind, names), names, own, status)
+
+
+def _type_thing(here: str, kind: RelationType, names: RepositoryNames) -> Thing:
+    name = spelling.write_relation_type(kind.name, names)
+    own = f"{here}/relation-types/{name}"
+    links: list[Written] = [{"rel": "self", "href": own}]
+    if kind.name not in relation_types.BUILT_IN:
+        links.append({"rel": f"{names.linkrel_base}/delete", "href": own})
+    properties: Written = {"relation_name": name, "description": kind.description}
+    return Thing("relation-type", {"name": name, "properties": properties, "links": links})
+
+
+def _write(request: Request, media_type: str, thing: Thing, names: RepositoryNames, own: str, status: int) -> Response:
+    return thing.without(media_type, "name", "type").tagged_reply(request, media_type, names, 1, status, own)

@@ -1,0 +1,310 @@
+"""Check objects out and in, list their versions, and show the current one.
+
+Source: docs/interface.md, ours 17. A check-in takes metadata, contents, both, or no body. Without a body, the
+properties and the content stay as they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.ground.refusals import Malformed
+from muniment.repository.api import uploads
+from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.endpoints.contents import content_requests
+from muniment.repository.api.endpoints.objects import objects
+from muniment.repository.api.endpoints.people import people as people_endpoint
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.object_body import Metadata
+from muniment.repository.api.shapes.representations import ObjectBody
+from muniment.repository.api.uploads import Upload
+from muniment.repository.api.wire import format_names, parameters
+from muniment.repository.refusals import NotOfferedYet, UnknownPerson, WrongValue
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects import objects as stored_objects
+from muniment.repository.store.objects.contents import usage
+from muniment.repository.store.objects.contents.usage import Amount, StorageQuota
+from muniment.repository.store.objects.decisions import checkins, checkouts, contents, version_lists
+from muniment.repository.store.objects.decisions.checkins import CheckIn
+from muniment.repository.store.objects.decisions.version_lists import Checkouts, History
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties import version
+from muniment.repository.store.objects.properties.properties import Given
+from muniment.repository.store.objects.properties.version import Lock, Policy
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+from muniment.web.requests import bodies
+
+_POLICIES: tuple[Policy, ...] = ("next-minor", "next-major", "branch-version")
+_HOLDERS = ("current-user", "all", "user")
+
+
+class _Receipt(NamedTuple):
+    """The object to check in, and how many bytes new content may have (None if no quota limits it)."""
+
+    stored: StoredObject
+    room: int | None
+
+
+class _NewVersion(NamedTuple):
+    """A new version, and the contents that it has now."""
+
+    body: ObjectBody
+    named: Sequence[StoredContent]
+
+
+@events.tells()
+async def check_out(request: Request, context: RepositoryContext) -> Response:
+    """Check an object out."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    media_type = context.thing_type(request)
+    expected = representations.expected_version(request)
+
+    def decide(cx: Connection, principals: Principals) -> ObjectBody:
+        stored = checkouts.check_out(cx, repository, principals, object_id, context.clock(), expected=expected)
+        return objects.complete(cx, stored, RepositoryView.read(cx, repository, principals))
+
+    whole, position = await caller.change(decide, lambda whole: whole.stored.position)
+    here = address(request, context, repository)
+    answer = representations.object_answer(request, context, media_type, here, whole, as_object=True)
+    answer.headers.update(position)
+    return answer
+
+
+@events.tells()
+async def cancel(request: Request, context: RepositoryContext) -> Response:
+    """Cancel the check-out of an object."""
+    caller = await enter(request, context)
+    repository, object_id = caller.repository, representations.identifier(request)
+    expected = representations.expected_version(request)
+    holder = partial(_holder, context=context, repository=repository)
+    _, position = await caller.change(
+        lambda cx, principals: checkouts.cancel(
+            cx, repository, principals, object_id, context.clock(), expected=expected, holder=holder
+        ),
+        lambda stored: stored.position,
+    )
+    return Response(status_code=204, headers=position)
+
+
+def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repository: Repository) -> Principals | None:
+    """Return the principals of the user who has an object checked out; None if the directory runs elsewhere."""
+    if context.people is None:
+        return None
+    try:
+        return people_endpoint.principals_of(cx, context, repository, lock.owner)
+    except UnknownPerson:
+        return Principals("")
+
+
+@events.tells("object rights")
+async def check_in(request: Request, context: RepositoryContext) -> Response:
+    """Check an object in as its next version."""
+    caller = await enter(request, context)
+    repository, names, object_id = caller.repository, context.options.names, representations.identifier(request)
+    media_type = context.thing_type(request)
+    values = parameters.read(request)
+    plan = _read_plan(values, representations.expected_version(request))
+    content_type = (
+        format_names.media_type(values["format"].split(",")[0].strip(), names) if values.get("format") else ""
+    )
+    quota = uploads.upload_quota(context)
+    # A caller who may not check the object in is refused before they send gigabytes.
+    receipt = await caller.read(lambda cx, principals: _receive(cx, repository, principals, object_id, plan, quota))
+    upload = await _read_upload(request, context, caller, receipt.room)
+    async with uploads.removal_on_failure(context, *upload.stored):
+        plan = await _with_upload(context, plan, upload, receipt.stored, content_type, values)
+        rights = sorted(objects.RIGHTS & plan.properties.keys())
+        event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
+        if event is not None:
+            caller.tell(event)
+        (whole, named), position = await caller.change(
+            lambda cx, principals: _check_in(cx, repository, principals, object_id, plan, context, quota),
+            lambda made: made.body.stored.position,
+        )
+    if event is not None:
+        event.on = whole.stored.id
+    here = address(request, context, repository)
+    answer = representations.object_answer(request, context, media_type, here, whole, 201, as_object=True)
+    answer.headers.update(position)
+    answer.background = uploads.after_commit(context, upload.stored, named)
+    return answer
+
+
+def _current(cx: Connection, view: RepositoryView, object_id: str) -> StoredObject:
+    return version_lists.current(cx, view, object_id)[0]
+
+
+async def current(request: Request, context: RepositoryContext) -> Response:
+    """Show the current version of an object."""
+    return await objects.show(request, context, _current, as_object=True)
+
+
+async def history(request: Request, context: RepositoryContext) -> Response:
+    """List the versions of an object, the newest first."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    object_id = representations.identifier(request)
+    title = f"All versions of object {object_id}"
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/versions", title)
+
+    def listed(cx: Connection, view: RepositoryView) -> History:
+        stored, _ = stored_objects.read(cx, repository, object_id, view.principals)
+        return History(view, stored)
+
+    return await _list(caller, feed, here, f"versions {object_id}", listed)
+
+
+async def list_checkouts(request: Request, context: RepositoryContext) -> Response:
+    """List objects that are checked out."""
+    caller = await enter(request, context)
+    here, values = address(request, context, caller.repository), parameters.read(request)
+    name = values.get("user-name", "")
+    holder = parameters.choice(
+        {"checked-out-by": values.get("checked-out-by", "").replace("_", "-")},
+        "checked-out-by",
+        _HOLDERS,
+        default="user" if name else "current-user",
+    )
+    if bool(name) != (holder == "user"):
+        raise Malformed("With 'user-name', 'checked-out-by' must be 'user' or left out.")
+    feed = collections.feed_request(request, context, f"{here}/checked-out-objects", "Checked out objects")
+    return await _list(
+        caller,
+        feed,
+        here,
+        f"checked out by {holder} {name}",
+        lambda _cx, view: Checkouts(view, name if holder == "user" else None, mine=holder == "current-user"),
+    )
+
+
+async def _list(
+    caller: Caller,
+    feed: FeedRequest,
+    here: str,
+    list_name: str,
+    listed: Callable[[Connection, RepositoryView], History | Checkouts],
+) -> Response:
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+        view = RepositoryView.read(cx, caller.repository, principals)
+        members, selection, prefix = listed(cx, view), part.page.selection, part.names.type_prefix
+        return collections.page(
+            cx,
+            CursorBinding(caller.repository.id, principals.key, list_name, selection.text),
+            part.page,
+            lambda stretch: version_lists.page(cx, members, stretch, selection, type_prefix=prefix),
+            partial(collections.object_entries, cx, view, part, here),
+            lambda: version_lists.count(cx, members, selection, type_prefix=prefix),
+            in_portions=True,
+        )
+
+    return await collections.answer(caller, feed, question)
+
+
+def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
+    """Read the parameters of a check-in. Raises Malformed, WrongValue, and NotOfferedYet for a further page."""
+    if values.get("page", "0") not in ("", "0"):
+        raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
+    labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
+    if not make_current and version.names_current(labels):
+        raise WrongValue("The label CURRENT belongs to the current version: leave out 'make-current=false'.")
+    return CheckIn(
+        policy=parameters.choice(values, "version-policy", _POLICIES, default="next-minor"),
+        properties={},
+        comment=version.read_comment(values.get("comment", "")),
+        labels=version.read_labels(labels),
+        make_current=make_current,
+        retain_lock=parameters.truth(values, "retain-lock", default=False),
+        expected=expected,
+    )
+
+
+def _receive(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    plan: CheckIn,
+    quota: StorageQuota,
+) -> _Receipt:
+    stored, permission = stored_objects.read(cx, repository, object_id, principals)
+    checkins.check(stored, permission, principals, plan)
+    return _Receipt(stored, None if principals.administrator else usage.room(cx, stored.owner_key, quota, Amount(1, 0)))
+
+
+async def _read_upload(request: Request, context: RepositoryContext, caller: Caller, room: int | None) -> Upload:
+    """Receive the body: metadata alone, content alone, both in parts, or nothing."""
+    kind = bodies.media_type(request)
+    if kind in uploads.MULTIPART:
+        with caller.uploading():
+            return await uploads.multipart(request, context, room)
+    if object_body.is_one(kind) or (not kind and _is_empty(request)):
+        bodies.check_encoding(request)
+        body = await bodies.raw(request, context.options.max_metadata_bytes)
+        metadata = object_body.read(body, kind, context.options.names) if body.strip() else Metadata()
+        return Upload(metadata, None, "")
+    with caller.uploading():
+        content = await uploads.raw_content(request, context, room)
+    return Upload(Metadata(), content, request.headers.get("content-type", ""))
+
+
+def _is_empty(request: Request) -> bool:
+    return request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+
+
+async def _with_upload(
+    context: RepositoryContext,
+    plan: CheckIn,
+    upload: Upload,
+    former: StoredObject,
+    content_type: str,
+    values: Mapping[str, str],
+) -> CheckIn:
+    """Return the plan of a check-in with the received metadata and contents. Raises Malformed, WrongValue."""
+    if upload.metadata.href:
+        raise Malformed("A body with 'href' makes a copy in a folder. It is no new version.")
+    properties: dict[str, Given] = dict(upload.metadata.properties)
+    if upload.metadata.type:
+        properties.setdefault("r_object_type", upload.metadata.type)
+    if upload.content is None:
+        return msgspec.structs.replace(plan, properties=properties, media_type=content_type)
+    name = str(properties.get("object_name") or former.name)
+    media_type = content_type or str(properties.get("a_content_type") or "")
+    if not media_type:
+        media_type = uploads.media_type_of(upload.media_type, "") if upload.media_type else ""
+        if media_type in ("", "application/octet-stream"):
+            media_type = former.media_type or uploads.media_type_of("", name)
+    arranged = content_requests.arrange(upload, values, context.options.names)
+    return msgspec.structs.replace(
+        plan,
+        properties=properties,
+        content=upload.content.stored,
+        further=[(each.place, each.media_type, each.body.stored) for each in arranged[1:]],
+        text=await uploads.read_plain_text(upload.content, name, media_type, context),
+        media_type=media_type,
+    )
+
+
+def _check_in(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    plan: CheckIn,
+    context: RepositoryContext,
+    quota: StorageQuota,
+) -> _NewVersion:
+    view = objects.writing_view(context, cx, repository, principals)
+    stored = checkins.check_in(cx, view, object_id, plan, context.clock(), quota)
+    named = [each.content for each in contents.every(cx, stored)]
+    return _NewVersion(objects.complete(cx, stored, view), named)

@@ -1,0 +1,217 @@
+"""The users and groups whom a repository's access role lets in, and the user who asks.
+
+Users and groups are read from the directory. Source: docs/interface.md, ours 9.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import ObjectBody, Thing
+from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import NotOfferedYet, UnknownPerson
+from muniment.repository.search.answering.atom import FeedEntry, Link
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects.folders import folders
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.people import Kind, ListedPerson, People, Person
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+_DIGITS = {"user": "11", "group": "12"}
+
+
+async def list_people(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """List {kind}s whom the repository lets in, directly in a group if the address names one."""
+    caller, people = await enter(request, context), of_directory(context)
+    group_id = request.path_params.get("person")
+    here = address(request, context, caller.repository)
+    own = f"{group_address(here, group_id)}/{kind}s" if group_id else f"{here}/{kind}s"
+    feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
+    return await collections.answer(
+        caller,
+        feed,
+        lambda cx, principals, part: _people_page(
+            cx, part, caller.repository, people, principals, kind, group_id, here
+        ),
+    )
+
+
+async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
+    """Show a {kind} whom the repository lets in, directly in a group if the address names two."""
+    caller, people = await enter(request, context), of_directory(context)
+    media_type = context.thing_type(request)
+    name, parts = last_person(request), request.path_params
+    group_id = parts["person"] if "member" in parts else None
+    person = await caller.read_long(
+        lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
+    )
+    return answer(request, context, caller, media_type, person)
+
+
+async def current_user(request: Request, context: RepositoryContext) -> Response:
+    """Show the user who asks."""
+    caller, people = await enter(request, context), of_directory(context)
+    media_type = context.thing_type(request)
+    person = await caller.read_long(
+        lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
+    )
+    return answer(request, context, caller, media_type, person)
+
+
+async def home(request: Request, context: RepositoryContext) -> Response:
+    """Show the cabinet that is a user's home."""
+    caller, people = await enter(request, context), of_directory(context)
+    repository, names, user_id = caller.repository, context.options.names, last_person(request)
+    media_type, values = context.thing_type(request), parameters.read(request)
+    view = representations.read_view(values, names)
+    links = parameters.truth(values, "links", default=True)
+
+    def read(cx: Connection, principals: Principals) -> ObjectBody:
+        user = people.find(repository.resource_id, "user", user_id)
+        seen = RepositoryView.read(cx, repository, principals)
+        return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
+
+    whole, here = await caller.read_long(read), address(request, context, repository)
+    return representations.object_answer(request, context, media_type, here, whole, view=view, links=links)
+
+
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Return whether the whole last part of the path, suffix included, is the id of a user or group of the repository.
+
+    Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
+    """
+    caller, people, person_id = await enter(request, context), of_directory(context), last_person(request)
+    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
+
+    def find(_cx: Connection, _principals: Principals) -> bool:
+        try:
+            people.find(caller.repository.resource_id, kind, person_id)
+        except UnknownPerson:
+            return False
+        return True
+
+    return await caller.read_long(find)
+
+
+def last_person(request: Request) -> str:
+    """Return the id of the user or group at the end of the address. For a membership, this is the member."""
+    person_id: str = request.path_params.get("member") or request.path_params["person"]
+    return person_id
+
+
+def of_directory(context: RepositoryContext) -> People:
+    """Return the users and groups of the directory in this process. Raises NotOfferedYet if it runs elsewhere."""
+    if context.people is None:
+        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
+    return context.people
+
+
+def principals_of(cx: Connection, context: RepositoryContext, repository: Repository, user_id: str) -> Principals:
+    """Return the principals of a user, with their groups, as of now. Raises UnknownPerson, NotOfferedYet."""
+    described = of_directory(context).describe(repository.resource_id, user_id)
+    principals = context.callers.principals(described)
+    return principals.with_keys(bearers.keys(cx, principals.names))
+
+
+def _people_page(
+    cx: Connection,
+    feed: FeedRequest,
+    repository: Repository,
+    people: People,
+    principals: Principals,
+    kind: Kind,
+    group_id: str | None,
+    here: str,
+) -> ListPage:
+    resource_id, selection = repository.resource_id, feed.page.selection
+
+    def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
+        feed_entries = []
+        for person, _ in members:
+            summary = person.description or person.id
+            entry = collections.plain_entry(address_of(here, person), person.id, "Muniment", summary, person.modified)
+            if group_id is not None:
+                membership = membership_address(group_address(here, group_id), person)
+                link = Link(f"{feed.names.linkrel_base}/delete", membership)
+                entry = msgspec.structs.replace(entry, links=(link,))
+            if feed.page.inline:
+                entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, f"{kind}s {group_id or ''}", selection.text),
+        feed.page,
+        lambda stretch: people.page(resource_id, kind, group_id, stretch, selection),
+        entries,
+        lambda: people.count(resource_id, kind, group_id, selection),
+    )
+
+
+def answer(
+    request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200
+) -> Response:
+    """Answer with a user or group. With the status 201, the header Location has the address of the user or group."""
+    names, here = context.options.names, address(request, context, caller.repository)
+    return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
+
+
+def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -> Thing:
+    own, base, type_name = address_of(here, person), names.linkrel_base, names.type_prefix + person.kind
+    links = [("self", own), ("edit", own), (f"{base}/delete", own)]
+    if person.kind == "user":
+        links.append((f"{base}/default-folder", f"{own}/home"))
+    else:
+        links += [(f"{base}/users", f"{own}/users"), (f"{base}/groups", f"{own}/groups")]
+    document: dict[str, Written] = {
+        "name": person.kind,
+        "type": type_name,
+        "properties": person_properties(person, names),
+        "links": [{"rel": rel, "href": href} for rel, href in links],
+    }
+    if media_type.endswith("xml"):
+        document = {"properties": document["properties"], "links": document["links"]}
+    return Thing(person.kind, document, {"": {"xsi:type": type_name}})
+
+
+def person_properties(person: Person, names: RepositoryNames) -> dict[str, Written]:
+    """Return the properties of a user or group, with names as the wire spells them."""
+    # Ids of the repository have 16 digits. The first 14 digits of an identity, which is a UUID, are unique enough.
+    identity = _DIGITS[person.kind] + person.identity.replace("-", "")[:14]
+    properties: dict[str, Written] = {
+        spelling.write_property("r_object_id", names): identity,
+        "description": person.description,
+    }
+    if person.kind == "user":
+        properties |= {"user_name": person.id, "user_login_name": person.short_name}
+        return properties if person.state is None else properties | {"user_state": person.state}
+    return properties | {"group_name": person.id, "group_display_name": person.short_name}
+
+
+def address_of(here: str, person: Person) -> str:
+    """Return the address of a user or group."""
+    if person.kind == "user":
+        return representations.user_address(here, person.id)
+    return group_address(here, person.id)
+
+
+def group_address(here: str, group_id: str) -> str:
+    """Return the address of a group."""
+    return f"{here}/groups/{quote(group_id, safe='@')}"
+
+
+def membership_address(group: str, member: Person) -> str:
+    """Return the address of a user's or group's membership. ``group`` is the address of the group."""
+    return f"{group}/{member.kind}s/{quote(member.id, safe='@')}"

@@ -1,0 +1,318 @@
+"""List, show, make, change and remove ACLs. An address names an ACL by its id or its name.
+
+Source: docs/interface.md, ours 4.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events, json_text
+from muniment.ground import xml as strangers_xml
+from muniment.ground.refusals import Malformed, UnsupportedMediaType
+from muniment.ground.xml import Element
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections, object_body, representations
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import spelling
+from muniment.repository.bulk import removal
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import NotOfferedYet, UnknownAcl, WrongValue
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects.properties.properties import Given
+from muniment.repository.store.permissions import acl_lists, acls
+from muniment.repository.store.permissions.acl_lists import ListedAcl
+from muniment.repository.store.permissions.acl_names import AclQuota
+from muniment.repository.store.permissions.acls import Acl
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
+from muniment.web.requests import bodies
+
+_LEVELS = {level.name.lower(): level for level in Permission}
+_EXTENDED = ("extend-permissions", "application-permission")
+
+
+class AclEntryBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+    """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most.
+
+    Extended permissions are read so that they can be refused by name.
+    """
+
+    accessor: str
+    basic_permission: str
+    extend_permissions: str | list[str] | None = None
+    application_permission: str | list[str] | None = None
+
+
+class AclProperties(msgspec.Struct):
+    """The properties of an ACL that a body may give: its name."""
+
+    object_name: str = ""
+
+
+class AclBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+    """An ACL with its entries. Its name is in ``name`` or in ``properties``.
+
+    A body that assigns an ACL names it in ``acl-name``. An ACL or a permission set that was read may be sent back: its
+    ``id``, ``owner``, ``basic-permission`` and links change nothing, and neither do a ``type`` and a ``definition``.
+    """
+
+    name: str = ""
+    acl_name: str = ""
+    permitted: list[AclEntryBody] | None = None
+    properties: AclProperties = msgspec.field(default_factory=AclProperties)
+    type: Any = None
+    definition: Any = None
+    id: Any = None
+    owner: Any = None
+    basic_permission: Any = None
+    links: Any = None
+    hal_links: Any = msgspec.field(default=None, name="_links")
+
+    @property
+    def object_name(self) -> str:
+        """The ACL's name, from ``name`` or ``properties``, or empty. Raises WrongValue if the two differ."""
+        if self.name and self.properties.object_name and self.name != self.properties.object_name:
+            raise WrongValue("The body gives the ACL two different names.")
+        return self.name or self.properties.object_name
+
+
+_body = msgspec.json.Decoder(AclBody)
+
+
+class _VisibleAcl(msgspec.Struct, frozen=True):
+    """An ACL, and those of its entries that the caller may see."""
+
+    acl: Acl
+    entries: Mapping[str, Permission]
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """List the ACLs that the caller may see."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    here = address(request, context, repository)
+    feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _acl_page(cx, repository, principals, part, here)
+    )
+
+
+@events.tells("acl")
+async def make(request: Request, context: RepositoryContext) -> Response:
+    """Make an ACL, which the caller owns."""
+    event = events.begin(request.scope, "acl", how="made")
+    caller = await enter(request, context, event)
+    repository = caller.repository
+    media_type = context.thing_type(request)
+    body = await read_body(request, context)
+    name, entries, quota = body.object_name, read_entries(body.permitted or [], context.options.names), _quota(context)
+    new_acl = await caller.write(
+        lambda cx, principals: _visible(
+            cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
+        )
+    )
+    event.on = new_acl.acl.name
+    return _answer(request, context, media_type, repository, new_acl, 201)
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """Show an ACL."""
+    caller = await enter(request, context)
+    repository, name = caller.repository, _acl_name(request)
+    media_type = context.thing_type(request)
+    acl = await caller.read(
+        lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
+    )
+    return _answer(request, context, media_type, repository, acl, 200)
+
+
+@events.tells("acl")
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """Replace the entries of an ACL."""
+    event = events.begin(request.scope, "acl", how="changed")
+    caller = await enter(request, context, event)
+    repository = caller.repository
+    media_type = context.thing_type(request)
+    body = await read_body(request, context)
+    if body.permitted is None:
+        raise WrongValue("Say in 'permitted' who may do how much.")
+    entries, name, quota = read_entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
+    new_name = body.object_name
+
+    def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
+        acl = acls.find(cx, repository.id, name, principals)
+        if new_name and new_name != acl.name:
+            raise WrongValue("An ACL keeps its name.")
+        return _visible(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
+
+    changed_acl = await caller.write(decide)
+    event.on = changed_acl.acl.name
+    return _answer(request, context, media_type, repository, changed_acl, 200)
+
+
+@events.tells("acl")
+async def remove(request: Request, context: RepositoryContext) -> Response:
+    """Remove an ACL that no object carries."""
+    event = events.begin(request.scope, "acl", how="removed")
+    caller = await enter(request, context, event)
+    name = _acl_name(request)
+    await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
+    event.on = name
+    return Response(status_code=204)
+
+
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Return whether the whole last part of the path, suffix included, names an ACL that the caller may see.
+
+    Raises what ``enter`` raises.
+    """
+    caller, name = await enter(request, context), _acl_name(request)
+    return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))
+
+
+def _has_name(cx: Connection, repository: Repository, name: str, principals: Principals) -> bool:
+    try:
+        acls.find(cx, repository.id, name, principals)
+    except UnknownAcl:
+        return False
+    return True
+
+
+def _acl_name(request: Request) -> str:
+    text: str = request.path_params["acl"]
+    return text
+
+
+def _quota(context: RepositoryContext) -> AclQuota:
+    return AclQuota(context.options.max_acls, context.options.max_acl_entries)
+
+
+def _acl_page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+    selection = feed.page.selection
+
+    def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
+        shown_entries = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
+        feed_entries = []
+        for acl, *_ in members:
+            own, summary = f"{feed.own}/{acl.shown_id}", _summary(acl.entries)
+            entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
+            if feed.page.inline:
+                document = representations.acl_document(here, acl, shown_entries[acl.id], feed.names)
+                entry = feed.with_thing(entry, Thing("acl", document))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, "acls", selection.text),
+        feed.page,
+        lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
+        entries,
+        lambda: acl_lists.count(cx, repository.id, principals, selection),
+    )
+
+
+def _summary(entries: int) -> str:
+    return f"{entries} entries" if entries != 1 else "1 entry"
+
+
+def _remove(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
+    removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
+
+
+def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
+    return _VisibleAcl(acl, acls.shown_entries(cx, acl, principals))
+
+
+async def read_body(request: Request, context: RepositoryContext) -> AclBody:
+    """Read the body that holds an ACL. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue."""
+    kind = bodies.media_type(request)
+    if not object_body.is_one(kind):
+        raise UnsupportedMediaType("The body must be application/json or application/xml.")
+    bodies.check_encoding(request)
+    body = await bodies.raw(request, context.options.max_metadata_bytes)
+    if kind.endswith("json"):
+        return json_text.decode(body, _body)
+    return _from_xml(strangers_xml.parse(body), context.options.names)
+
+
+def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
+    body = AclBody()
+    object_body.check_namespace(root, names)
+    for name, part in _members(root, AclBody.__struct_encode_fields__, names).items():
+        match name:
+            case "name":
+                body.name = part.text
+            case "acl-name":
+                body.acl_name = part.text.strip()
+            case "permitted":
+                body.permitted = [_read_entry(entry, names) for entry in part.children]
+            case "properties":
+                body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
+    return body
+
+
+def _members(element: Element, known: Sequence[str], names: RepositoryNames) -> dict[str, Element]:
+    """Return the children of an element by name. Raises Malformed for one that is not known, or that comes twice."""
+    members: dict[str, Element] = {}
+    for part in element.children:
+        object_body.check_namespace(part, names)
+        if part.name not in known or part.name in members:
+            trouble = "comes twice" if part.name in members else f"does not belong in {element.name[:100]!r}"
+            raise Malformed(f"The element {part.name[:100]!r} {trouble} ({part.place}).")
+        members[part.name] = part
+    return members
+
+
+def _text(value: Given) -> str:
+    if value is not None and not isinstance(value, str):
+        raise WrongValue("The name of an ACL is one text.")
+    return value or ""
+
+
+def _read_entry(entry: Element, names: RepositoryNames) -> AclEntryBody:
+    for name in entry.attributes:
+        if not name.startswith("{"):
+            raise Malformed(f"A permission has no attribute {name[:100]!r} ({entry.place}).")
+    parts = _members(entry, AclEntryBody.__struct_encode_fields__, names)
+    if "accessor" not in parts or "basic-permission" not in parts:
+        raise Malformed(f"A permission has an accessor and a basic-permission ({entry.place}).")
+    extended = next((name for name in _EXTENDED if name in parts and (parts[name].children or parts[name].text)), None)
+    return AclEntryBody(parts["accessor"].text.strip(), parts["basic-permission"].text.strip(), extended)
+
+
+def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
+    """Read the entries of a body, and return the permission of each accessor. Raises WrongValue, NotOfferedYet."""
+    entries: dict[str, Permission] = {}
+    for entry in bodies_of_entries:
+        if entry.extend_permissions or entry.application_permission:
+            raise NotOfferedYet("Extended and application permissions are not offered yet.")
+        level = _LEVELS.get(entry.basic_permission.lower())
+        if level is None:
+            level_names = ", ".join(name.capitalize() for name in _LEVELS)
+            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {level_names}.")
+        accessor = spelling.read_accessor(entry.accessor, names)
+        if accessor in entries:
+            raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")
+        entries[accessor] = level
+    return entries
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    repository: Repository,
+    answer: _VisibleAcl,
+    status: int,
+) -> Response:
+    here, acl = address(request, context, repository), answer.acl
+    document = representations.acl_document(here, acl, answer.entries, context.options.names)
+    return spelling.reply(media_type, "acl", document, context.options.names, status, f"{here}/acls/{acl.shown_id}")

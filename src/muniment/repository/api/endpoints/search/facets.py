@@ -1,0 +1,214 @@
+"""The facets of a search: which facets a GET asks for, and how a feed shows their counts, with links to narrower
+searches.
+
+Source: docs/aql.md, "Facets"; docs/interface.md, ours 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote_plus, urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground.refusals import Malformed
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.shapes import collections
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.representations import Thing
+from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.api.wire.spelling import Written
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.refusals import BadQuery
+from muniment.repository.search.answering import atom
+from muniment.repository.search.aql.rewriting import narrowing
+from muniment.repository.search.aql.rewriting.narrowing import Narrowing
+from muniment.repository.search.aql.spelling.facets import NOT_FACETS
+from muniment.repository.search.aql.spelling.wire_names import neutral_value
+from muniment.repository.search.aql.tree import FacetDefinition, Query
+from muniment.repository.search.index.contract import FacetCounts, FacetValue
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects.types import listed_properties
+from muniment.repository.store.objects.types.listed_properties import ListedAttribute
+from muniment.repository.store.objects.types.object_types import Catalogue
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+_TYPE = "r_object_type"
+_VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+_LONGEST_ADDRESS = 8000
+"""The longest address of a search with facets, in characters. The link of each facet's value repeats the address."""
+
+
+class AskedFacets(msgspec.Struct, frozen=True):
+    """What the address of a search says about facets.
+
+    ``wire_name`` is the property that the parameter ``facet`` names, spelled as in the address. ``values`` narrow the
+    search to values of this facet. Each of ``pairs`` narrows the search to values of the facet that it names.
+    """
+
+    wire_name: str = ""
+    timezone: str = ""
+    values: narrowing.Alternatives = ()
+    pairs: tuple[Narrowing, ...] = ()
+
+    def definitions(self, catalogue: Catalogue, names: RepositoryNames) -> tuple[FacetDefinition, ...]:
+        """Return the facet that a GET asks for, or none. Dates are counted by month, other values one by one.
+
+        Raises UnknownProperty.
+        """
+        if not self.wire_name:
+            return ()
+        name = spelling.read_property(self.wire_name, names)
+        is_date = catalogue.property(name).kind == "date"
+        group_by, zone = ("month", (("timezone", self.timezone),)) if is_date else ("string", ())
+        return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
+
+    def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
+        """Return the values to which the address narrows the facets of a query.
+
+        Values that are types have their neutral names. Raises BadQuery.
+        """
+        of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
+        type_facets = _facets_of_types(query.facets)
+        return tuple(
+            _neutral(each, names) if each.facet_id in type_facets else each for each in (*of_values, *self.pairs)
+        )
+
+
+def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
+    """Read what an address says about facets. Raises BadQuery, Malformed."""
+    query = {name: text for name, text in query.items() if text}
+    facet, most = query.get(parameters.FACET.name, "").strip(), options.max_query_clauses
+    for name in (_VALUES, parameters.TIMEZONE.name):
+        if name in query and not facet:
+            raise Malformed(f"The parameter {name!r} goes with 'facet'.")
+    return AskedFacets(
+        facet,
+        query.get(parameters.TIMEZONE.name, ""),
+        narrowing.read_values(query[_VALUES], most) if _VALUES in query else (),
+        narrowing.read_pairs(query[_PAIRS], most) if _PAIRS in query else (),
+    )
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """List the properties by whose values hits can be counted."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _facet_page(cx, repository, principals, part, here)
+    )
+
+
+def _facet_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
+    selection, prefix = feed.page.selection, feed.names.system_property_prefix
+
+    def entries(properties: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
+        feed_entries = []
+        for each in properties:
+            own = f"{here}/search?{urlencode({'facet': each.name})}"
+            entry = collections.plain_entry(own, each.name, "Muniment", each.kind, repository.created)
+            if feed.page.inline:
+                document: dict[str, Written] = {"name": each.name, "label": each.name, "kind": each.kind}
+                document["links"] = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
+                entry = feed.with_thing(entry, Thing("supported-facet", document))
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, "supported-facets", selection.text),
+        feed.page,
+        lambda stretch: listed_properties.page(cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix),
+        entries,
+        lambda: listed_properties.count(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
+    )
+
+
+class FacetWriter:
+    """Writes the facets of a page. Each value has a link to the search at ``service``, narrowed to this value.
+
+    ``facet_hits`` is the number of hits that were counted, or None if all were. ``repeated`` are the parameters that
+    every link of the feed repeats. ``size`` is the parameter for the length of a page, with its value.
+    """
+
+    def __init__(
+        self,
+        facet_hits: int | None,
+        request: AskedFacets,
+        repeated: Mapping[str, str],
+        size: tuple[str, int],
+        service: str,
+        names: RepositoryNames,
+    ) -> None:
+        self._facet_hits = facet_hits
+        self._request = request
+        self._size = urlencode([size])
+        parameters = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, size[0])}
+        self._prefix = f"{service}?{urlencode(parameters)}&" if parameters else f"{service}?"
+        self._names = names
+
+    def facets(self, several: Sequence[FacetCounts]) -> tuple[atom.FeedFacet, ...]:
+        """Write facets. Raises BadQuery if what all their links repeat is too long."""
+        if several and len(self._address(())) > _LONGEST_ADDRESS:
+            raise BadQuery(
+                f"The address of a search with facets has at most {_LONGEST_ADDRESS} characters, because each value "
+                "repeats it: post the query as a document."
+            )
+        return tuple(self._facet(counts, ()) for counts in several)
+
+    def _facet(self, counts: FacetCounts, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacet:
+        return atom.FeedFacet(
+            counts.id,
+            spelling.write_property(counts.name, self._names),
+            tuple(self._value(counts, value, narrowings) for value in counts.values),
+            self._facet_hits,
+            counts.partial,
+        )
+
+    def _value(self, counts: FacetCounts, value: FacetValue, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacetValue:
+        name, constraint = value.name, value.constraint
+        if counts.name == _TYPE and constraint != narrowing.NO_VALUE:
+            name = spelling.write_type(name, self._names)
+            constraint = narrowing.write(name)
+        path = (*narrowings, Narrowing(counts.id, ((constraint,),)))
+        nested = None if value.nested is None else self._facet(value.nested, path)
+        link = atom.Link(f"{self._names.linkrel_base}/search", self._address(path))
+        return atom.FeedFacetValue(name, value.count, constraint, link, nested)
+
+    def _address(self, path: tuple[Narrowing, ...]) -> str:
+        values, pairs, constraints = self._request.values, self._request.pairs, ""
+        if self._request.wire_name:
+            for step in path:
+                values = narrowing.narrower(values, step.alternatives[0][0])
+        else:
+            pairs = tuple(dict.fromkeys((*pairs, *path)))
+        if values:
+            constraints = f"{_VALUES}={quote_plus(narrowing.write_values(values))}&"
+        if pairs:
+            constraints += f"{_PAIRS}={quote_plus(narrowing.write_pairs(pairs))}&"
+        return f"{self._prefix}{constraints}{self._size}"
+
+
+def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:
+    """List the ids of the facets that count by the type of objects."""
+    ids: set[str] = set()
+    for definition in definitions:
+        level: FacetDefinition | None = definition
+        while level is not None:
+            if level.attributes == (_TYPE,):
+                ids.add(level.id)
+            level = level.nested
+    return frozenset(ids)
+
+
+def _neutral(each: Narrowing, names: RepositoryNames) -> Narrowing:
+    def neutral(constraint: str) -> str:
+        name = narrowing.read(constraint)
+        return constraint if name is None else narrowing.write(neutral_value(_TYPE, name, names))
+
+    return Narrowing(each.facet_id, tuple(tuple(map(neutral, group)) for group in each.alternatives))

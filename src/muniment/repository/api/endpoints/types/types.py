@@ -1,0 +1,165 @@
+"""The object types of a repository, with their properties. Source: docs/interface.md, ours 19."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground import events
+from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.endpoints.types import type_bodies, type_shapes
+from muniment.repository.api.shapes import collections
+from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.wire import spelling
+from muniment.repository.bulk import removal
+from muniment.repository.refusals import NotPermitted, UnknownType, WrongValue
+from muniment.repository.search.answering.atom import FeedEntry
+from muniment.repository.store.filters.cursors import CursorBinding
+from muniment.repository.store.objects.types import object_types, offers, type_editing, type_lists
+from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
+from muniment.repository.store.objects.types.type_lists import ListedType
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """List the object types."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/types", "Types")
+    body = await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, repository, principals, feed, here)))
+    return feed.answer(body)
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """Show an object type with its properties."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    names = context.options.names
+    media_type = context.thing_type(request)
+    catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
+    kind = catalogue.get(_name(request, context))
+    thing = type_shapes.type_thing(address(request, context, repository), kind, catalogue, names, media_type)
+    return thing.reply(media_type, names)
+
+
+@events.tells("object type")
+async def make(request: Request, context: RepositoryContext) -> Response:
+    """Make an object type."""
+    event = events.begin(request.scope, "object type", how="made")
+    caller = await enter(request, context, event)
+    repository = caller.repository
+    media_type = context.thing_type(request)
+    form = await type_bodies.read_new_type(request, context)
+
+    def decide(cx: Connection, principals: Principals) -> tuple[ObjectType, Catalogue]:
+        _require_administrator(principals)
+        try:
+            kind = type_editing.define_type(cx, repository.id, form, context.clock())
+        except UnknownType as refusal:
+            raise WrongValue(refusal.sentence) from refusal
+        return kind, object_types.catalogue(cx, repository.id)
+
+    made = await caller.write(decide)
+    event.on = made[0].name
+    return _answer(request, context, media_type, repository, made, 201)
+
+
+@events.tells("object type")
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """Add properties to an object type, or change some."""
+    event = events.begin(request.scope, "object type", how="changed")
+    caller = await enter(request, context, event)
+    repository, name = caller.repository, _name(request, context)
+    media_type = context.thing_type(request)
+    form = await type_bodies.read_changes(request, context, name)
+
+    def decide(cx: Connection, principals: Principals) -> tuple[ObjectType, Catalogue]:
+        _require_administrator(principals)
+        kind = type_editing.change_type(cx, repository.id, form, context.clock())
+        return kind, object_types.catalogue(cx, repository.id)
+
+    changed = await caller.write(decide)
+    event.on = changed[0].name
+    return _answer(request, context, media_type, repository, changed, 200)
+
+
+@events.tells("object type")
+async def remove(request: Request, context: RepositoryContext) -> Response:
+    """Remove an object type that no object has."""
+    event = events.begin(request.scope, "object type", how="removed")
+    caller = await enter(request, context, event)
+    repository, name = caller.repository, _name(request, context)
+
+    def decide(cx: Connection, principals: Principals) -> None:
+        _require_administrator(principals)
+        removal.remove_type(cx, repository, name)
+
+    await caller.write(decide)
+    event.on = name
+    return Response(status_code=204)
+
+
+@events.tells()
+async def assist(request: Request, context: RepositoryContext) -> Response:
+    """Ask which values a form offers for properties of a type."""
+    caller = await enter(request, context)
+    names, name, repository = context.options.names, _name(request, context), caller.repository
+    media_type = context.thing_type(request)
+    included, of_object = await type_bodies.read_wanted_values(request, context)
+    catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
+    offered = offers.of_type(catalogue, name, included, of_object)
+    thing = type_shapes.offers_thing(address(request, context, repository), name, offered, names)
+    return thing.reply(media_type, names)
+
+
+def _require_administrator(principals: Principals) -> None:
+    if not principals.administrator:
+        raise NotPermitted("Only an administrator may make, change or remove object types.")
+
+
+def _name(request: Request, context: RepositoryContext) -> str:
+    return spelling.read_type(request.path_params["name"], context.options.names)
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    repository: Repository,
+    answer: tuple[ObjectType, Catalogue],
+    status: int,
+) -> Response:
+    here, names = address(request, context, repository), context.options.names
+    thing = type_shapes.type_thing(here, *answer, names, media_type)
+    return thing.reply(media_type, names, status, type_shapes.type_address(here, answer[0].name, names))
+
+
+def _type_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
+    names, root, selection = feed.names, feed.page.object_type, feed.page.selection
+    binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
+
+    def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
+        catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
+        feed_entries = []
+        for kind in members:
+            name = spelling.write_type(kind.name, names)
+            parent = spelling.write_type(kind.parent, names) if kind.parent else ""
+            entry = collections.plain_entry(f"{feed.own}/{name}", name, "Muniment", parent, repository.created)
+            if catalogue is not None:
+                thing = type_shapes.type_thing(here, catalogue.get(kind.name), catalogue, names, feed.media_type)
+                entry = feed.with_thing(entry, thing)
+            feed_entries.append(entry)
+        return feed_entries
+
+    return collections.page(
+        cx,
+        binding,
+        feed.page,
+        lambda stretch: type_lists.page(cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix),
+        entries,
+        lambda: type_lists.count(cx, repository.id, root, selection, type_prefix=names.type_prefix),
+    )

@@ -1,0 +1,1 @@
+"""Shapes: lists and objects as they are written and read."""

@@ -1,0 +1,406 @@
+"""Lists as feeds: which page of a list is wanted, with which members in which order, and how the feed is written.
+
+A new list needs its properties as SQL (``filters``), a function that reads a page of it, and a function that makes its
+entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.database.connections import TookTooLong
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Malformed
+from muniment.repository.api.context import Caller, RepositoryContext
+from muniment.repository.api.shapes import representations
+from muniment.repository.api.shapes.representations import ObjectBody, Thing, View
+from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.refusals import BadFilter, BadSort
+from muniment.repository.search.answering import atom
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.filters import cursors, reader
+from muniment.repository.store.filters.cursors import CursorBinding, Part, Place, Stretch
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.objects.folders import paths
+from muniment.repository.store.objects.listing import object_acls
+from muniment.repository.store.objects.listing.lists import ListedObject
+from muniment.repository.store.objects.listing.object_ids import holds_objects, kind_of
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.permissions.principals import Principals
+
+PORTION = 250
+"""The most objects that are read at one time, if their order costs nothing.
+
+So a page without room for what its entries inline is refused before all its objects are in memory.
+"""
+
+_DEEP = 10_000
+"""Up to this member a bare page number is light work: the database passes over the members before the page."""
+
+LONG = 100_000
+"""If a filter or a sort takes too long in a list with more members than this, it is refused (see ``answer``)."""
+
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What a request wants of a list: which part, with which filter and sort, whether the members are counted, and
+    what the entries show.
+
+    ``repeated`` are the parameters that every link of the feed repeats, as the caller wrote them.
+    """
+
+    part: Part
+    include_total: bool
+    object_type: str | None
+    selection: Selection
+    inline: bool
+    links: bool
+    view: View
+    repeated: Mapping[str, str]
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether no index of the database answers the page."""
+        is_deep = self.part.cursor is None and self.part.number * self.part.size > _DEEP
+        return bool(self.selection.filter or self.selection.sort) or self.include_total or is_deep
+
+
+class ListPage(msgspec.Struct, frozen=True):
+    """One page of a list: its entries, the cursor of the next page (None on the last one), and how many members the
+    whole list has, if the request wants them counted."""
+
+    entries: Sequence[atom.FeedEntry]
+    following: str | None
+    total: int | None = None
+
+
+class Placed(Protocol):
+    """A member of a list, with its place in the order."""
+
+    @property
+    def place(self) -> Place:
+        """The member's place in the order. A cursor holds the place of the last member of a page."""
+
+
+T = TypeVar("T", bound=Placed)
+
+
+class PageRoom:
+    """How many more bytes may be inlined in one page."""
+
+    def __init__(self, options: RepositoryOptions) -> None:
+        self._most = self._left = options.max_page_bytes
+
+    def take(self, size: int) -> None:
+        """Take room for one more thing. Raises Malformed if the page has no room for it."""
+        self._left -= size
+        if self._left < 0:
+            raise Malformed(
+                f"This page has more than {self._most} bytes: ask for fewer entries on a page ('items-per-page', or "
+                "'limit' in a search of several repositories), or for fewer properties ('view', or fewer columns)."
+            )
+
+
+@dataclass(frozen=True)
+class FeedRequest:
+    """A request for a list: the list's address and title, the page, the media type of the answer, and the page's room.
+
+    A request inlines things in one page at most, so that page has all the room.
+    """
+
+    own: str
+    title: str
+    page: Page
+    media_type: str
+    context: RepositoryContext
+    room: PageRoom
+
+    @property
+    def names(self) -> RepositoryNames:
+        """How the interface spells names, as the settings say."""
+        return self.context.options.names
+
+    def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
+        """Return a copy of an entry in which the thing that the entry describes is inlined. Raises Malformed."""
+        inlined = inline(thing, self.media_type, self.names, self.room, links=self.page.links)
+        return msgspec.structs.replace(entry, inlined=inlined)
+
+    def object_thing(self, here: str, body: ObjectBody) -> Thing:
+        """Describe an object as a GET of the object's address does, in the view of the page. Raises UnknownProperty."""
+        kind, page = kind_of(body.stored.id), self.page
+        return representations.object_thing(here, body, self.names, self.media_type, kind, page.view)
+
+    def write(self, page: ListPage) -> bytes:
+        """Write the feed (docs/interface.md, ours 5)."""
+        feed = atom.Feed(
+            id=self.own,
+            title=self.title,
+            author="Muniment",
+            updated=self.context.clock(),
+            page=self.page.part.number,
+            items_per_page=self.page.part.size,
+            links=tuple(_page_links(self.own, self.page, page, self.context.options)),
+            entries=tuple(page.entries),
+            total=page.total,
+            entry_links=self.page.links,
+        )
+        return spelling.feed(self.media_type, feed, self.names)
+
+    def answer(self, body: bytes) -> Response:
+        """Answer with the feed that ``write`` wrote."""
+        return Response(body, headers={"Content-Type": self.media_type, **spelling.PRIVATE})
+
+
+def feed_request(request: Request, context: RepositoryContext, own: str, title: str) -> FeedRequest:
+    """Read what a request asks of a list. ``own`` is the list's address.
+
+    Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType.
+    """
+    media_type = feed_type(request, context.options.names)
+    options = context.options
+    page_request = read_page(parameters.read(request), options)
+    return FeedRequest(own, title, page_request, media_type, context, PageRoom(options))
+
+
+async def answer(
+    caller: Caller,
+    feed: FeedRequest,
+    question: Callable[[Connection, Principals, FeedRequest], ListPage],
+    *,
+    heavy: bool = False,
+) -> Response:
+    """Read a page of a list that may be long, and answer with its feed. ``question`` reads the page.
+
+    A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list:
+    no index of the database answers them. ``heavy`` says that every page of the list is.
+    Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
+    asking again would not help. Raises what ``Caller.read_long`` raises, too.
+    """
+    try:
+        heavy = heavy or feed.page.is_heavy
+        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)), heavy=heavy)
+    except TookTooLong as stopped:
+        selection = feed.page.selection
+        if not (selection.sort or selection.filter):
+            raise
+        later_page = msgspec.structs.replace(
+            feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
+        )
+        members_behind = await caller.read_long(
+            lambda cx, principals: question(cx, principals, replace(feed, page=later_page))
+        )
+        if not members_behind.entries:
+            raise
+        raise _too_long(selection, feed) from stopped
+    return feed.answer(body)
+
+
+def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
+    seconds = feed.context.options.question_seconds
+    names = " and ".join(repr(spelling.write_property(key.name, feed.names)) for key in selection.sort)
+    parts = [*(["the filter"] if selection.filter else []), *([f"the sort by {names}"] if names else [])]
+    return (BadSort if names else BadFilter)(
+        f"This list has more than {LONG} members, and {' and '.join(parts)} takes longer than {seconds} seconds. "
+        "Without that, 'next' leads through the whole list, and every page costs the same."
+    )
+
+
+def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
+    """Read the parameters of a list. An empty value counts as none.
+
+    Raises Malformed, BadFilter, BadSort, UnknownType.
+    """
+    values = {name: text for name, text in values.items() if text}
+    size, number = read_size(values, options), read_number(values)
+    cursor, names = values.get("cursor"), options.names
+    if cursor is None and number * size > options.max_page_offset:
+        raise Malformed(
+            f"Page {number} lies past member {options.max_page_offset}, the deepest that a bare page number reaches: "
+            "follow 'next' from page to page."
+        )
+    type_name = values.get("object-type")
+    neutral = partial(spelling.read_property, names=names)
+    return Page(
+        part=Part(number, size, cursor),
+        include_total=parameters.truth(values, "include-total", default=False),
+        object_type=spelling.read_type(type_name, names) if type_name else None,
+        selection=reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
+        inline=parameters.truth(values, "inline", default=False),
+        links=parameters.truth(values, "links", default=True),
+        view=representations.read_view(values, names),
+        repeated={name: text for name, text in values.items() if name not in ("page", "items-per-page", "cursor")},
+    )
+
+
+def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
+    """Read how many members a page has at most: as many as the request says, or fewer if the settings allow fewer.
+
+    Raises Malformed.
+    """
+    return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
+
+
+def read_number(values: Mapping[str, str]) -> int:
+    """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
+    return max(1, whole_number(values, "page", 1, 0))
+
+
+def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
+    """Read ``start`` and ``limit``: how many members are skipped, and how many are wanted. Raises Malformed."""
+    limit = min(whole_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
+    start = whole_number(values, "start", 0, 0)
+    if start + limit > options.max_page_offset:
+        raise Malformed(f"'start' and 'limit' lead past member {options.max_page_offset}, the deepest there is.")
+    return start, limit
+
+
+def page(
+    cx: Connection,
+    binding: CursorBinding,
+    page_request: Page,
+    fetch: Callable[[Stretch], Sequence[T]],
+    entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
+    count: Callable[[], int],
+    *,
+    in_portions: bool = False,
+) -> ListPage:
+    """Read one page of a list: ``fetch`` reads members, ``entries`` makes their entries, ``count`` counts all members.
+
+    With ``in_portions``, ``fetch`` is called for each ``PORTION`` members, unless the parameters of the page ask for a
+    sort: each call would sort the list again. Raises Malformed for a cursor that was made for another page, list,
+    filter, sort or caller, and for a page without room for what its entries inline.
+    """
+    part, feed_entries, places = page_request.part, list[atom.FeedEntry](), list[Place]()
+    stretch = cursors.stretch(cx, binding, part)
+    portion = min(stretch.limit, PORTION) if in_portions and not page_request.selection.sort else stretch.limit
+    while stretch.limit:
+        members = fetch(msgspec.structs.replace(stretch, limit=min(stretch.limit, portion)))
+        feed_entries += entries(members[: part.size - len(places)])
+        places += [each.place for each in members]
+        if len(members) < portion:
+            break
+        stretch = Stretch(places[-1], 0, stretch.limit - len(members))
+    following = cursors.next_cursor(cx, binding, part, places)
+    return ListPage(feed_entries, following, count() if page_request.include_total else None)
+
+
+def feed_type(request: Request, names: RepositoryNames) -> str:
+    """Choose the media type of a list. Raises NotAcceptable."""
+    return spelling.negotiate(request, spelling.feed_types(names))
+
+
+def inline(thing: Thing, media_type: str, names: RepositoryNames, room: PageRoom, *, links: bool) -> msgspec.Raw | str:
+    """Return a thing as the content of an entry: the text of the JSON object, or of the XML element.
+
+    Raises Malformed if the page has no room for it.
+    """
+    if not links:
+        members = {name: member for name, member in thing.document.items() if name != "links"}
+        thing = msgspec.structs.replace(thing, document=members)
+    is_json = media_type.endswith("json")
+    text = thing.written("application/json" if is_json else "application/xml", names)
+    room.take(len(text))
+    return msgspec.Raw(text) if is_json else text.decode().removeprefix(_DECLARATION)
+
+
+def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
+    """Make an object's entry in a list."""
+    own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
+    summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
+    owner = representations.user_address(here, stored.owner)
+    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
+
+
+def object_entries(
+    cx: Connection, view: RepositoryView, feed: FeedRequest, here: str, members: Sequence[ListedObject]
+) -> list[atom.FeedEntry]:
+    """Make the entries of objects in a list, with the objects themselves if the request wants them."""
+    plain = [object_entry(here, each.stored, feed.names) for each in members]
+    if not feed.page.inline:
+        return plain
+    whole_objects = object_bodies(cx, view, [each.stored for each in members])
+    return [
+        feed.with_thing(entry, feed.object_thing(here, body)) for entry, body in zip(plain, whole_objects, strict=True)
+    ]
+
+
+def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
+    """Make the entry of something that is no object."""
+    return atom.FeedEntry(own, title, author, summary, updated, own)
+
+
+def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
+    """Return these objects, each with all that its representation shows.
+
+    What is not in the objects' own rows is read for all objects at once.
+    """
+    acl_names = object_acls.shown_names(cx, several, view.principals)
+    statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
+    places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
+    return [
+        ObjectBody(
+            stored,
+            view.catalogue,
+            acl_names[stored.id],
+            statuses.get(stored.id, queue.EMPTY).state,
+            places.get(stored.id, paths.NOWHERE),
+        )
+        for stored in several
+    ]
+
+
+def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
+    """Return the links of a page to itself and to other pages.
+
+    Of the links to other pages, only ``next`` has a cursor. The others are left out if they are too deep without one.
+    """
+    part = page_request.part
+
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        repeated = {"items-per-page": str(part.size), "page": str(number), **page_request.repeated}
+        if cursor is not None:
+            repeated["cursor"] = cursor
+        return atom.Link(rel, f"{own}?{urlencode(repeated)}")
+
+    links = [link("self", part.number, part.cursor)]
+    if page.following is not None:
+        links.append(link("next", part.number + 1, page.following))
+    if page.following is not None or part.number > 1:
+        links += [link(rel, number) for rel, number in other_pages(part.number, part.size, page.total, options)]
+    return links
+
+
+def other_pages(page: int, size: int, total: int | None, options: RepositoryOptions) -> list[tuple[str, int]]:
+    """List the pages to which a page links besides the next one: pairs of a link relation and a number.
+
+    ``previous`` and ``last`` are left out if their page lies past ``max_page_offset``, ``last`` also without a total.
+    """
+    reach = options.max_page_offset // size
+    others = [("previous", page - 1)] if 1 < page <= reach + 1 else []
+    others.append(("first", 1))
+    if total is not None and (last := max(1, -(-total // size))) <= reach:
+        others.append(("last", last))
+    return others
+
+
+def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+    """Read a whole number from a parameter; without a value, return ``default``.
+
+    Raises Malformed for a number below ``least``, and for a text that is no whole number of at most 12 digits.
+    """
+    text = values.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) >= least):
+        raise Malformed(f"The parameter {name!r} is a number from {least} on, not {text[:40]!r}.")
+    return int(text)

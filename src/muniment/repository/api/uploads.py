@@ -1,0 +1,393 @@
+"""Receive content, a whole body or a part of a multipart body, and put it into the store piece by piece.
+
+Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by order and type); RFC 2046 5.1, RFC 7578.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+import msgspec
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+
+from muniment.database.driver_errors import is_undone
+from muniment.ground.naming import is_storable
+from muniment.ground.refusals import Malformed, TooLarge, UnsupportedMediaType
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.shapes import object_body
+from muniment.repository.api.shapes.object_body import Metadata
+from muniment.repository.bulk.importing import media_types
+from muniment.repository.store.content.contract import PIECE, StoredContent
+from muniment.repository.store.extraction.queue import ExtractedText
+from muniment.repository.store.extraction.readers import plain
+from muniment.repository.store.objects.contents import content_references, usage
+from muniment.repository.store.objects.contents.usage import StorageQuota
+from muniment.repository.store.objects.decisions import contents
+from muniment.web.requests import bodies
+
+MULTIPART = ("multipart/form-data", "multipart/mixed", "multipart/related")
+
+_AROUND = 65_536
+"""How many bytes a multipart body may have around and between its parts."""
+
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*(?i:charset)={_TOKEN})?")
+_PLAIN = ("", "text/plain", "application/octet-stream")
+
+
+class ReceivedBody(msgspec.Struct, frozen=True):
+    """Content in the store. ``whole`` holds its bytes if they are few and still in memory; else it is empty."""
+
+    stored: StoredContent
+    whole: bytes
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """The whole of a body: its metadata, its first content in the store, and the media type stated for this content.
+
+    ``further`` are the contents after the first one, each with the media type of its part.
+    """
+
+    metadata: Metadata
+    content: ReceivedBody | None
+    media_type: str
+    further: tuple[tuple[ReceivedBody, str], ...] = ()
+
+    @property
+    def stored(self) -> list[StoredContent]:
+        """All contents of the body, as the store keeps them."""
+        first = [self.content.stored] if self.content else []
+        return [*first, *(body.stored for body, _ in self.further)]
+
+
+async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
+    """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
+
+    Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded, NotStored. If it raises anything, for example
+    because the body ends early, it discards the bytes. If that fails, the sweep removes them later.
+    """
+    bodies.check_encoding(request)
+    _check_declared(request, context, room, 0)
+    keeping = _Keeping(context, room)
+    try:
+        async for piece in bodies.pieces(request, context.options.max_content_bytes):
+            await keeping.take(piece)
+        return await keeping.finish()
+    except BaseException:
+        # The request may be cancelled once more. Then the bytes are discarded nevertheless.
+        await asyncio.shield(keeping.abort())
+        raise
+
+
+async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
+    """Receive a multipart body: one part is the metadata, all others are contents.
+
+    The metadata is the first part if this part has no media type, or one of ``_PLAIN``. Otherwise, the metadata is the
+    first part with the media type of an object document.
+
+    ``room`` is as in ``raw_content``, for all contents together. Raises what ``raw_content`` raises, Malformed,
+    UnknownType. If it raises anything, the contents are removed again, as in ``raw_content``.
+    """
+    bodies.check_encoding(request)
+    _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
+    receiving = _Receiving(context, room)
+    try:
+        return await receiving.upload(request)
+    except BaseException:
+        await asyncio.shield(receiving.abort())
+        raise
+
+
+def after_commit(
+    context: RepositoryContext,
+    uploaded: Sequence[StoredContent],
+    named: Sequence[StoredContent | None],
+    freed: Sequence[str] = (),
+) -> BackgroundTask | None:
+    """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
+
+    It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
+    If the older content is damaged, the task removes that one, and the uploaded one takes its place. ``named`` are the
+    contents that the rows of the upload name. The task runs after the answer, so that the time of an answer does not
+    tell whether equal bytes were stored. If the process ends before that, the sweep removes what no row names.
+    """
+    if not uploaded and not freed:
+        return None
+
+    remove = partial(
+        content_references.drop_spares, context.transactions.database, context.store, uploaded, named, freed
+    )
+    return BackgroundTask(context.transactions.off_loop, remove)
+
+
+@asynccontextmanager
+async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
+    """Remove stored contents again if the block that gives them to an object fails.
+
+    If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them. The
+    sweep later removes those that no object names.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for content in contents if is_undone(error) else ():
+            if content is not None:
+                await context.transactions.off_loop(context.store.remove, content.key)
+        raise
+
+
+async def read_plain_text(
+    content: ReceivedBody, name: str, media_type: str, context: RepositoryContext
+) -> ExtractedText | None:
+    """Return the text of small plain content, to be kept with its object; None if the extractor is to read the
+    content."""
+    if not content.whole:
+        return None
+    read = await context.transactions.off_loop(
+        plain.read, content.whole, name, media_type, context.options.extraction_characters
+    )
+    return ExtractedText(read.text, read.note) if read else None
+
+
+def media_type_of(media_type: str, name: str) -> str:
+    """Return the media type of content: the stated one; or, if that is missing or ``application/octet-stream``, the one
+    that the ending of the name suggests."""
+    if media_type.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
+        return media_type.strip()[:255]
+    return media_types.media_type_of(name)
+
+
+def servable(media_type: str) -> str:
+    """Return the media type with which stored content is sent.
+
+    A media type without parameters, or with only the parameter ``charset``, stays as it is. Any other text is replaced
+    by ``application/octet-stream``.
+    """
+    return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text may be the name of a charset: up to 120 of the characters of RFC 6838 4.2."""
+    return re.fullmatch(_TOKEN, text) is not None
+
+
+def upload_quota(context: RepositoryContext) -> StorageQuota:
+    """Return how much one user may own, as the settings say."""
+    return StorageQuota(context.options.max_objects, context.options.max_stored_bytes)
+
+
+def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
+    """Raise QuotaExceeded before the body is read, if its Content-Length minus ``around`` is more than ``room``."""
+    length_text = request.headers.get("content-length", "")
+    number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
+    if room is not None and number and int(length_text) - around > room:
+        raise usage.too_much(upload_quota(context))
+
+
+class _Keeping:
+    """Content on its way into the store: what has arrived is written, and its digest taken, while more arrives."""
+
+    def __init__(self, context: RepositoryContext, room: int | None) -> None:
+        self._context = context
+        self._room = room
+        self._writer = context.store.writer()
+        self._pieces_to_write: list[bytes] = []
+        self._size = 0
+        self._in_pieces = False
+        self._writing: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[ReceivedBody] | None = None
+
+    async def take(self, data: bytes) -> None:
+        """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held.
+
+        Raises QuotaExceeded, NotStored.
+        """
+        if self._room is not None:
+            self._room -= len(data)
+            if self._room < 0:
+                raise usage.too_much(upload_quota(self._context))
+        self._pieces_to_write.append(data)
+        self._size += len(data)
+        if self._size >= PIECE:
+            await self._wait_for_writing()
+            write = self._context.transactions.off_loop(self._writer.write, *self._pieces_to_write)
+            self._writing = asyncio.create_task(write)
+            self._writing.add_done_callback(_heed)
+            self._in_pieces = True
+            self._pieces_to_write, self._size = [], 0
+
+    async def finish(self) -> ReceivedBody:
+        """Write what is left to the store, and return the content. Raises NotStored."""
+        await self._wait_for_writing()
+        self._finishing = asyncio.create_task(self._context.transactions.off_loop(self._last))
+        return await asyncio.shield(self._finishing)
+
+    async def abort(self) -> None:
+        """Discard the bytes that were taken. This runs in a thread, because another thread may still use the writer."""
+        if self._writing is not None:
+            self._writing.cancel()
+        if self._finishing is not None:
+            await asyncio.wait([self._finishing])
+            if self._finishing.exception() is None:
+                key = self._finishing.result().stored.key
+                await self._context.transactions.off_loop(self._context.store.remove, key)
+        await self._context.transactions.off_loop(self._writer.abort)
+
+    def _last(self) -> ReceivedBody:
+        whole = b"" if self._in_pieces else b"".join(self._pieces_to_write)
+        self._writer.write(*([whole] if whole else self._pieces_to_write))
+        return ReceivedBody(self._writer.finish(), whole)
+
+    async def _wait_for_writing(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
+def _heed(writing: "asyncio.Task[None]") -> None:
+    # When the upload was given up, nobody awaits the task. asyncio would log that its exception was never retrieved.
+    if not writing.cancelled():
+        writing.exception()
+
+
+class _Receiving:
+    """Receives a multipart body."""
+
+    def __init__(self, context: RepositoryContext, room: int | None) -> None:
+        self._context = context
+        self._room = room
+        self._content: _Keeping | None = None
+        self._contents: list[tuple[ReceivedBody, str]] = []
+        self._size = 0
+        self._metadata: list[bytes] | None = None
+        self._metadata_type = ""
+        self._media_type = ""
+        self._into: str = ""
+
+    async def upload(self, request: Request) -> Upload:
+        options = self._context.options
+        _, parameters = parse_options_header(request.headers.get("content-type", ""))
+        boundary = parameters.get(b"boundary", b"")
+        if not 1 <= len(boundary) <= 70:
+            raise Malformed("The Content-Type of a multipart body needs a boundary of 1 to 70 characters.")
+        parts = _Parts(boundary)
+        limit = options.max_content_bytes + options.max_metadata_bytes + _AROUND
+        async for piece in bodies.pieces(request, limit):
+            for event, data in parts.read(piece):
+                if isinstance(data, Mapping):
+                    await self._begin(data)
+                elif event == "data":
+                    await self._take(data)
+        if not parts.ended:
+            raise Malformed("The multipart body ends before its last boundary.")
+        body = self._read_metadata()
+        await self._finish_content()
+        if not self._contents:
+            return Upload(body, None, "")
+        (content, media_type), *further = self._contents
+        return Upload(body, content, media_type, tuple(further))
+
+    def _read_metadata(self) -> Metadata:
+        if self._metadata is None:
+            raise Malformed("The multipart body has no part with the object's metadata.")
+        metadata = b"".join(self._metadata)
+        if not metadata.strip():
+            raise Malformed("The part with the object's metadata is empty: it must hold a JSON object or XML.")
+        try:
+            return object_body.read(metadata, self._metadata_type, self._context.options.names)
+        except Malformed as error:
+            raise Malformed(f"The part with the object's metadata: {error.sentence}") from error
+
+    async def abort(self) -> None:
+        """Remove what was received. A removal from the store may take long, so it runs outside the event loop."""
+        if self._content is not None:
+            await self._content.abort()
+        for body, _ in self._contents:
+            await self._context.transactions.off_loop(self._context.store.remove, body.stored.key)
+
+    async def _finish_content(self) -> None:
+        if self._content is not None:
+            self._contents.append((await self._content.finish(), self._media_type))
+            self._room = None if self._room is None else self._room - self._contents[-1][0].stored.size
+            self._content = None
+
+    async def _begin(self, headers: Mapping[str, str]) -> None:
+        if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
+            raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
+        media_type = headers.get("content-type", "").strip()
+        if not is_storable(media_type):
+            raise Malformed("The Content-Type of a part holds a NUL.")
+        kind = media_type.partition(";")[0].strip().lower()
+        await self._finish_content()
+        first = self._metadata is None and not self._contents
+        if self._metadata is None and (object_body.is_one(kind) or (first and kind in _PLAIN)):
+            self._metadata, self._metadata_type, self._into = [], kind, "metadata"
+        elif len(self._contents) <= contents.MOST:
+            self._content, self._media_type, self._into = _Keeping(self._context, self._room), media_type, "content"
+        else:
+            raise Malformed(f"A body has at most {contents.MOST + 1} contents.")
+        self._size = 0
+
+    async def _take(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._into == "metadata" and self._metadata is not None:
+            if self._size > self._context.options.max_metadata_bytes:
+                raise TooLarge(f"The metadata is larger than {self._context.options.max_metadata_bytes} bytes.")
+            self._metadata.append(data)
+        elif self._content is not None:
+            if self._size > self._context.options.max_content_bytes:
+                raise TooLarge(f"The content is larger than {self._context.options.max_content_bytes} bytes.")
+            await self._content.take(data)
+
+
+class _Parts:
+    """Splits a multipart body into the headers and the data of its parts, in the order in which they arrive."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self.ended = False
+        self._events: list[tuple[str, bytes | dict[str, str]]] = []
+        self._headers: dict[str, str] = {}
+        self._name, self._value = b"", b""
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part,
+                "on_part_data": lambda data, start, end: self._events.append(("data", data[start:end])),
+                "on_header_field": self._header_name,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header,
+                "on_headers_finished": lambda: self._events.append(("part", self._headers)),
+                "on_end": self._end,
+            },
+            max_header_count=16,
+            max_header_size=8192,
+        )
+
+    def read(self, piece: bytes) -> list[tuple[str, bytes | dict[str, str]]]:
+        try:
+            self._parser.write(piece)
+        except FormParserError as error:
+            raise Malformed(f"The multipart body cannot be read: {str(error)[:200]}.") from error
+        events, self._events = self._events, []
+        return events
+
+    def _part(self) -> None:
+        self._headers = {}
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header(self) -> None:
+        self._headers[self._name.decode("latin-1").strip().lower()] = self._value.decode("utf-8", "replace")
+        self._name, self._value = b"", b""
+
+    def _end(self) -> None:
+        self.ended = True

@@ -1,0 +1,1 @@
+"""The wire: names, parameters, positions, and the codes of refusals."""

@@ -1,0 +1,336 @@
+"""Names, media types and errors as the wire spells them.
+
+Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept); HAL
+(draft-kelly-json-hal-11). On the wire, names are those of the settings. Inside the program they are neutral: our own,
+which no setting changes.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.ground.refusals import NotAcceptable, UnsupportedMediaType
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownRelationType
+from muniment.repository.search.answering import atom
+from muniment.repository.search.aql.spelling import wire_names
+from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
+from muniment.repository.store.permissions.principals import OWNER, WORLD
+from muniment.repository.store.relations import relation_types
+from muniment.web.answers.responses import ErrorCode, Shape
+from muniment.web.requests import accept, bodies
+
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
+ATOM = "application/atom+xml"
+HAL = "application/hal+json"
+
+PRIVATE: Mapping[str, str] = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+"""The headers of an answer that is for its caller alone, and whose media type follows Accept (RFC 9111 5.2.2)."""
+
+ITEMS: Mapping[str, str] = {
+    "links": "link",
+    "permitted": "permission",
+    "properties": "property",
+    "acls": "acl",
+    "agents": "index-agent",
+    "differences": "difference",
+    "operations": "operation",
+    "headers": "header",
+}
+"""By the name of a list: the XML name of those members that are not texts. In other lists, it is ``item``."""
+
+_TEXT_ITEMS: Mapping[str, str] = {
+    "batchable-resources": "batchable-resource",
+    "non-batchable-resources": "non-batchable-resource",
+}
+"""By the name of a list: the XML name of those members that are texts. In other lists, it is ``item``."""
+
+_BARE_LISTS: Mapping[str, str] = {"servers": "server"}
+"""Lists whose members stand in XML without an element around them, with the name of each member."""
+
+_NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
+"""Lists whose members have no fixed name in XML: the text that a member has under this key becomes its name."""
+
+Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
+"""What a document of the wire is made of, before it is JSON or XML."""
+
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
+)
+_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+
+
+def read_type(name: str, names: RepositoryNames) -> str:
+    """Translate a type's name from the wire. Raises UnknownType for a built-in type without its prefix."""
+    return wire_names.neutral_type(name, names)
+
+
+def write_type(name: str, names: RepositoryNames) -> str:
+    """Translate a type's name for the wire."""
+    return names.type_prefix + name if name in BUILT_IN_NAMES else name
+
+
+def read_relation_type(name: str, names: RepositoryNames) -> str:
+    """Translate a relation type's name from the wire.
+
+    Raises UnknownRelationType for a built-in type without its prefix.
+    """
+    bare = name.removeprefix(names.type_prefix)
+    if bare in relation_types.BUILT_IN and name != bare:
+        return bare
+    if names.type_prefix and name in relation_types.BUILT_IN:
+        raise UnknownRelationType(f"There is no relation type {name!r}. Is {names.type_prefix + name!r} meant?")
+    return name
+
+
+def write_relation_type(name: str, names: RepositoryNames) -> str:
+    """Translate a relation type's name for the wire."""
+    return names.type_prefix + name if name in relation_types.BUILT_IN else name
+
+
+def read_property(name: str, names: RepositoryNames) -> str:
+    """Translate a property's name from the wire."""
+    return wire_names.neutral_property(name, names)
+
+
+def write_property(name: str, names: RepositoryNames) -> str:
+    """Translate a property's name for the wire."""
+    return names.system_property_prefix + name[2:] if name in SYSTEM_PROPERTIES else name
+
+
+def read_accessor(accessor: str, names: RepositoryNames) -> str:
+    """Translate an accessor from the wire, where the owner and the world have the prefix of the built-in types."""
+    bare = accessor.removeprefix(names.type_prefix)
+    return bare if bare in (OWNER, WORLD) else accessor
+
+
+def write_accessor(accessor: str, names: RepositoryNames) -> str:
+    """Translate an accessor for the wire."""
+    return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
+
+
+def negotiate(request: Request, offered: Sequence[str]) -> str:
+    """Choose the media type of the answer: the one that the caller likes best. Of several that they like equally,
+    the first of ``offered`` is chosen.
+
+    A suffix of the path, which ``web.addresses`` has noted, takes precedence over the header Accept. Raises
+    NotAcceptable.
+    """
+    suffix = request.scope.get("muniment.suffix")
+    if suffix is not None:
+        kinds = [kind for kind in offered if kind.endswith(suffix)]
+        if kinds:
+            return kinds[0]
+    best = accept.best_media_type(request, offered)
+    if best is None:
+        raise NotAcceptable(f"This address answers in {', '.join(offered)}.")
+    return best
+
+
+def both(names: RepositoryNames) -> tuple[str, ...]:
+    """Name the media types of a single thing, JSON first."""
+    return (f"{names.media_type}+json", f"{names.media_type}+xml", "application/json", "application/xml", HAL)
+
+
+def feed_types(names: RepositoryNames) -> tuple[str, ...]:
+    """Name the media types of a list, JSON first; in XML a list is an Atom feed."""
+    json, xml, *others = both(names)
+    return (json, ATOM, xml, *others)
+
+
+def home_types(names: RepositoryNames) -> tuple[str, ...]:
+    """Name the media types of the home document, JSON first."""
+    return ("application/home+json", "application/home+xml", *both(names)[:-1])
+
+
+def check_body(request: Request, readable: Collection[str]) -> None:
+    """Check that a request's body has one of the ``readable`` media types; ``*/*`` stands for all.
+
+    If ``readable`` is empty, the address reads no body, and nothing is checked. text/xml counts as application/xml,
+    because old clients send it. Raises UnsupportedMediaType.
+    """
+    media_type = bodies.media_type(request).replace("text/xml", "application/xml")
+    if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:
+        is_other = f"not {media_type[:100]!r}" if media_type else "and the request does not say what its body is"
+        raise UnsupportedMediaType(f"This address reads {', '.join(readable)}, {is_other}.")
+
+
+def answer(
+    media_type: str,
+    root: str,
+    document: Mapping[str, Written],
+    names: RepositoryNames,
+    *,
+    attributes: Mapping[str, Mapping[str, str]] | None = None,
+) -> bytes:
+    """Write a document in the chosen media type. ``attributes`` is as in ``xml``."""
+    if media_type.endswith("json"):
+        return msgspec.json.encode(_hal(document) if media_type == HAL else document)
+    return xml(root, document, names.vocab_namespace, attributes or {})
+
+
+def reply(
+    media_type: str,
+    root: str,
+    document: Mapping[str, Written],
+    names: RepositoryNames,
+    status: int = 200,
+    own: str = "",
+    *,
+    attributes: Mapping[str, Mapping[str, str]] | None = None,
+) -> Response:
+    """Answer with a document. With the status 201, ``own`` is the address of what was made."""
+    headers = {"Content-Type": media_type, **PRIVATE}
+    if status == 201:
+        headers["Location"] = own
+    return Response(answer(media_type, root, document, names, attributes=attributes), status, headers)
+
+
+def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
+    """Write a page of a list or of a search in the chosen media type."""
+    if not media_type.endswith("json"):
+        return atom.as_xml(page, names.vocab_namespace, names.relevance_namespace)
+    body = atom.as_json(page, f"{names.media_type}+json")
+    return msgspec.json.encode(_hal(msgspec.json.decode(body))) if media_type == HAL else body
+
+
+def xml(
+    root: str, document: Mapping[str, Written], namespace: str, attributes: Mapping[str, Mapping[str, str]]
+) -> bytes:
+    """Write a document as XML 1.0 in UTF-8; characters that XML forbids are dropped.
+
+    ``attributes`` are the XML attributes of the root (under an empty name) and of its children, by name.
+    """
+    pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n']
+    spaces = {"xmlns": namespace, "xmlns:xsi": XSI}
+    _element(pieces, root, document, {**attributes, "": {**spaces, **attributes.get("", {})}})
+    return "".join(pieces).encode()
+
+
+_PLAIN_TYPES: Mapping[str, str] = {
+    ATOM: "application/xml",
+    "application/home+xml": "application/xml",
+    "application/home+json": "application/json",
+}
+"""The media type of an error, by the media type of the feed or home document that the caller wants."""
+
+
+def error_code(code: ErrorCode) -> str:
+    """Return the code of an error as the repository writes it.
+
+    A code without the prefix ``E_`` is one that both halves share. It gets the prefix, and becomes upper case.
+    """
+    return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
+
+
+def error_shape(names: RepositoryNames) -> Shape:
+    """Make the shape of the repository's errors: JSON, or XML if the caller prefers it (given 7)."""
+
+    def shape(request: Request, code: ErrorCode, sentence: str) -> Response:
+        document: dict[str, Written] = {
+            "status": code.status,
+            "code": error_code(code),
+            "message": sentence,
+            "details": "",
+            "id": request.scope.get("muniment.request_id", ""),
+        }
+        try:
+            media_type = negotiate(request, (*both(names), *_PLAIN_TYPES))
+        except NotAcceptable:
+            media_type = both(names)[0]
+        media_type = _PLAIN_TYPES.get(media_type, media_type)
+        headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
+        response = Response(answer(media_type, "error", document, names), code.status, headers)
+        if code.status == 401:
+            for challenge in _challenges(request, names):
+                response.headers.append("WWW-Authenticate", challenge)
+        return response
+
+    return shape
+
+
+def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
+    """Yield the schemes that a 401 offers, each for a header line of its own (RFC 9110 11.6.1).
+
+    If Basic is offered, it comes first, because old clients read only one line. A caller may name another scheme in
+    the place of Basic, so that no browser opens its dialogue.
+    """
+    realm = names.realm.replace("\\", "\\\\").replace('"', '\\"')
+    if request.scope.get("muniment.basic"):
+        scheme = request.headers.get(names.unauth_scheme_header, "")
+        yield f'{scheme if _SCHEME.fullmatch(scheme) else "Basic"} realm="{realm}", charset="UTF-8"'
+    sent_token = request.headers.get("authorization", "")[:7].lower() == "bearer "
+    yield f'Bearer realm="{realm}"' + (', error="invalid_token"' if sent_token else "")
+
+
+def _element(
+    pieces: list[str], name: str, content: Written, attributes: Mapping[str, Mapping[str, str]], item: str = "item"
+) -> None:
+    bears = dict(attributes.get("", {}))
+    if content is None:
+        bears["xsi:nil"] = "true"
+    if name == "link" and isinstance(content, Mapping):
+        bears |= {key: str(value) for key, value in content.items()}
+        content = {}
+    pieces.append(f"<{name}" + "".join(f' {key}="{_escape(value)}"' for key, value in bears.items()))
+    if content is None or content in ({}, []):
+        pieces.append("/>")
+        return
+    pieces.append(">")
+    if isinstance(content, Mapping):
+        for key, value in _children(content):
+            _element(pieces, key, value, {"": attributes.get(key, {})}, ITEMS.get(key, "item"))
+    elif isinstance(content, Sequence) and not isinstance(content, str):
+        naming = _NAMED_MEMBERS.get(name, "")
+        for member in content:
+            if isinstance(member, Mapping) and naming in member:
+                inner = {key: value for key, value in member.items() if key != naming}
+                _element(pieces, str(member[naming]), inner, {})
+                continue
+            _element(pieces, item if isinstance(member, Mapping) else _TEXT_ITEMS.get(name, "item"), member, {})
+    elif isinstance(content, bool):
+        pieces.append("true" if content else "false")
+    else:
+        pieces.append(_escape(str(content)))
+    pieces.append(f"</{name}>")
+
+
+def _children(content: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
+    for key, value in content.items():
+        members = value if isinstance(value, list) else []
+        if key in _BARE_LISTS and members and all(isinstance(member, Mapping) for member in members):
+            yield from ((_BARE_LISTS[key], member) for member in members)
+        else:
+            yield key, value
+
+
+def _hal(document: Mapping[str, Written]) -> dict[str, Written]:
+    """Write the links of a document and of its entries by relation, and put its entries where HAL has them."""
+    links, entries, content = (document.get(key) for key in ("links", "entries", "content"))
+    members = {key: value for key, value in document.items() if key not in ("links", "entries")}
+    if isinstance(links, Sequence):
+        members["_links"] = _hal_links(links)
+    if isinstance(entries, Sequence):
+        members["_embedded"] = {"entries": [_hal(entry) for entry in entries if isinstance(entry, Mapping)]}
+    if isinstance(content, Mapping):
+        members["content"] = _hal(content)
+    return members
+
+
+def _hal_links(links: Sequence[Written]) -> dict[str, Written]:
+    by_relation: dict[str, list[Written]] = {}
+    for link in links:
+        if isinstance(link, Mapping):
+            target = {key: value for key, value in link.items() if key not in ("rel", "hreftemplate")}
+            if "hreftemplate" in link:
+                target |= {"href": link["hreftemplate"], "templated": True}
+            by_relation.setdefault(str(link["rel"]), []).append(target)
+    return {rel: targets if len(targets) > 1 else targets[0] for rel, targets in by_relation.items()}
+
+
+def _escape(text: str) -> str:
+    return _FORBIDDEN.sub("", text).translate(_ESCAPES)

@@ -1,0 +1,1 @@
+"""Bulk work: many objects at once, in transactions of their own."""

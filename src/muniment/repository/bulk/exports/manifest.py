@@ -1,0 +1,60 @@
+"""What does an export hold? Its manifest lists it, and is written last. Without a manifest, an export is not whole."""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from muniment.ground import disk
+from muniment.ground.clock import Instant
+from muniment.repository.bulk.exports.lines import FileSummary, open_regular
+from muniment.repository.refusals import BadExport
+
+NAME = "manifest.json"
+FORMAT = 1
+_LONGEST = 1 << 20
+
+
+class ExportManifest(msgspec.Struct, frozen=True):
+    """The description of a whole export: its repository, the time at which it was made, the release that wrote it.
+
+    ``language`` is the repository's own, if it has one. ``files`` describes each file of lines and the list of
+    contents. ``contents`` and ``content_bytes`` are the contents' number and size; equal contents count once.
+    """
+
+    format: int
+    release: str
+    repository: str
+    language: str
+    exported: Instant
+    files: dict[str, FileSummary]
+    contents: int
+    content_bytes: int
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def write(folder: Path, manifest: ExportManifest) -> None:
+    """Write the manifest, and wait until it is on the disk."""
+    disk.replace(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+
+
+def read(folder: Path) -> tuple[ExportManifest, str]:
+    """Read a manifest. Return it with the digest of its file; no other export's manifest has the same digest.
+
+    Raises BadExport.
+    """
+    if not (folder / NAME).exists():
+        raise BadExport(f"{folder} holds no whole export: there is no {NAME} in it.")
+    with open_regular(folder / NAME) as source:
+        text = source.read(_LONGEST)
+    try:
+        number = msgspec.json.decode(text, type=_Format).format
+        if number != FORMAT:
+            raise BadExport(f"The export is of format {number}; this release reads format {FORMAT}.")
+        manifest = msgspec.json.decode(text, type=ExportManifest)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise BadExport(f"{NAME} is damaged: {str(error)[:300]}.") from error
+    return manifest, hashlib.sha256(text).hexdigest()

@@ -1,0 +1,120 @@
+"""Which users and groups does an export name, and which keys do they have in this installation?
+
+Names alone would give a former bearer's objects to whoever has the name now. So an export says which bearer of a name
+is meant, and gives the bearers' identities. If a bearer's identity is known here, the import uses the key of that
+identity. Otherwise, a former bearer gets a new key, and the bearer who had the name at the time of the export counts as
+the user or group that has the name here now.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository.bulk.exports.records import BearerLine, FormerBearer, NamedBearer
+from muniment.repository.refusals import BadExport
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.bearers import Bearing, Identify
+from muniment.repository.store.permissions.principals import OWNER, WORLD
+
+_KEY = re.compile(r"id:[0-9a-f]{40}")
+_ACCESSORS = (OWNER, WORLD, "")
+
+
+class BearerNames:
+    """Turns keys into names for an export, and gathers all users and groups that the export names."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, NamedBearer] = {}
+        self._lines = dict[tuple[str, int], BearerLine]()
+
+    def look_up(self, cx: Connection, keys: Iterable[str | None]) -> None:
+        """Find the names of those keys that are not known yet."""
+        new = {key for key in keys if key is not None and key not in self._named and key not in _ACCESSORS}
+        if not new:
+            return
+        for key, (name, identity, former) in bearers.bearings(cx, new).items():
+            self._named[key] = FormerBearer(name, former) if former else name
+            self._lines[name, former] = BearerLine(name, former, identity)
+        self._named |= {key: FormerBearer(key, 0) for key in new if key not in self._named}
+
+    def of(self, key: str) -> NamedBearer:
+        """Return the name of a key that was looked up."""
+        return key if key in _ACCESSORS else self._named[key]
+
+    def unlike(self, shown_name: str, key: str) -> NamedBearer | None:
+        """Return the name of a key, or None if that name equals the folded ``shown_name``."""
+        named = self.of(key)
+        return None if named == fold_name(shown_name) else named
+
+    def lines(self) -> Iterator[BearerLine]:
+        """Yield the lines of ``bearers.jsonl``, in the order of names."""
+        return (self._lines[each] for each in sorted(self._lines))
+
+
+class BearerKeys:
+    """Turns the names of an export into keys of this installation. ``lines`` are the lines of ``bearers.jsonl``."""
+
+    def __init__(self, lines: Iterable[BearerLine], identify: Identify) -> None:
+        self._lines = {(line.name, line.former): line for line in lines}
+        self._identify = identify
+        self._keys: dict[NamedBearer, str] = {each: each for each in _ACCESSORS}
+
+    def look_up(self, cx: Connection, named: Iterable[NamedBearer], now: Instant) -> None:
+        """Find the keys of those names that are not known yet.
+
+        Raises BadExport for a text that is no folded name, and for a former bearer whom no line describes.
+        """
+        new = sorted({each for each in named if each not in self._keys}, key=str)
+        if not new:
+            return
+        lines = {each: self._line(each) for each in new}
+        known = bearers.bound_keys(cx, {line.identity for line in lines.values() if line.identity})
+        keys = {each: known[line.identity] for each, line in lines.items() if line.identity in known}
+        present = [line.name for each, line in lines.items() if each not in keys and isinstance(each, str)]
+        by_name = bearers.of_names(cx, present, self._identify, now) if present else {}
+        for each, line in lines.items():
+            if each not in keys:
+                keys[each] = by_name[line.name] if isinstance(each, str) else self._former(cx, line, now)
+        self._keys |= keys
+
+    def forget(self) -> None:
+        """Forget every key that was looked up, because the keys may not have been committed."""
+        self._keys = {each: each for each in _ACCESSORS}
+
+    def of(self, named: NamedBearer | None, shown_name: str = "") -> str:
+        """Return the key of a name that was looked up. If ``named`` is None, the name is ``shown_name``, folded."""
+        return self._keys[fold_name(shown_name) if named is None else named]
+
+    def _line(self, named: NamedBearer) -> BearerLine:
+        if isinstance(named, str):
+            name = named
+            if fold_name(name) != name or "@" not in name:
+                raise BadExport(f"{name[:100]!r} is no folded name of a user or group.")
+            return self._lines.get((name, 0)) or BearerLine(name)
+        if named.former == 0 and _KEY.fullmatch(named.name):
+            return BearerLine(named.name)
+        line = self._lines.get((named.name, named.former))
+        if line is None or not line.identity or not named.former:
+            raise BadExport(
+                f"No line of bearers.jsonl describes the former bearer {named.former} of {named.name[:100]!r}."
+            )
+        return line
+
+    def _former(self, cx: Connection, line: BearerLine, now: Instant) -> str:
+        if not line.former:
+            return line.name  # a key whose name was not known where the export was made
+        return bearers.add_former(cx, Bearing(line.name, line.identity, line.former), now)
+
+
+def meant(named: NamedBearer | None, shown_name: str) -> NamedBearer:
+    """Return whom a line means: ``named`` or, if that is None, the bearer of the name that is shown."""
+    return fold_name(shown_name) if named is None else named
+
+
+def unknown(names: Collection[str], identify: Identify) -> list[str]:
+    """Return those of the names that nobody bears in the directory now, sorted."""
+    borne = identify(names)
+    return sorted(name for name in names if not borne.get(name))

@@ -1,0 +1,80 @@
+"""How far has an import of an export come? A row for each import that is not finished.
+
+Each transaction that stores lines also updates the row. So an import that was killed goes on after the last line that
+was stored. While the row is there, nobody can enter the repository.
+"""
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+from muniment.repository.bulk.exports.lines import LinePlace
+from muniment.repository.refusals import InUse
+from muniment.repository.store.repositories import Repository
+
+unfinished_imports = sa.Table(
+    "unfinished_imports",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("export", sa.String(64), nullable=False),
+    sa.Column("resource_id", sa.String(36), nullable=False),
+    sa.Column("stage", sa.String(20), nullable=False),
+    sa.Column("line", sa.BigInteger, nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+)
+
+
+class UnfinishedImport(NamedTuple):
+    """An import: the digest of the export's manifest, the guard that the repository is to get, and its progress."""
+
+    export: str
+    resource_id: str
+    stage: str
+    place: LinePlace
+
+
+def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
+    """Return the unfinished import of a repository, or None."""
+    row = cx.execute(sa.select(unfinished_imports).where(_is(repository))).first()
+    if row is None:
+        return None
+    return UnfinishedImport(row.export, row.resource_id, row.stage, LinePlace(row.line, row.offset))
+
+
+def is_begun(cx: Connection, repository: Repository) -> bool:
+    """Return whether an import into the repository was begun and is not finished."""
+    return of(cx, repository) is not None
+
+
+def begin(cx: Connection, repository: Repository, new: UnfinishedImport) -> None:
+    """Note an import that begins."""
+    cx.execute(unfinished_imports.insert().values(repository_id=repository.id, **_columns(new)))
+
+
+def advance(cx: Connection, repository: Repository, former: UnfinishedImport, new: UnfinishedImport) -> None:
+    """Note how far an import has come. Raises InUse if another process has noted a step since ``former``."""
+    at = (unfinished_imports.c.stage == former.stage, unfinished_imports.c.line == former.place.line)
+    update = unfinished_imports.update().where(_is(repository), *at).values(**_columns(new))
+    if not cx.execute(update).rowcount:
+        raise InUse("Another process imports the same export: let one of them finish.")
+
+
+def end(cx: Connection, repository: Repository) -> None:
+    """Forget an import that is finished."""
+    cx.execute(unfinished_imports.delete().where(_is(repository)))
+
+
+def _is(repository: Repository) -> sa.ColumnElement[bool]:
+    return unfinished_imports.c.repository_id == repository.id
+
+
+def _columns(state: UnfinishedImport) -> dict[str, object]:
+    return {
+        "export": state.export,
+        "resource_id": state.resource_id,
+        "stage": state.stage,
+        "line": state.place.line,
+        "offset": state.place.offset,
+    }

@@ -1,0 +1,163 @@
+"""Which file of an imported folder became which object? With this record, an import can be resumed or repeated."""
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Database, PreparedStatement, repository_tables
+from muniment.ground import locks
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import InUse
+from muniment.repository.store import leases
+from muniment.repository.store.leases import Lease, Tenure
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.repositories import Repository
+
+imports = sa.Table(
+    "imports",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("source", sa.String(64), primary_key=True),
+    sa.Column("path", sa.String(64), primary_key=True),
+    sa.Column("object_id", sa.String(16), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+)
+
+
+_LEASE_SECONDS = 60
+_LOST = "Another import of this folder has begun, because this one rested too long."
+
+
+class ImportRecord(msgspec.Struct, frozen=True):
+    """The object that a file or folder became. ``object_id`` is its chronicle id, which all its versions share.
+
+    ``size`` is the file's size in bytes, ``modified`` its own time of modification in nanoseconds, ``digest`` its
+    SHA-256 in hexadecimal digits. A folder has size -1, time 0 and no digest.
+    """
+
+    object_id: str
+    size: int = -1
+    modified: int = 0
+    digest: str = ""
+
+
+def key(path: str) -> str:
+    """Return the key of a path in the table: 64 characters, whatever the bytes and the length of the path."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()
+
+
+@contextmanager
+def hold(
+    database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
+) -> Iterator[Tenure]:
+    """Hold the right to import the folder ``source`` while the block runs. Raises InUse, which names the holder.
+
+    Only one process may import a folder at one time, so that no file becomes two objects. A lock file in ``folder``, a
+    folder for locks, gives the right to only one process of this machine. The lock ends with its process, so nobody
+    waits for an import that was killed. A lease in the database keeps out other machines.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lease = Lease("import", key(f"{repository_id} {source}"))
+    file = folder / f"{lease.subject}.lock"
+    with ExitStack() as at_the_end:
+        try:
+            descriptor = at_the_end.enter_context(locks.hold(file, wait=False))
+        except locks.Held as error:
+            process = file.read_text(encoding="ascii", errors="replace").strip()
+            raise InUse(
+                f"This folder is being imported already, by process {process or 'unknown'} of this machine: let that "
+                "import finish first."
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode("ascii"), 0)
+        place = f"{socket.gethostname()}:{folder.absolute()}"
+        tenure = Tenure(database, lease, place, clock, _LOST, _LEASE_SECONDS)
+        if not tenure.holds():
+            with database.read() as cx:
+                other = leases.holder(cx, lease)
+            raise InUse(f"This folder is being imported already, at {other}: let that import finish first.")
+        at_the_end.callback(tenure.release)
+        yield tenure
+
+
+def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRecord]:
+    """Return the records of the folder ``source`` (an absolute path), by the ``key`` of each relative path."""
+    rows = cx.execute(
+        sa.select(imports.c.path, imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
+            imports.c.repository_id == repository_id, imports.c.source == key(source)
+        )
+    )
+    return {row.path: ImportRecord(row.object_id, row.size, row.modified, row.digest) for row in rows}
+
+
+def find_one(cx: Connection, repository_id: int, source: str, path: str) -> ImportRecord | None:
+    """Return the record of one relative path of the folder ``source``."""
+    row = cx.execute(
+        sa.select(imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
+            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == key(path)
+        )
+    ).first()
+    return None if row is None else ImportRecord(*row)
+
+
+def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
+    """Store the records of these relative paths.
+
+    If the objects of these paths are made or changed, the caller does so in the same transaction.
+    """
+    folder = key(source)
+    rows = [
+        {
+            "repository_id": repository_id,
+            "source": folder,
+            "path": key(path),
+            "object_id": import_record.object_id,
+            "size": import_record.size,
+            "modified": import_record.modified,
+            "digest": import_record.digest,
+        }
+        for path, import_record in records.items()
+    ]
+    if rows:
+        _KEEP[cx.dialect.name].run_for_each(cx, rows)
+
+
+def forget(cx: Connection, repository_id: int, source: str, path_key: str, object_id: str) -> None:
+    """Remove the record of a path, given by its key, unless the path has become another object."""
+    cx.execute(
+        imports.delete().where(
+            imports.c.repository_id == repository_id,
+            imports.c.source == key(source),
+            imports.c.path == path_key,
+            imports.c.object_id == object_id,
+        )
+    )
+
+
+def _keep(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
+    fresh = {name: insert.excluded[name] for name in ("object_id", "size", "modified", "digest")}
+    return PreparedStatement(
+        insert.on_conflict_do_update(index_elements=["repository_id", "source", "path"], set_=fresh)
+    )
+
+
+_KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite.insert(imports))}
+
+
+def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
+    """Return the cabinet that earlier imports of this folder made, or None if they made none or it is gone."""
+    import_record = find_one(cx, repository.id, str(folder.resolve()), "")
+    if import_record is None:
+        return None
+    return inventory.rows(cx, repository.id, {import_record.object_id}).get(import_record.object_id)

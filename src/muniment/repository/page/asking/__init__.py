@@ -1,0 +1,1 @@
+"""What somebody asks on the page, and how it was read."""

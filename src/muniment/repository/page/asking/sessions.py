@@ -1,0 +1,192 @@
+"""Who is signed in to search? A browser carries the access tokens of its sign-in in one cookie, sealed.
+
+The repository keeps nothing of a sign-in. The directory is asked about the token whenever a right is used, as for
+every caller of the repository.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from starlette.requests import Request
+
+from muniment.ground.naming import fold_name
+from muniment.repository import keys
+from muniment.repository.api.callers.callers import Bearer, PageSignIn
+from muniment.repository.api.callers.credentials import Pair, account_of
+from muniment.repository.api.callers.pairs import PairSignIn
+from muniment.repository.api.context import Caller, RepositoryContext
+from muniment.repository.keys import BadSeal
+from muniment.repository.page import frame
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
+from muniment.repository.store import repositories
+from muniment.repository.store.repositories import Repository
+from muniment.web.requests.transport import caller_address
+
+_SESSION = "search page session"
+_REFUSED = 3
+"""When so many resources have refused a name and a password, and none has accepted them, no further one is tried."""
+
+_MOST_GUARDS = 12
+"""How many resources one sign-in covers at most. The cookie has room for so many tokens."""
+
+_MOST_LOOKED_AT = 30
+"""In how many resources somebody's role is looked up at most, besides the resource of the repository they name."""
+
+
+class PageSession(msgspec.Struct, frozen=True):
+    """A sign-in: the account, and an access token for each resource that admits it, by the resource's identifier."""
+
+    account: str
+    tokens: dict[str, str]
+
+
+_decoder = msgspec.json.Decoder(PageSession)
+
+
+async def sign_in(
+    request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
+) -> PageSession:
+    """Sign a person in to at most ``_MOST_GUARDS`` resources that guard repositories and admit this person.
+
+    The resource of the repository ``repository_name`` is tried first, if the person has a role there. Resources in
+    which the person has no role are tried last, and only if no resource has accepted the password. So a wrong password
+    is checked equally often, whatever roles a person has. A password that three resources have refused, and none
+    accepted, is not tried again. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+    """
+    page = _page_of(context)
+    pair = Pair(account_of(name.strip(), context.options.default_partition), password)
+    guarded = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
+    if repository_name:
+        guarded = await context.transactions.read(repositories.by_names, [repository_name]) + guarded
+    likely, unlikely = dict[str, Repository](), dict[str, Repository]()
+    for repository in guarded:
+        guard = repository.resource_id
+        if guard and guard not in likely and guard not in unlikely:
+            admits = await _may_be_admitted(context, guard, pair.account)
+            (likely if admits else unlikely)[guard] = repository
+    tokens, refused, trouble = dict[str, str](), list[NotSignedIn](), None
+    for guard, repository in (likely | unlikely).items():
+        is_done = guard in unlikely or len(tokens) == _MOST_GUARDS
+        if is_done if tokens else len(refused) == _REFUSED:
+            break
+        attempt = PairSignIn(pair, guard, repository.name, caller_address(request), request.scope)
+        try:
+            tokens[guard] = (await page.sign_in(attempt)).text
+        except NotSignedIn as refusal:
+            refused.append(refusal)
+        except DirectoryUnavailable as failure:
+            trouble = failure
+    if tokens:
+        return PageSession(pair.account, tokens)
+    raise next(iter(refused), None) or trouble or NotSignedIn("There is no repository to search yet.")
+
+
+async def seal(context: RepositoryContext, session: PageSession) -> str:
+    """Return a sign-in as the sealed text of its cookie."""
+    seal = await context.transactions.read(keys.seal)
+    return seal.seal(msgspec.json.encode(session), _SESSION)
+
+
+async def read(request: Request, context: RepositoryContext) -> PageSession:
+    """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
+    text = frame.session_cookie(request)
+    if text:
+        seal = await context.transactions.read(keys.seal)
+        try:
+            return _decoder.decode(seal.open(text, _SESSION))
+        except (BadSeal, msgspec.DecodeError):
+            pass
+    raise NotSignedIn("Nobody is signed in.")
+
+
+async def names(context: RepositoryContext, session: PageSession, entered: str) -> list[str]:
+    """List the names of the first ``max_searched_repositories`` repositories that a sign-in opens at this moment.
+
+    If the repository ``entered`` is not among them, its name comes last.
+    """
+    listed = [one.name for one, _ in await _open(context, session)]
+    return listed if entered in listed else [*listed, entered]
+
+
+async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
+    """Return the caller of a repository. Without a name, it is the first repository that the sign-in opens.
+
+    Raises NotSignedIn if the sign-in has ended or opens no repository any more, UnknownRepository if it opens others
+    but not this one, and DirectoryUnavailable.
+    """
+    named = await context.transactions.read(repositories.by_names, [name]) if name else []
+    chosen = next((one for one in named if one.resource_id), None)
+    bearer = None if chosen is None else await _bearer(context, session, chosen.resource_id)
+    if chosen is None or bearer is None:
+        opened = await _open(context, session)
+        if not opened:
+            raise NotSignedIn("The sign-in opens no repository any more.")
+        chosen, bearer = next((each for each in opened if name in ("", each[0].name)), (None, None))
+        if chosen is None or bearer is None:
+            raise repositories.unknown(name)
+    seal = await context.transactions.read(keys.seal)
+    caller = Caller(context, chosen, seal, bearer, request.is_disconnected, plain_positions=False)
+    await caller.prove()
+    return caller
+
+
+async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
+    """End the grants of a sign-in's tokens. Return False if the directory could not be reached for one of them."""
+    page, done = _page_of(context), True
+    for token in tokens.values():
+        try:
+            await page.end(token)
+        except DirectoryUnavailable:
+            done = False
+    return done
+
+
+async def _open(context: RepositoryContext, session: PageSession) -> list[tuple[Repository, Bearer]]:
+    """List the first repositories that the sign-in opens at this moment, whenever the right to that was given.
+
+    Raises DirectoryUnavailable if it opens none, and the directory could not be asked about one of them.
+    """
+    guards = dict.fromkeys(session.tokens)
+    if _page_of(context).elsewhere is not None:
+        first = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
+        guards |= dict.fromkeys(one.resource_id for one in first)
+    bearers, trouble = dict[str, Bearer](), None
+    for guard in guards:
+        try:
+            bearer = await _bearer(context, session, guard)
+        except DirectoryUnavailable as failure:
+            trouble = failure
+        else:
+            bearers |= {} if bearer is None else {guard: bearer}
+    if trouble is not None and not bearers:
+        raise trouble
+    most = context.options.max_searched_repositories
+    opened = await context.transactions.read(repositories.guarded_by_any, list(bearers), most)
+    return [(one, bearers[one.resource_id]) for one in opened]
+
+
+async def _bearer(context: RepositoryContext, session: PageSession, guard: str) -> Bearer | None:
+    try:
+        return await context.callers.identify_page(session.tokens, guard)
+    except NotSignedIn:
+        return None
+
+
+async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
+    """Return whether the resource can admit somebody if the password is right: whether they have a role there.
+
+    If the directory runs elsewhere, nobody can be looked up, and the answer is always yes.
+    """
+    if context.people is None:
+        return True
+    try:
+        await context.transactions.off_loop(context.people.find, guard, "user", fold_name(account))
+    except UnknownPerson:
+        return False
+    return True
+
+
+def _page_of(context: RepositoryContext) -> PageSignIn:
+    if context.callers.page is None:
+        raise DirectoryUnavailable("No directory signs people in for this page.")
+    return context.callers.page

@@ -1,0 +1,66 @@
+"""What lies directly in a folder, as the folder's page lists it: by name, and only what the caller may see."""
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.ground.refusals import Malformed
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.page.asking import choices
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import Folder
+from muniment.repository.store.objects.listing.object_ids import holds_objects
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+
+_LISTED = 50
+"""How many objects are on one part of the list, at most."""
+
+
+class ListedMember(msgspec.Struct, frozen=True):
+    """An object in a folder. ``title`` is empty unless it says more than the name; ``kind`` is its format or type."""
+
+    id: str
+    name: str
+    title: str
+    kind: str
+    owner: str
+    modified: Instant
+    size: int | None
+
+
+class FolderList(msgspec.Struct, frozen=True):
+    """A part of what lies in a folder. ``part`` is its number, from 1 on."""
+
+    members: list[ListedMember]
+    part: int
+    has_more: bool
+
+
+def contents(cx: Connection, view: RepositoryView, folder_id: str, part: int, options: RepositoryOptions) -> FolderList:
+    """List a part of what lies in a folder that the caller may browse. Part 0 means the first.
+
+    Raises Malformed if the part lies deeper than any list goes.
+    """
+    part = part or 1
+    if (part - 1) * _LISTED > options.max_page_offset:
+        raise Malformed(f"The list of a folder has {options.max_page_offset // _LISTED + 1} parts at most.")
+    stretch = Stretch(None, (part - 1) * _LISTED, _LISTED + 1)
+    found = lists.page(cx, Folder(view, folder_id, "sysobject"), stretch)
+    members = [_listed(each.stored) for each in found[:_LISTED]]
+    return FolderList(members, part, len(found) > _LISTED)
+
+
+def _listed(stored: StoredObject) -> ListedMember:
+    title = str(next(iter(stored.properties.get("title", ())), "")).strip()
+    has_format = stored.content is not None and not holds_objects(stored.id)
+    return ListedMember(
+        id=stored.id,
+        name=stored.name,
+        title=title if title != stored.name else "",
+        kind=choices.format_label(stored.media_type) if has_format else stored.type,
+        owner=stored.owner,
+        modified=stored.modified,
+        size=stored.content.size if stored.content else None,
+    )

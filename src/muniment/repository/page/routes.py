@@ -1,0 +1,186 @@
+"""One table of every address of the search page (docs/interface.md, ours 15)."""
+
+from starlette.routing import Route
+
+from muniment.ground.refusals import Forged
+from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.wire import codes
+from muniment.repository.page import frame, reading, saving, searching, sign_in, suggesting
+from muniment.repository.page.asking import choices
+from muniment.repository.page.asking.questions import ORDERS
+from muniment.repository.refusals import (
+    BadQuery,
+    BadSort,
+    IndexBehind,
+    IndexUnavailable,
+    NotSignedIn,
+    QuotaExceeded,
+    UnknownObject,
+    UnknownProperty,
+    UnknownSavedSearch,
+    UnknownType,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.web.addresses import (
+    BINARY,
+    TEXT,
+    Address,
+    AddressTable,
+    AnswerDescription,
+    Content,
+    CredentialKind,
+    ErrorShape,
+    Operation,
+    Parameter,
+)
+from muniment.web.answers import browser
+from muniment.web.answers.responses import ErrorCode, Table
+
+_PAGE: Content = {"text/html": TEXT}
+_FORM = "application/x-www-form-urlencoded"
+_SHOWN = AnswerDescription(200, "The page.", _PAGE)
+_LED = AnswerDescription(
+    303,
+    "The browser is led to the next page.",
+    headers=(Parameter("Location", "Where the browser goes next.", place="header"),),
+)
+_ERRORS = ErrorShape("page", frame.shape, _PAGE)
+
+_ENTERED: Table = {**codes.ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
+_SEARCHED: Table = {
+    **_ENTERED,
+    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
+    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
+    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
+    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+}
+_READ: Table = {**_SEARCHED, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
+_SAVED: Table = {
+    **_SEARCHED,
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+}
+_CONTENT: Table = {**codes.CONTENTS, **_ENTERED}
+
+_IN = Parameter("in", "Name of the repository; without it, the first that the sign-in opens.")
+_PAGE_NUMBER = Parameter("page", "Number of the page, from 1 on.", {"type": "integer", "minimum": 1, "default": 1})
+_QUESTION = (
+    _IN,
+    Parameter("q", "Keywords."),
+    *(
+        Parameter(choice.id, f"A value of the property `{choice.property}`; several are given by several parameters.")
+        for choice in choices.CHOICES
+    ),
+    Parameter("folder", "Id of a folder in which, or below which, hits lie."),
+    Parameter("saved", "Id of a saved search, to which the rest of the question is added."),
+    Parameter("edited", "Id of a saved search that the whole question may replace."),
+    Parameter("sort", "Order of the hits; without it, the search's own order.", {"enum": list(ORDERS)}),
+    Parameter("words", "`all` or `any`: how many of its words a hit needs.", {"enum": ["all", "any"]}),
+    _PAGE_NUMBER,
+)
+_DONE = Parameter("done", "What has just been done: the page says so.")
+_TO = Parameter("to", "The page that was asked for, below `/search`: the sign-in leads back to it.")
+_PART = Parameter(
+    "part", "Part of a long text or of a folder's list, from 1 on; without it, the one with the first marked word."
+)
+
+
+def _form(*names: str) -> Content:
+    return {_FORM: {"type": "object", "properties": dict.fromkeys(("csrf", *names), TEXT), "required": ["csrf"]}}
+
+
+def table() -> AddressTable[RepositoryContext]:
+    """List every address of the search page."""
+    return AddressTable(
+        "search page",
+        frame.PREFIX,
+        (
+            Address(
+                "", {"GET": Operation(searching.show, parameters=(*_QUESTION, _DONE), answers=(_SHOWN,))}, _SEARCHED
+            ),
+            Address(
+                "/sign-in",
+                {
+                    "GET": Operation(sign_in.page, parameters=(_TO, _DONE), answers=(_SHOWN,)),
+                    "POST": Operation(
+                        sign_in.sign_in, body=_form("username", "password", "to"), answers=(_LED, _SHOWN)
+                    ),
+                },
+                _ENTERED,
+                credentials=CredentialKind.NONE,
+            ),
+            Address("/sign-out", {"POST": Operation(sign_in.sign_out, body=_form(), answers=(_LED,))}, _ENTERED),
+            Address(
+                "/saved",
+                {
+                    "GET": Operation(saving.show, parameters=(_IN, _PAGE_NUMBER, _DONE), answers=(_SHOWN,)),
+                    "POST": Operation(
+                        saving.change,
+                        body=_form("action", "address", "name", "description", "public", "search"),
+                        answers=(_LED,),
+                    ),
+                },
+                _SAVED,
+            ),
+            Address(
+                "/suggestions",
+                {
+                    "GET": Operation(
+                        suggesting.show,
+                        parameters=(_IN, Parameter("q", "What has been typed.")),
+                        answers=(AnswerDescription(200, "The completions.", {"application/json": {"type": "object"}}),),
+                    )
+                },
+                _SEARCHED,
+            ),
+            Address(
+                "/objects/{id}",
+                {"GET": Operation(reading.show, parameters=(*_QUESTION, _PART), answers=(_SHOWN,))},
+                _READ,
+            ),
+            Address(
+                "/objects/{id}/content",
+                {
+                    "GET": Operation(
+                        reading.download,
+                        parameters=(_IN,),
+                        answers=(
+                            AnswerDescription(200, "The content.", {"*/*": BINARY}),
+                            AnswerDescription(206, "The range that was asked for.", {"*/*": BINARY}),
+                            AnswerDescription(304, "The browser has it already."),
+                        ),
+                    )
+                },
+                _CONTENT,
+            ),
+            Address(
+                "/static/{name}",
+                {
+                    "GET": Operation(
+                        browser.static,
+                        answers=(
+                            AnswerDescription(
+                                200,
+                                "The file.",
+                                {"text/css": BINARY, "image/svg+xml": BINARY, "text/javascript": BINARY},
+                            ),
+                        ),
+                    )
+                },
+                credentials=CredentialKind.NONE,
+            ),
+        ),
+        _ERRORS,
+        CredentialKind.SEARCH_PAGE,
+        (Parameter("id", "Id of an object.", place="path"), Parameter("name", "Name of a file.", place="path")),
+    )
+
+
+def routes(context: RepositoryContext) -> list[Route]:
+    """List every route of the search page, or none if the page is not offered."""
+    return table().routes(context) if context.callers.page is not None else []

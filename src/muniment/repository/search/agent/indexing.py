@@ -1,0 +1,249 @@
+"""How do objects become documents, and how does a batch of them get into the index in one commit?
+
+If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out. The other
+objects are indexed nevertheless.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Busy, Database, repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.search.index.contract import IndexWriter
+from muniment.repository.search.index.document import Document, document
+from muniment.repository.search.meaning import embeddings
+from muniment.repository.search.meaning.embeddings import Embedding
+from muniment.repository.search.meaning.passages import digest, heading
+from muniment.repository.store.change_log.changes import Change, Position
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.objects.types.object_types import Catalogue
+from muniment.repository.store.objects.types.reindexing import IndexedProperties
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.repositories import Repository
+
+unindexed = sa.Table(
+    "unindexed",
+    repository_tables,
+    sa.Column("object_id", sa.String(16), primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("noted", sa.BigInteger, nullable=False),
+)
+
+CHARACTERS = 8_000_000
+"""A batch ends early when it holds more text than this, in characters."""
+
+log = structlog.get_logger("muniment.agent")
+
+_OBJECTS_AT_A_TIME = 1000
+_REBUILT_AT_A_TIME = 5000
+"""The most objects that a rebuild commits at a time.
+
+Each commit makes one part of the engine's index, and a search asks every part. So a rebuild makes few commits.
+"""
+
+_TEXTS_AT_A_TIME = 25
+_SMALL_TEXTS = 256 * 1024
+"""How many bytes of content a portion of more than ``_TEXTS_AT_A_TIME`` objects may have.
+
+A portion is the objects whose texts are read at one time. The limit is low because a compressed file may hold more
+text than it has bytes.
+"""
+
+
+class Batch(msgspec.Struct):
+    """The documents of some objects, to be committed together.
+
+    ``done_ids`` names every object of the batch, and ``keys_to_remove`` those that no longer exist. ``refusals`` gives,
+    for each object that cannot be indexed, the reason. ``ids_not_indexed`` names the objects that were recorded as not
+    indexed before this batch.
+    """
+
+    documents: list[Document] = []
+    keys_to_remove: list[str] = []
+    refusals: dict[str, str] = {}
+    done_ids: set[str] = set()
+    ids_not_indexed: set[str] = set()
+
+
+def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
+    """Make the documents of these objects, in this order. The batch ends early when it holds much text."""
+    catalogue = object_types.catalogue(cx, repository.id)
+    indexed = IndexedProperties.read(cx, repository.id, catalogue)
+    batch, characters = Batch(), 0
+    rows = inventory.rows(cx, repository.id, object_ids)
+    for portion in _portions(object_ids, rows):
+        characters += _add(cx, batch, catalogue, indexed, portion, rows)
+        if characters > CHARACTERS:
+            break
+    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
+    return batch
+
+
+def every(database: Database, repository: Repository) -> Iterator[Batch]:
+    """Make the documents of all objects, batch by batch; each batch is read in a transaction of its own."""
+    last: int | None = 0
+    while last is not None:
+        with database.read() as cx:
+            batch, last = page(cx, repository, last, _REBUILT_AT_A_TIME)
+        yield batch
+
+
+def page(cx: Connection, repository: Repository, after_seq: int, most: int | None = None) -> tuple[Batch, int | None]:
+    """Make the next batch of objects with counters above ``after_seq``.
+
+    Return it with the counter of its last object, or an empty batch with None if there are no more objects.
+    """
+    rows = {stored.id: stored for stored in inventory.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
+    batch, characters, last = Batch(), 0, after_seq
+    catalogue = object_types.catalogue(cx, repository.id)
+    indexed = IndexedProperties.read(cx, repository.id, catalogue)
+    for portion in _portions(list(rows), rows):
+        characters += _add(cx, batch, catalogue, indexed, portion, rows)
+        last = rows[portion[-1]].seq
+        if characters > CHARACTERS:
+            break
+    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
+    return batch, last if rows else None
+
+
+def commit(
+    database: Database, repository: Repository, writer: IndexWriter, batch: Batch, position: Position, now: Instant
+) -> None:
+    """Commit the documents and the position; an object that the engine refuses is recorded and left out."""
+    position_before = writer.position
+    try:
+        if batch.refusals:
+            _record(database, repository, batch.refusals, now)
+        # This comes before the index's commit. A process that is killed in between repeats both, which does no harm.
+        readmit(database, batch.ids_not_indexed - batch.refusals.keys())
+        writer.apply(batch.documents, [*batch.keys_to_remove, *batch.refusals], position)
+    except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the engine's refusals have no common class
+        refusals = _refused_by_engine(writer, batch.documents, position_before, error)
+        _record(database, repository, refusals, now)
+        batch.refusals |= refusals
+        writer.apply((), [*batch.keys_to_remove, *batch.refusals], position)
+
+
+def readmit(database: Database, object_ids: Collection[str]) -> None:
+    """Delete the recorded reasons why these objects could not be indexed. Call it when they can be indexed again."""
+    ids = sorted(object_ids)
+    for start in range(0, len(ids), _OBJECTS_AT_A_TIME):  # a statement has a largest number of parameters
+        with database.begin() as cx:
+            portion = ids[start : start + _OBJECTS_AT_A_TIME]
+            cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(portion)))
+
+
+def leave_out(
+    database: Database, repository: Repository, writer: IndexWriter, line: Change, reason: str, now: Instant
+) -> None:
+    """Remove the object of a change from the index, set the index's position to the change, and record the reason."""
+    writer.apply((), [line.object_id], line.position)
+    log.error("object cannot be indexed", object_id=line.object_id, reason=reason)
+    _record(database, repository, {line.object_id: reason}, now)
+
+
+def reason(cx: Connection, object_id: str) -> str | None:
+    """Return the reason why an object could not be indexed; None if there is none."""
+    row = cx.execute(sa.select(unindexed.c.reason).where(unindexed.c.object_id == object_id)).first()
+    return row.reason if row else None
+
+
+def _add(
+    cx: Connection,
+    batch: Batch,
+    catalogue: Catalogue,
+    indexed: IndexedProperties,
+    object_ids: Sequence[str],
+    rows: Mapping[str, StoredObject],
+) -> int:
+    """Add the documents of these objects to the batch, and return how many characters of text they hold."""
+    present = [rows[object_id] for object_id in object_ids if object_id in rows]
+    present_ids = [row.id for row in present]
+    texts, statuses = queue.text_of(cx, present_ids), queue.statuses(cx, present_ids)
+    acl_names = acls.names(cx, {row.acl_id for row in present})
+    present_embeddings = embeddings.of_objects(cx, present_ids) if embeddings.are_there(cx) else {}
+    for object_id in object_ids:
+        batch.done_ids.add(object_id)
+        row = rows.get(object_id)
+        if row is None:
+            batch.keys_to_remove.append(object_id)
+            continue
+        try:
+            values = inventory.values(row, catalogue, acl_names[row.acl_id], indexed.lacking(row))
+            values["r_index_status"] = [statuses[object_id].state]
+            text = texts.get(object_id, "")
+            embedding = _embedding(present_embeddings.get(object_id), row, text)
+            batch.documents.append(document(row, values, text, catalogue.ids, embedding))
+        except Exception as error:
+            log.exception("object cannot be indexed", object_id=object_id)
+            batch.refusals[object_id] = f"{type(error).__name__}: {error}"[:1000]
+    return sum(len(text) for text in texts.values())
+
+
+def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int:
+    """Return the id of an object's embedding if it was made from what the object holds now, or else 0."""
+    if embedding is None or embedding.digest != digest(heading(row), text):
+        return 0
+    return embedding.id
+
+
+def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:
+    """Divide the objects so that the texts of one portion fit into memory.
+
+    A portion has many objects with small contents, or at most ``_TEXTS_AT_A_TIME`` objects with contents of any size.
+    """
+    portion: list[str] = []
+    total_size = 0
+    for object_id in object_ids:
+        content = rows[object_id].content if object_id in rows else None
+        size = content.size if content else 0
+        if len(portion) >= _TEXTS_AT_A_TIME and total_size + size > _SMALL_TEXTS:
+            yield portion
+            portion, total_size = [], 0
+        portion.append(object_id)
+        total_size += size
+    if portion:
+        yield portion
+
+
+def _refused_by_engine(
+    writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
+) -> dict[str, str]:
+    """Apply each document in a separate commit. Return, by key, why the engine refused some of them.
+
+    Raises ``error`` if the writer refuses even a commit without a document.
+    """
+    refusals: dict[str, str] = {}
+    for each in documents:
+        try:
+            writer.apply([each], (), position_before)
+        except Exception as refusal:  # noqa: BLE001 - the engine's refusals have no common class
+            refusals[each.key] = f"{type(refusal).__name__}: {refusal}"[:1000]
+            try:
+                writer.apply((), [each.key], position_before)
+            except Exception:  # noqa: BLE001 - as above
+                raise error from refusal
+            log.warning("object cannot be indexed", object_id=each.key, reason=refusals[each.key])
+    return refusals
+
+
+def _record(database: Database, repository: Repository, refusals: Mapping[str, str], now: Instant) -> None:
+    with database.begin() as cx:
+        cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(refusals.keys())))
+        for object_id, why in refusals.items():
+            row = {"object_id": object_id, "repository_id": repository.id, "reason": why, "noted": now}
+            cx.execute(unindexed.insert().values(row))
+
+
+def _with_reasons(cx: Connection, object_ids: set[str]) -> set[str]:
+    return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(object_ids))).all())

@@ -1,0 +1,128 @@
+"""What did the last check of an index find, how far has the current check come, and which check is wanted?
+
+Each index agent keeps one row for each repository. Whoever wants a check writes one row for the repository, which every
+agent of the repository reads.
+"""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.search.agent.checking import Course, Report
+
+FORMAT = 1
+"""The number of the format of stored reports. Rows of another format are not read, and the next check replaces them."""
+
+index_checks = sa.Table(
+    "index_checks",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("wanted", sa.BigInteger, nullable=False),
+    sa.Column("repairs", sa.Boolean, nullable=False),
+)
+
+index_reports = sa.Table(
+    "index_reports",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("follower", sa.String(32), primary_key=True),
+    sa.Column("format", sa.Integer, nullable=False),
+    sa.Column("report", sa.Text, nullable=True),
+    sa.Column("course", sa.Text, nullable=True),
+)
+
+
+class WantedCheck(msgspec.Struct, frozen=True):
+    """A check that somebody has asked for: when they asked, and whether it shall repair what it finds."""
+
+    wanted: Instant
+    repairs: bool
+
+
+class KeptReport(msgspec.Struct, frozen=True):
+    """What one agent stores for one repository: the report of the last check, and the course of the current one.
+
+    Each is None if there is none.
+    """
+
+    report: Report | None = None
+    course: Course | None = None
+
+
+def began(report: KeptReport) -> Instant:
+    """Return when the current check began. If there is none, return when the last one began, or 0 if there was none."""
+    if report.course is not None:
+        return report.course.report.began
+    return 0 if report.report is None else report.report.began
+
+
+def is_done(check: WantedCheck, report: KeptReport) -> bool:
+    """Return whether an agent has ended a check that it began after this check was asked for."""
+    return report.report is not None and report.report.began >= check.wanted
+
+
+def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
+    """Write down that a check of the repository is wanted now, in place of any that was wanted before."""
+    cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
+
+
+def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
+    """Return, by repository id, the check that was last asked for."""
+    return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
+
+
+def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
+    """Store the report and the course of one agent for one repository. They replace those stored before."""
+    texts = {
+        "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
+        "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
+    }
+    cx.execute(
+        _KEEP[cx.dialect.name], {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts}
+    )
+
+
+def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
+    """Return what each agent has stored for one repository. A key is the name of the agent."""
+    rows = cx.execute(sa.select(index_reports).where(index_reports.c.repository_id == repository_id))
+    return {row.follower: _read(row._mapping) for row in rows}
+
+
+def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
+    """Return what one agent has stored for each repository. A key is the id of the repository."""
+    rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
+    return {row.repository_id: _read(row._mapping) for row in rows}
+
+
+def forget(cx: Connection) -> None:
+    """Delete all reports and wanted checks. Call it after a restore, because the indexes are other ones then."""
+    for table in (index_checks, index_reports):
+        cx.execute(table.delete())
+
+
+def _read(row: sa.RowMapping) -> KeptReport:
+    if row["format"] != FORMAT:
+        return KeptReport()
+    report, course = row["report"], row["course"]
+    return KeptReport(
+        None if report is None else msgspec.json.decode(str(report), type=Report),
+        None if course is None else msgspec.json.decode(str(course), type=Course),
+    )
+
+
+def _upsert(insert: postgresql.Insert | sqlite.Insert, keys: list[str]) -> sa.Executable:
+    fresh = {column.name: insert.excluded[column.name] for column in insert.table.c if column.name not in keys}
+    return insert.on_conflict_do_update(index_elements=keys, set_=fresh)
+
+
+_WANT = {
+    "postgresql": _upsert(postgresql.insert(index_checks), ["repository_id"]),
+    "sqlite": _upsert(sqlite.insert(index_checks), ["repository_id"]),
+}
+_KEEP = {
+    "postgresql": _upsert(postgresql.insert(index_reports), ["repository_id", "follower"]),
+    "sqlite": _upsert(sqlite.insert(index_reports), ["repository_id", "follower"]),
+}

@@ -1,0 +1,446 @@
+"""Which words does a text hold? It is split at every character that is neither letter nor digit.
+
+Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss), compatibility forms (Unicode NFKC) and what
+readers of other scripts take for the same (``letters``) are removed. Words may then be reduced to stems. In scripts
+without blanks between words (Chinese, Japanese, Thai), each character is a word, so that searches find any part of a
+sentence. The fields of stems hold Chinese, Japanese and Korean text as bigrams instead of single characters. They also
+hold variants of words (``variants``). Beside the exact words stand those that signs or blanks divide, as one word with
+a mark at its end (``patterns.JOINED``): patterns find them, and phrases do not.
+"""
+
+import copy
+import itertools
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import tantivy
+
+from muniment.repository.search.analysis import languages, letters, variants
+from muniment.repository.search.analysis.compounds import Compounds
+from muniment.repository.search.analysis.languages import LANGUAGES, MARKS
+from muniment.repository.search.analysis.text import BREAK, PlacedText, normal, normal_with_places
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.keywords import UNSPACED
+from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.rewriting import joints
+from muniment.repository.search.aql.tree import Term, Value
+
+LONGEST_WORD = 512
+"""Words of so many bytes of UTF-8, or more, are not indexed."""
+
+_ASCII = bytes(range(128))
+_GAPS = re.compile("[*?]+")
+
+_AS_LETTERS = {"*": "\U000187f1", "?": "\U000187f2"}
+_AS_GAPS = str.maketrans({letter: gap for gap, letter in _AS_LETTERS.items()})
+"""Letters of Tangut, which stand for wildcards while a text is split."""
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_SIGN_IN_WORD = re.compile(
+    "(?s)[-'.,\u2010\u2011\u2018\u2019\u05be\u00b7\u200c](?<=[^\\W_].)(?=[^\\W_])"
+    "|[-/()\\s\u2010\u2013](?:(?<=[0-9].)(?=[A-Za-z0-9()])|(?<=[A-Za-z()].)(?=[0-9(]))"
+)
+_FEW = 100
+_REMEMBERED = 20_000
+
+_WITHOUT_STOP_LIST = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
+"""Languages whose stop words the engine does not know."""
+
+_QUESTION_WORDS = {
+    "English": (  # noqa: SIM905 - a list of words is easier to read without quotation marks
+        "about am any been being both can could did do does during each from had has have having he her him how i its "
+        "may me might more most must my only other our over per shall she should so some than them under us very via "
+        "we were what when where which who whom whose why would you your"
+    ).split()
+}
+"""Words that questions contain, but that say nothing of their subject. The engine's lists of stop words lack them."""
+
+
+class Span(NamedTuple):
+    """A word in a text: its place among the words, its folded form, and the characters that it covers."""
+
+    place: int
+    word: str
+    start: int
+    end: int
+
+
+class Way(NamedTuple):
+    """A sequence of words by which an object matches a term: the object must hold them one after the other.
+
+    They are stems if ``stems`` is true, otherwise exact words. Each item of ``words`` is a place and a word.
+    ``beginning`` is the first word, folded but not reduced to its stem. ``has_bigrams`` says whether some words are
+    bigrams. ``language`` is the language of the stems; it is empty for the index's own language. ``counted_as`` gives,
+    for each of the words, its stems in every language of the index. It is empty if the term is looked up in one
+    language only.
+    """
+
+    stems: bool
+    words: list[tuple[int, str]]
+    beginning: str
+    has_bigrams: bool = False
+    language: str = ""
+    counted_as: Sequence[Sequence[str]] = ()
+
+
+class Analyser:
+    """Splits text into words. The index and the excerpts use the same analyser.
+
+    ``language`` is the analyser's own language, and ``others`` are further languages of texts; all are from
+    ``LANGUAGES``. A method that takes the language of a text takes one of ``others``, or an empty string for the
+    analyser's own language. ``stop_words`` are further stop words, besides those of the language. ``compounds`` maps a
+    language to what takes its compounds apart. Raises ValueError for an unknown language.
+    """
+
+    def __init__(
+        self,
+        language: str = "English",
+        stop_words: Iterable[str] = (),
+        *,
+        others: Collection[str] = (),
+        compounds: Mapping[str, Compounds] = {},
+    ) -> None:
+        for each in (language, *others):
+            if each not in LANGUAGES:
+                raise ValueError(f"There is no stemming for {each!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
+        self.language = language
+        self.others = tuple(sorted(set(others) - {language}))
+        self._stems_of = {each: _stemming(each) for each in self.others}
+        self._parts_of = {"" if each == language else each: one.parts for each, one in compounds.items()}
+        self.exact_words: tantivy.TextAnalyzer = _folding().build()
+        self.stems: tantivy.TextAnalyzer = _stemming(language)
+        self._stop_words = tuple(stop_words)
+        self._stopping = _stopping(language, self._stop_words)
+        self._asked = ""
+        self._asking: dict[str, Analyser] = {}
+        self._folded_characters: dict[str, str] = {}
+        self._blurring: set[str] = set()
+
+    def exact(self, text: str) -> list[tuple[int, str]]:
+        """Split text into pairs of a place and a folded word, not reduced to its stem."""
+        return self._exact(self.form(text))
+
+    def exact_all(self, text: str) -> list[list[tuple[int, str]]]:
+        """Split a text into pairs of a place and a folded word; each joined word follows by itself, with its mark."""
+        text = self.form(text)
+        return [self._exact(text), *(self._exact(word + patterns.JOINED) for word in self.joined(text))]
+
+    def form(self, text: str) -> str:
+        """Return a text in the form that the engine splits into words."""
+        return letters.fold(normal(text))
+
+    def joined(self, text: str) -> list[str]:
+        """List the words of a text, which has its ``form``, that signs or blanks divide: each once, as one word."""
+        return list(dict.fromkeys(word.text for word in variants.joined(text)))
+
+    def asking(self, locale: str) -> "Analyser":
+        """Return an analyser that uses the stems and the stop words of the language that a locale names.
+
+        If this analyser does not have the language, or has only one language, return this analyser itself.
+        """
+        language = languages.by_name(locale) if locale and self.others else ""
+        if language not in (self.language, *self.others):
+            return self
+        if language not in self._asking:
+            one = copy.copy(self)
+            one._asked, one._stopping = language, _stopping(language, self._stop_words)
+            self._asking[language] = one
+        return self._asking[language]
+
+    def language_of(self, values: Mapping[str, Sequence[Value]], text: str) -> str:
+        """Return the language of an object with these values and this text if it is one of ``others``, else "".
+
+        The text need not have its ``form``.
+        """
+        if not self.others:
+            return ""
+        language = languages.of_property(values) or languages.detect(text)
+        return language if language in self.others else ""
+
+    def language_of_metadata(self, values: Mapping[str, Sequence[Value]]) -> str:
+        """Return the language of an object's metadata if it is one of ``others``, otherwise an empty string.
+
+        The language does not depend on the text, which is hidden from those who may only browse the object.
+        """
+        return self.language_of(values, "")
+
+    def stem(self, text: str, language: str = "") -> list[tuple[int, str]]:
+        """Split text into pairs of a place and a stem."""
+        return self._stem(self._in_stems(variants.bigrams(self.form(text)), language))
+
+    def stem_all(self, text: str, language: str = "") -> list[list[tuple[int, str]]]:
+        """Split a text, and each of its variants, into pairs of a place and a stem."""
+        text = self.form(text)
+        return [self._stem(each) for each in self.spellings(text, self.joined(text), language)]
+
+    def spellings(self, text: str, joined: Iterable[str], language: str = "") -> list[str]:
+        """Return a text, which has its ``form``, its variants and its ``joined`` words, as an index splits them."""
+        text = variants.bigrams(text)
+        spellings = [text, *variants.variants(text, self._parts_of.get(language)), *joined]
+        return [self._in_stems(each, language) for each in spellings]
+
+    def ways(self, text: str) -> list[Way]:
+        """List the ways in which an index finds a term. Any way is enough for a match; a text without a word has none.
+
+        If ``asking`` chose one of several languages, texts in another language match only by the words as they are
+        written. If a Chinese, Japanese or Korean character stands alone in the term, so that it is in no bigram, the
+        term is looked up only as it is written.
+        """
+        text = self.form(text)
+        exact_words = self.exact(text)
+        if not exact_words:
+            return []
+        as_written = Way(False, exact_words, exact_words[0][1])
+        if variants.stands_alone(text):
+            return [as_written]
+        with_bigrams = variants.bigrams(text)
+        ways = self._in_each_language(with_bigrams, exact_words[0][1], with_bigrams != text)
+        for variant in self._variants_of_words(with_bigrams):
+            exact = self.exact(variant)
+            if exact:
+                ways += self._in_each_language(variant, exact[0][1])
+        as_one = joints.as_one(text)
+        if as_one:
+            ways += self._in_each_language(as_one, self.exact(as_one)[0][1])
+        if len(ways) > 1 and (as_one or len(exact_words) == 1):
+            # Each spelling weighs what the written one weighs, so either spelling gives hits in the same order.
+            counted_as = ways[0].counted_as or [[word] for _, word in ways[0].words]
+            ways = [way._replace(counted_as=counted_as) for way in ways]
+        return [*ways, as_written] if self._asked else ways
+
+    def as_written(self, text: str) -> list[list[tuple[int, str]]]:
+        """List the exact words of a term, and of its other spellings if signs or blanks divide it, or may do so."""
+        text = self.form(text)
+        written = self._exact(text)
+        one = joints.as_one(text) or (text if len(written) == 1 else "")
+        if not one:
+            return [written]
+        forms = [written, self._exact(one), self._exact(self._exact(one)[0][1] + patterns.JOINED)]
+        return [each for at, each in enumerate(forms) if each not in forms[:at]]
+
+    def _variants_of_words(self, text: str) -> list[str]:
+        """List the variants of a query's words in the query's language, or in all languages if it is not known."""
+        asked = "" if self._asked == self.language else self._asked
+        languages = [asked] if self._asked else ["", *self.others]
+        each = dict.fromkeys(self._parts_of.get(language) for language in languages)
+        return list(dict.fromkeys(variant for parts in each for variant in variants.of_words(text, parts)))
+
+    def _in_each_language(self, text: str, beginning: str, has_bigrams: bool = False) -> list[Way]:
+        if not self.others:
+            return [Way(True, self._stem(text), beginning, has_bigrams)]
+        stems = {language: self._stem(self._in_stems(text, language)) for language in ("", *self.others)}
+        if self._asked:
+            language = "" if self._asked == self.language else self._asked
+            return [Way(True, stems[language], beginning, has_bigrams, language)]
+        counted_as = [[stem for _, stem in word] for word in zip(*stems.values(), strict=True)]
+        return [Way(True, words, beginning, has_bigrams, language, counted_as) for language, words in stems.items()]
+
+    def _in_stems(self, text: str, language: str) -> str:
+        """Replace each word of a text by its stem in a further language, and mark the stem.
+
+        The text is ``normal``, and its bigrams have been written already. With an empty ``language``, return the text
+        as it is.
+        """
+        if not language:
+            return text
+        return " ".join([each.text + MARKS[language] for each in self._stems_of[language].pre_tokenize(text).tokens])
+
+    def _exact(self, text: str) -> list[tuple[int, str]]:
+        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(text).tokens]
+
+    def _stem(self, text: str) -> list[tuple[int, str]]:
+        return [(each.position, each.text) for each in self.stems.pre_tokenize(text).tokens]
+
+    def wild(self, text: str) -> list[tuple[int, Pattern]]:
+        """Split text with wildcards into patterns of folded words, with their places. Lone wildcards are left out."""
+        text, words = self.form(text), list[Pattern]()
+        # The engine splits the text, so each wildcard becomes a letter that it keeps.
+        for _, word in self._exact(_GAPS.sub(_as_letters, text)):
+            pieces = patterns.read(word.translate(_AS_GAPS)).pieces
+            if any(isinstance(piece, str) and piece for piece in pieces):
+                words.append(Pattern(pieces))
+        if len(words) == 1 and len(words[0].pieces) > 1 and words[0].pieces[-1] != Gap.RUN:
+            words[0] = Pattern((*words[0].pieces, Gap.JOINED))
+        return list(enumerate(words))
+
+    def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words that are no stop words, or all words if all are stop words.
+
+        Of several words with the same stems, only the first is returned. A fuzzy word is compared with fuzzy ones only.
+        """
+        forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
+        for word in self.without_stop_words(words):
+            forms.setdefault((word.fuzzy, *(stem for _, stem in self.stem(word.text))), word)
+        return list(forms.values())
+
+    def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words that are no stop words, or all words if all are stop words."""
+        return [word for word in words if self._stopping.analyze(self.form(word.text))] or words
+
+    def is_stop_word(self, text: str) -> bool:
+        """Return whether a text is nothing but stop words."""
+        return not self._stopping.analyze(self.form(text))
+
+    def flatten(self, text: str, *, spelled: bool = False) -> "FlatText":
+        """Fold a text character by character, so that the places of its characters stay known.
+
+        A character that belongs to no word may become a blank; beyond ASCII, it always does, unless it leaves no trace.
+        If ``spelled``, umlauts are two letters, and signs within words and blanks beside digits are left out.
+        """
+        if text.isascii() and not spelled:
+            return FlatText(text.lower(), ())
+        others = set() if text.isascii() else set(text.encode().translate(None, _ASCII).decode())
+        folded_to = {character: self._fold(character) for character in others}
+        if spelled:
+            folded_to |= {one: two for one, two in variants.UMLAUTS.items() if one in others}
+        longer = [one for one, two in folded_to.items() if len(two) != 1]
+        shifts = [(at, len(folded_to[text[at]]) - 1) for at in _places_of(longer, text)]
+        if spelled:
+            shifts = sorted([*shifts, *((sign.start(), -1) for sign in _SIGN_IN_WORD.finditer(text))])
+            text = _SIGN_IN_WORD.sub("", text)
+        if len(others) > _FEW:
+            text = text.translate({ord(one): two for one, two in folded_to.items()})
+        else:
+            for one in others:
+                text = text.replace(one, folded_to[one])
+        return FlatText(text.lower(), shifts, blurred=not self._blurring.isdisjoint(others))
+
+    def _fold(self, character: str) -> str:
+        folded_character = self._folded_characters.get(character)
+        if folded_character is None:
+            if len(self._folded_characters) > _REMEMBERED:
+                self._folded_characters.clear()
+            form = self.form(character)
+            words = [word for _, word in self.exact(character)]
+            letters_of_it = "".join(words)
+            if len(words) > 1 or (form and not words and unicodedata.category(character).startswith("M")):
+                self._blurring.add(character)
+            # A word by itself, such as an emoji, stands between blanks.
+            folded_character = f" {letters_of_it} " if form.startswith(BREAK) else letters_of_it or (form and " ")
+            self._folded_characters[character] = folded_character
+        return folded_character
+
+    def spans(self, text: str, stemmed: bool, most: int | None = None, language: str = "") -> list[Span]:
+        """Split a text into spans of words, or of stems. With ``most``, return at most so many."""
+        return self._spans(self._placed(text, with_bigrams=stemmed), stemmed, most, language)
+
+    def _placed(self, text: str, *, with_bigrams: bool) -> PlacedText:
+        """Return the ``form`` of a text, with bigrams if they are wanted, and the places of its characters."""
+        placed = letters.fold_with_places(normal_with_places(text))
+        return variants.bigrams_with_places(placed) if with_bigrams else placed
+
+    def _spans(self, placed: PlacedText, stemmed: bool, most: int | None, language: str) -> list[Span]:
+        words = self.exact_words if not stemmed else self._stems_of[language] if language else self.stems
+        spans = [
+            Span(each.position, each.text, placed.starts[each.char_offset_from], placed.ends[each.char_offset_to - 1])
+            for each in words.pre_tokenize(placed.text).tokens[:most]
+        ]
+        if not (stemmed and language):
+            return spans
+        marked = dict(self._stem(" ".join([span.word + MARKS[language] for span in spans])))
+        return [span._replace(place=at, word=marked[at]) for at, span in enumerate(spans) if at in marked]
+
+    def all_spans(self, text: str, stemmed: bool, language: str = "") -> list[Span]:
+        """Split a text as ``spans`` does. The text's joined words follow, and before them the stems of its variants.
+
+        What follows covers the characters for which it stands. As in an index, there is a gap of one place before each
+        variant or joined word. Joined words have their mark if they are not ``stemmed``.
+        """
+        placed = self._placed(text, with_bigrams=False)
+        with_bigrams = variants.bigrams_with_places(placed) if stemmed else placed
+        spans = self._spans(with_bigrams, stemmed, None, language)
+        place = spans[-1].place + 2 if spans else 0
+        parts = self._parts_of.get(language)
+        of_variants = variants.variants_with_places(with_bigrams.text, parts) if stemmed else ()
+        joined_words = variants.joined(placed.text)
+        for of, variant in itertools.chain(
+            ((with_bigrams, variant) for variant in of_variants), ((placed, [word]) for word in joined_words)
+        ):
+            for piece in variant:
+                words = (
+                    self._stem(self._in_stems(piece.text, language))
+                    if stemmed
+                    else self._exact(piece.text + patterns.JOINED)
+                )
+                spans += [Span(place + at, word, of.starts[piece.start], of.ends[piece.end - 1]) for at, word in words]
+                place += max(len(words), 1)
+            place += 1
+        return spans
+
+
+class FlatText:
+    """A folded text, and where its characters were before.
+
+    ``shifts`` names, in their order, the characters that are not one character any more: the index of each in the
+    original, and how many characters it has become longer. If the text is ``blurred``, it may show other ends of words
+    than the original: it held a mark that may join the letter before it, or a character that stands for several words.
+    """
+
+    def __init__(self, text: str, shifts: Sequence[tuple[int, int]], *, blurred: bool = False) -> None:
+        self.text = text
+        self.blurred = blurred
+        self._shifts = shifts
+
+    def place(self, at: int) -> int:
+        """Return the index in the original of the character with this index."""
+        if not self._shifts:
+            return at
+        after = bisect_right(self._begins, at)
+        place = at - self._totals[after]
+        return min(place, self._shifts[after][0]) if after < len(self._shifts) else place
+
+    def begins_word(self, at: int) -> bool:
+        """Return whether a word may begin at the character with this index."""
+        if at == 0:
+            return True
+        before = self.text[at - 1]
+        if before.isascii():
+            return not before.isalnum()
+        in_word = before.isalnum() or unicodedata.category(before).startswith("M")
+        return not in_word or _UNSPACED.match(before) is not None or _UNSPACED.match(self.text, at) is not None
+
+    @cached_property
+    def _totals(self) -> list[int]:
+        """By how much the characters behind each shift have moved, and at first those before all shifts."""
+        return list(itertools.accumulate((shift for _, shift in self._shifts), initial=0))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """The index of the first character behind each shift."""
+        return [at + total + 1 for (at, _), total in zip(self._shifts, self._totals[1:], strict=True)]
+
+
+def _places_of(characters: Collection[str], text: str) -> list[int]:
+    if not characters:
+        return []
+    return [found.start() for found in re.finditer(f"[{re.escape(''.join(characters))}]", text)]
+
+
+def _as_letters(gaps: re.Match[str]) -> str:
+    return _AS_LETTERS["*"] if "*" in gaps[0] else _AS_LETTERS["?"] * len(gaps[0])
+
+
+def _folding() -> tantivy.TextAnalyzerBuilder:
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(tantivy.Filter.remove_long(LONGEST_WORD))
+        .filter(tantivy.Filter.ascii_fold())
+        .filter(tantivy.Filter.lowercase())
+    )
+
+
+def _stemming(language: str) -> tantivy.TextAnalyzer:
+    return _folding().filter(tantivy.Filter.stemmer(language)).build()
+
+
+def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:
+    """Make an analyser that leaves out the stop words of a language, and the words of ``more``."""
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    words = words.filter(
+        tantivy.Filter.custom_stopword([*_QUESTION_WORDS.get(language, []), *(word.lower() for word in more)])
+    )
+    return (words if language in _WITHOUT_STOP_LIST else words.filter(tantivy.Filter.stopword(language))).build()

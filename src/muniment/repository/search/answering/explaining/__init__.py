@@ -1,0 +1,1 @@
+"""Explanations: why an object is a hit, or is none."""

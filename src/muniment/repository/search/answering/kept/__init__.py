@@ -1,0 +1,1 @@
+"""Searches that are kept: saved ones, templates, and those that a cursor names."""

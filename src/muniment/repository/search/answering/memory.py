@@ -1,0 +1,100 @@
+"""What does a process remember from one search to the next? Queries, and what ACLs grant.
+
+An answer of the database is remembered under a mark (``marks``). A search uses the answer only if its own read of the
+database finds the same mark. A commit that changes the answer renews the mark. So the very next search in every process
+obeys the commit (docs/decisions/0053).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.ground.caches import Memory
+from muniment.ground.clock import Instant
+from muniment.repository import version_stamps
+from muniment.repository.options import RepositoryNames
+from muniment.repository.search.aql import bind
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.aql.rewriting import joints
+from muniment.repository.search.aql.rewriting.synonyms import Synonyms
+from muniment.repository.search.aql.tree import Query, QueryLimits
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+
+if TYPE_CHECKING:  # The libraries of ``meaning`` are an optional extra.
+    from muniment.repository.search.meaning.nearness import Meaning
+
+ReadsQuery: TypeAlias = Callable[[bytes, RepositoryNames, QueryLimits], Query]
+"""A function that reads the query of a document in one spelling: XML or JSON."""
+
+_BYTES, _ACLS = 8_000_000, 1_000_000
+_encoder = msgspec.json.Encoder()
+
+
+class GrantedAcls(msgspec.Struct, frozen=True):
+    """The ids of the ACLs that let a caller browse, or also read, objects of other owners.
+
+    ACLs that let the caller read are in ``browse``, too.
+    """
+
+    browse: frozenset[int]
+    read: frozenset[int]
+
+
+class SearchMemory:
+    """Remembers queries and ACLs for the searches of one process.
+
+    In each method, ``cx`` must read one snapshot of the database. ``bind`` adds ``synonyms`` to the words of a query.
+    ``meaning`` finds objects near in meaning; None if nothing is embedded.
+    """
+
+    def __init__(self, synonyms: Synonyms | None = None, meaning: "Meaning | None" = None) -> None:
+        self.meaning = meaning
+        self._synonyms = synonyms or Synonyms()
+        self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
+        self._bound_queries: Memory[tuple[int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
+        self._granted_acls: Memory[tuple[int, frozenset[str]], GrantedAcls] = Memory(_ACLS)
+
+    def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
+        """Return the query that ``reader`` reads from a document. Names and limits must be the same in all calls."""
+        return self._queries.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
+
+    def bind(
+        self, cx: Connection, repository_id: int, query: Query, acl_ids: Mapping[str, int], now: Instant
+    ) -> BoundQuery:
+        """Bind a query to the repository's types. A bound query that depends on ``now`` is not remembered.
+
+        Raises what ``bind.bind`` raises.
+        """
+        # JSON, because in Python 1, 1.0 and True are equal, and two queries with them would be one.
+        query_bytes = _encoder.encode(query)
+        mark = version_stamps.read(cx).types
+        question = repository_id, query_bytes, tuple(sorted(acl_ids.items()))
+        bound_query = self._bound_queries.recall(question, mark)
+        if bound_query is not None:
+            return bound_query
+        bound_query = bind.bind(
+            self._synonyms.widen(joints.widen(query)), object_types.catalogue(cx, repository_id), acl_ids, now
+        )
+        return (
+            bound_query
+            if bind.has_ages(query.condition)
+            else self._bound_queries.keep(question, bound_query, 2 * len(query_bytes), mark)
+        )
+
+    def granted_acls(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
+        """Return the ACLs that let the caller browse, and those of them that also let the caller read."""
+        mark, question = version_stamps.read(cx).acls, (repository_id, principals.accessors)
+        granted_acls = self._granted_acls.recall(question, mark)
+        if granted_acls is not None:
+            return granted_acls
+        permissions = acls.permissions_by_acl(cx, repository_id, principals, Permission.BROWSE)
+        readable = (acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
+        granted_acls = GrantedAcls(frozenset(permissions), frozenset(readable))
+        if granted_acls.read == granted_acls.browse:
+            granted_acls = GrantedAcls(granted_acls.browse, granted_acls.browse)
+        weight = len(granted_acls.browse) + len(granted_acls.read) + len(principals.accessors)
+        return self._granted_acls.keep(question, granted_acls, weight, mark)

@@ -1,0 +1,1 @@
+"""The order of hits: sorted, or scrolled through."""

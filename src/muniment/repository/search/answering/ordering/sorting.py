@@ -1,0 +1,127 @@
+"""Hits in the order of a query's sorts: by the index if it knows that order exactly, otherwise by the database.
+
+The index knows the order if it holds the values of the sorts as the database does, and has missed no change of them.
+For any other order, and for pages far down, the counters of all hits are taken from the index, and one statement of the
+database orders them as it orders lists of objects. A search that is sorted by ``r_modify_date`` alone always has the
+order of the index. Source: docs/aql.md, "Order"; docs/decisions/0053.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.repository.refusals import BadQuery, BadSort, NotSearchable, UnknownProperty
+from muniment.repository.search.answering.inquiry import Inquiry
+from muniment.repository.search.aql.tree import SortCriterion
+from muniment.repository.search.index.contract import Answer, Search, SortedBy
+from muniment.repository.store.filters.cursors import Place
+from muniment.repository.store.filters.pages import Order
+from muniment.repository.store.filters.reader import MAX_SORT_KEYS
+from muniment.repository.store.filters.tree import SortKey
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.types.object_types import Catalogue
+
+_MODIFICATION = "r_modify_date"
+
+_SORTABLE = frozenset(
+    {"r_object_id", "r_object_type", "r_creator_name", _MODIFICATION, "r_modifier", "r_full_content_size"}
+)
+"""The properties that only the repository writes, and by which the index can order."""
+
+
+def answer(inquiry: Inquiry, search: Search) -> Answer | None:
+    """Answer a search from the index alone, in the order of its sorts; None if ``counters`` must be used instead.
+
+    The order is the same as the database's, because ``search`` leaves out the objects whose change the index has
+    missed. Raises NotSearchable, and BadQuery for more than ``max_sorted_hits``.
+    """
+    sorts, catalogue, most = inquiry.question.query.sorts, inquiry.view().catalogue, inquiry.options.max_sorted_hits
+    check(sorts, catalogue)
+    sorted_by = [_sorted_by(sort, catalogue, inquiry.options.names.type_prefix) for sort in sorts]
+    index_sorts = [sort for sort in sorted_by if sort is not None]
+    if search.visible.decided or len(index_sorts) < len(sorts) or len({sort.name for sort in index_sorts}) < len(sorts):
+        return None
+    if len(sorts) > MAX_SORT_KEYS or [sort.name for sort in index_sorts] == [_MODIFICATION]:
+        return None
+    index_answer = inquiry.snapshot.search_sorted(search, index_sorts)
+    if index_answer is not None and (index_answer.total or 0) > most:
+        raise _too_many(most)
+    return index_answer if index_answer is None or search.total else msgspec.structs.replace(index_answer, total=None)
+
+
+def check(sorts: Sequence[SortCriterion], catalogue: Catalogue) -> None:
+    """Raise NotSearchable for a sort by a property that is not searchable."""
+    for sort in sorts:
+        try:
+            catalogue.searchable(sort.name)
+        except NotSearchable as refusal:
+            raise NotSearchable(f"{refusal.sentence.rstrip('.')} ({sort.place}).") from refusal
+        except UnknownProperty:
+            pass  # ``lists`` refuses an unknown property, and names its place
+
+
+def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
+    """Turn a sort into an order of the index. Return None if the index lacks the values by which the database sorts."""
+    try:
+        definition = catalogue.property(sort.name)
+    except UnknownProperty:
+        return None
+    if definition.repeating or sort.name == "acl_name" or (sort.name == "r_object_type" and type_prefix):
+        return None
+    if sort.name.startswith("r_") and sort.name not in _SORTABLE:
+        return None
+    return SortedBy(sort.name, definition.kind, descending=not sort.ascending, folded=not sort.ascii)
+
+
+def _too_many(most: int) -> BadQuery:
+    return BadQuery(f"A search with more than {most} hits cannot be sorted by properties: narrow the query.")
+
+
+def counters(inquiry: Inquiry, search: Search) -> Sequence[int]:
+    """Return a search's hits in the order of its sorts, each as its object's counter.
+
+    Equal hits are in the order of counters. The offset and the limit of ``search`` say which part of the order is
+    wanted. More than ``max_sorted_hits`` can be sorted only by ``r_modify_date`` alone; another sort raises BadQuery.
+    Raises what ``order_of`` raises, BadQuery, IndexUnavailable.
+    """
+    sorts, most = inquiry.question.query.sorts, inquiry.options.max_sorted_hits
+    if [sort.name for sort in sorts] == [_MODIFICATION]:
+        return inquiry.snapshot.counters(search, "oldest" if sorts[0].ascending else "newest")
+    view = inquiry.view()
+    order = order_of(inquiry.cx, view, sorts, inquiry.options.names.type_prefix)
+    hits = inquiry.snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
+    if len(hits) > most:
+        raise _too_many(most)
+    return lists.sort(inquiry.cx, view, hits, order, search.offset, search.limit)
+
+
+def order_of(cx: Connection, view: RepositoryView, sorts: Sequence[SortCriterion], type_prefix: str = "") -> Order:
+    """Return the order of objects by these sorts, and then by counter. ``type_prefix`` is as in ``counters``.
+
+    Raises NotSearchable, UnknownProperty, BadSort.
+    """
+    sort_keys = _sort_keys(sorts)
+    check(sorts, view.catalogue)
+    return lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
+
+
+def places(inquiry: Inquiry, object_ids: Sequence[str]) -> dict[str, Place]:
+    """Return the places of some objects in the order of the question's sorts, by object id.
+
+    A place holds the object's value for each sort, and then the object's counter. ``object_ids`` are at
+    most one page of ids. Raises UnknownProperty, BadSort.
+    """
+    sort_keys, type_prefix = _sort_keys(inquiry.question.query.sorts), inquiry.options.names.type_prefix
+    return lists.places(inquiry.cx, inquiry.view(), object_ids, sort_keys, type_prefix=type_prefix)
+
+
+def _sort_keys(sorts: Sequence[SortCriterion]) -> list[SortKey]:
+    names = [sort.name for sort in sorts]
+    for at, sort in enumerate(sorts):
+        if sort.name in names[:at]:
+            raise BadSort(f"The sorts name {sort.name[:64]!r} twice ({sort.place}).")
+        if at >= MAX_SORT_KEYS:
+            raise BadSort(f"The sorts name more than {MAX_SORT_KEYS} properties ({sort.place}).")
+    return [SortKey(sort.name, not sort.ascending, not sort.ascii, sort.place) for sort in sorts]

@@ -1,0 +1,1 @@
+"""What else may be meant: suggestions, and documents that are alike."""

@@ -1,0 +1,339 @@
+"""A page of a search: hits of the index that the database confirms.
+
+First a snapshot of the index is taken. Then one read of the database says what the caller may see, which changes the
+snapshot has missed, and which properties the hits have now. So a page obeys every change that was committed before the
+read began, however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import BadQuery, WrongValue
+from muniment.repository.search.answering.inquiry import Inquiry, SearchQuestion
+from muniment.repository.search.answering.memory import SearchMemory
+from muniment.repository.search.answering.ordering import sorting
+from muniment.repository.search.answering.scope import locations, visibility
+from muniment.repository.search.aql import bind
+from muniment.repository.search.aql.conditions import BoundQuery, Condition, ConditionSet
+from muniment.repository.search.aql.rewriting import relaxation
+from muniment.repository.search.aql.spelling import facets
+from muniment.repository.search.aql.spelling.facets import BoundFacet, FacetBinder
+from muniment.repository.search.aql.tree import Query
+from muniment.repository.search.index.contract import Answer, FacetCounts, IndexHit, Near, Search
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import ObjectSummary
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.repositories import Repository
+
+log = structlog.get_logger("muniment.repository.search.results")
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One hit, with the object's properties as the database has them now.
+
+    ``marks`` are the matches in the summary, each with the index of its first character and the index after its last.
+    They are None unless the caller asks for them. ``copies`` is how many hits with the same content were left out;
+    None unless the caller asks for it.
+    """
+
+    object_id: str
+    title: str
+    owner: str
+    summary: str
+    updated: Instant
+    score: float
+    terms: tuple[str, ...]
+    marks: tuple[tuple[int, int], ...] | None = None
+    copies: int | None = None
+
+
+class HitPage(msgspec.Struct, frozen=True):
+    """One page of hits, as of ``position`` in the change log. ``has_more`` says whether another page follows.
+
+    ``total`` is None unless the caller asks for it. ``facet_hits`` is how many hits the facets count; None if they
+    count all. ``counters`` are the hits' counters; it is empty on a page of a walk. ``relaxed`` says that hits need not
+    have all of the words. ``left_out`` is how many words of the question a relaxed search did not look for, because
+    they were too many.
+    """
+
+    hits: tuple[Hit, ...]
+    page: int
+    items_per_page: int
+    total: int | None
+    has_more: bool
+    position: Position
+    facets: tuple[FacetCounts, ...] = ()
+    facet_hits: int | None = None
+    counters: tuple[int, ...] = ()
+    relaxed: bool = False
+    left_out: int = 0
+
+
+def search(inquiry: Inquiry) -> HitPage:
+    """Return one page of hits.
+
+    If the snapshot has missed more than ``max_pending_changes`` that a search must not overlook, the search is refused.
+    Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
+    """
+    question, snapshot, deepest = inquiry.question, inquiry.snapshot, inquiry.options.max_page_offset
+    offset = question.start + (question.page - 1) * question.items_per_page
+    if offset + question.items_per_page > deepest:
+        raise BadQuery(f"Page {question.page} lies past hit {deepest}, the deepest that paging reaches.")
+    if question.words == "auto":
+        return relaxed_if_few(inquiry, search)
+    index_search = msgspec.structs.replace(prepare(inquiry), offset=offset, limit=question.items_per_page)
+    answer = sorting.answer(inquiry, index_search) if question.query.sorts else snapshot.search(index_search)
+    if answer is None:
+        one_more = msgspec.structs.replace(index_search, limit=question.items_per_page + 1)
+        counters = sorting.counters(inquiry, one_more)
+        on_page = tuple(counters[: question.items_per_page])
+        page = show(inquiry, on_page, index_search, index_search)
+        return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
+    summaries = inventory.summaries(inquiry.cx, inquiry.repository.id, [hit.object_id for hit in answer.hits])
+    hits = [
+        (hit, summary)
+        for hit in answer.hits
+        if (summary := summaries.get(hit.object_id)) is not None and _may_browse(inquiry, index_search, summary)
+    ]
+    refused_count = len(answer.hits) - len(hits)
+    if refused_count:
+        log.error("hits without permission", repository=inquiry.repository.name, hits=refused_count)
+        total = None if answer.total is None else answer.total - refused_count
+        answer = msgspec.structs.replace(answer, total=total)
+    page = _page(inquiry, index_search, hits, answer)
+    counters = tuple([summaries[hit.object_id].seq for hit in page.hits])
+    return msgspec.structs.replace(page, has_more=answer.more, counters=counters)
+
+
+def _page(
+    inquiry: Inquiry, index_search: Search, hits: Iterable[tuple[IndexHit, ObjectSummary]], answer: Answer
+) -> HitPage:
+    """Make a page of hits, with the total and the facets of ``answer``."""
+    question = inquiry.question
+    any_word = question.words == "any"
+    return HitPage(
+        hits=tuple([_to_hit(hit, summary) for hit, summary in hits]),
+        page=question.page,
+        items_per_page=question.items_per_page,
+        total=answer.total,
+        has_more=False,
+        position=inquiry.snapshot.position,
+        facets=answer.facets,
+        facet_hits=answer.facet_hits,
+        # Objects that lack words are found by any of the words, or because they are near in meaning.
+        relaxed=any_word and (relaxation.relax(question.query) is not None or index_search.near.added > 0),
+        left_out=relaxation.left_out(question.query) if any_word else 0,
+    )
+
+
+def relaxed_if_few(inquiry: Inquiry, answer: Callable[[Inquiry], HitPage]) -> HitPage:
+    """Answer with the hits that have all words. If these hits do not fill a page, answer with the hits for any word.
+
+    The hits for any word come only if ``may_widen`` allows it. ``answer`` gets the question with ``all`` in place of
+    its ``words``, and then, if needed, with ``any``.
+    """
+    question, strict = inquiry.question, inquiry.changed(words="all")
+    page = answer(strict)
+    if page.has_more or not may_widen(question, inquiry.memory):
+        return page
+    first = page if question.page == 1 else answer(strict.changed(page=1))
+    if first.has_more or len(first.hits) >= question.items_per_page:
+        return page
+    return answer(inquiry.changed(words="any"))
+
+
+def may_widen(question: SearchQuestion, memory: SearchMemory) -> bool:
+    """Return whether a search that finds too little can find more: by any of its words, or by its meaning.
+
+    A search with sorts cannot.
+    """
+    if question.query.sorts:
+        return False
+    by_meaning = memory.meaning is not None and question.meaning is not False
+    return relaxation.relax(question.query) is not None or (
+        by_meaning and relaxation.question(question.query) is not None
+    )
+
+
+def standing(inquiry: Inquiry) -> tuple[Search, Sequence[int]]:
+    """Return the search, and the counters of its first hits in their order, whatever page the question asks for.
+
+    These are as many hits as a walk may have (``walk_hits``), and one more if there are more. Raises what ``search``
+    raises.
+    """
+    search = prepare(inquiry)
+    index_search = msgspec.structs.replace(search, limit=inquiry.options.walk_hits + 1)
+    if inquiry.question.query.sorts:
+        return search, sorting.counters(inquiry, index_search)
+    return search, inquiry.snapshot.counters(index_search, "relevance")
+
+
+def page_of_counters(inquiry: Inquiry, counters: Sequence[int]) -> HitPage:
+    """Return a page of the objects with these counters, in this order, without those that are no hits any more.
+
+    Total and facets are those of the whole query at present. Whether the objects lie in the query's locations is not
+    checked again, because the search that found them has checked it. If a location does not exist any more, total and
+    facets are left out. Raises what ``search`` raises.
+    """
+    return show(inquiry, counters, *searches_of_counters(inquiry))
+
+
+def searches_of_counters(inquiry: Inquiry) -> tuple[Search, Search]:
+    """Prepare the two searches that show objects which the question has found before.
+
+    The first one checks and shows these objects. It has no locations, because these were checked when the objects were
+    found. The second one gives the total and the facets of the whole query.
+    """
+    query = inquiry.question.query
+    anywhere = msgspec.structs.replace(query, locations=())
+    index_search = prepare(inquiry.changed(query=anywhere, include_total=False))
+    try:
+        return index_search, prepare(inquiry)
+    except WrongValue:
+        if not query.locations:
+            raise
+        return index_search, msgspec.structs.replace(index_search, facets=())
+
+
+def show(inquiry: Inquiry, counters: Sequence[int], index_search: Search, count_search: Search) -> HitPage:
+    """Return a page of the hits of ``index_search`` that have these counters, in this order.
+
+    ``count_search`` gives the total and the facets.
+    """
+    snapshot = inquiry.snapshot
+    summaries = inventory.summaries_by_counter(inquiry.cx, inquiry.repository.id, counters) if counters else {}
+    browsable = [
+        summary
+        for counter in counters
+        if (summary := summaries.get(counter)) is not None and _may_browse(inquiry, index_search, summary)
+    ]
+    among = frozenset(summary.id for summary in browsable)
+    # These objects have been hits. What has come nearer to the question since then does not change that.
+    near = msgspec.structs.replace(index_search.near, added=len(index_search.near.embeddings))
+    search_among = msgspec.structs.replace(
+        index_search, offset=0, limit=len(among), total=False, facets=(), facet_hits=None, among=among, near=near
+    )
+    index_hits = {hit.object_id: hit for hit in snapshot.search(search_among).hits} if among else {}
+    answer = Answer(())
+    if count_search.total or count_search.facets:
+        answer = snapshot.search(msgspec.structs.replace(count_search, offset=0, limit=0))
+    hits = [(index_hits[summary.id], summary) for summary in browsable if summary.id in index_hits]
+    return _page(inquiry, index_search, hits, answer)
+
+
+def prepare(inquiry: Inquiry) -> Search:
+    """Make the search of a question, for what the caller may see of the snapshot.
+
+    The search's limit is 0: replace it before you run the search. Raises BadQuery, UnknownType, UnknownProperty,
+    WrongValue, IndexBehind, IndexUnavailable.
+    """
+    question = inquiry.question
+    if question.typed and not question.query.sorts:
+        inquiry = inquiry.changed(query=relaxation.with_sequence(question.query))
+        question = inquiry.question
+    relaxed_query = relaxation.relax(question.query) if question.words == "any" else None
+    bound_facets, query = _with_facets(inquiry, _bound(inquiry, relaxed_query or question.query))
+    query = msgspec.structs.replace(query, locale=question.locale)
+    names = facets.property_names(bound_facets)
+    search = Search(
+        query,
+        visibility.visible(inquiry, query, names),
+        offset=0,
+        limit=0,
+        total=question.include_total,
+        facets=bound_facets,
+        facet_hits=question.query.facet_hits,
+        bare=question.bare,
+        marks=question.marks,
+    )
+    near = _near(inquiry, search)
+    return search if near is None else msgspec.structs.replace(search, near=near)
+
+
+def _near(inquiry: Inquiry, search: Search) -> Near | None:
+    """Return the objects that are near a question in meaning.
+
+    Return None if such objects are not wanted, if nothing is embedded, or if the question has sorts or no words to
+    compare.
+    """
+    question, meaning = inquiry.question, inquiry.memory.meaning
+    wanted = question.meaning or (question.meaning is None and question.words == "any")
+    if meaning is None or not wanted or question.query.sorts:
+        return None
+    asked = relaxation.question(question.query)
+    if asked is None:
+        return None
+    _, query = _with_facets(inquiry, _bound(inquiry, asked.anything))
+    readable = msgspec.structs.replace(search.visible, browse_acls=search.visible.read_acls, browse=search.visible.read)
+    return meaning.near(inquiry.cx, inquiry.snapshot, search, Search(query, readable, offset=0, limit=0), asked.text)
+
+
+def _with_facets(inquiry: Inquiry, query: BoundQuery) -> tuple[tuple[BoundFacet, ...], BoundQuery]:
+    """Return the facets of a question, checked, and the query narrowed to the values that the question asks for."""
+    bound_facets, condition = narrowing(inquiry)
+    return bound_facets, query if condition is None else _both(query, condition)
+
+
+def narrowing(inquiry: Inquiry) -> tuple[tuple[BoundFacet, ...], Condition | None]:
+    """Return the facets of a question, checked, and the condition of the values to which they are narrowed."""
+    question = inquiry.question
+    if not question.query.facets and not question.narrowings:
+        return (), None
+    binder = FacetBinder(inquiry.view().catalogue, inquiry.now, question.facet_limits)
+    bound_facets = binder.bind(question.query.facets)
+    return bound_facets, facets.narrowing_condition(bound_facets, question.narrowings)
+
+
+def check_offered(query: Query, repository: Repository) -> None:
+    """Raise BadQuery for a query that names another repository."""
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+
+
+def _bound(inquiry: Inquiry, query: Query) -> BoundQuery:
+    return bind_query(inquiry.cx, inquiry.view(), query, inquiry.now, inquiry.memory)
+
+
+def bind_query(cx: Connection, view: RepositoryView, query: Query, now: Instant, memory: SearchMemory) -> BoundQuery:
+    """Check a query against the repository's types, and return what an object must meet, locations included.
+
+    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    """
+    texts = bind.acl_texts(query.condition)
+    acl_ids = acls.look_up(cx, view.repository.id, texts, view.principals) if texts else {}
+    bound_query = memory.bind(cx, view.repository.id, query, acl_ids, now)
+    location_condition = locations.condition(cx, view, query.locations) if query.locations else None
+    return bound_query if location_condition is None else _both(bound_query, location_condition)
+
+
+def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
+    """Return a query for the objects of ``query`` that also meet ``condition``."""
+    both = condition if query.condition is None else ConditionSet("AND", (query.condition, condition))
+    return msgspec.structs.replace(query, condition=both)
+
+
+def _may_browse(inquiry: Inquiry, index_search: Search, summary: ObjectSummary) -> bool:
+    principals, visible = inquiry.principals, index_search.visible
+    if summary.former and not visible.all_versions:
+        return False
+    may_browse = principals.administrator or summary.acl_id in visible.browse_acls
+    return may_browse or principals.is_(summary.owner_key)
+
+
+def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
+    return Hit(
+        object_id=summary.id,
+        title=summary.name,
+        owner=summary.owner,
+        summary=hit.excerpt or summary.title or summary.name,
+        updated=summary.modified,
+        score=hit.score,
+        terms=hit.terms,
+        marks=hit.marks,
+    )

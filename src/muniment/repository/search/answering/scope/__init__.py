@@ -1,0 +1,1 @@
+"""The scope of a search: what its caller may see, and in which folders."""

@@ -1,0 +1,82 @@
+"""What may a caller see of a snapshot of the index? The database decides, after the snapshot was taken.
+
+Source: docs/decisions/0004.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from muniment.repository.search.answering.inquiry import Inquiry
+from muniment.repository.search.aql import bind
+from muniment.repository.search.aql.conditions import BoundQuery
+from muniment.repository.search.index.contract import Visible
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Kind
+from muniment.repository.store.objects import inventory
+
+_CHANGED_WITH_THE_TEXT = "r_index_status"
+
+_CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
+"""The properties that a new ACL changes. A query for one of them would match the old value in the index."""
+
+
+def visible(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str] = ()) -> Visible:
+    """Return what the caller may see of the snapshot of the index.
+
+    An object is hidden if the index has missed a change of it that a search must not overlook (``changes.hiding``).
+    There are two exceptions. If only the ACL changed, the object is shown to callers who may see it now. If only
+    properties changed, or only properties and the ACL, it is shown to its owner and to administrators, because they may
+    see the old values. There is no exception if the ACL changed and the query or the page needs a property that changes
+    with the ACL.
+
+    ``page_properties`` are the properties whose values the page shows. Raises IndexBehind if the index has missed more
+    than ``max_pending_changes`` of these.
+    """
+    missed_changes = missed(inquiry, query, page_properties)
+    acl_matters = bool(missed_changes) and bool(
+        bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
+    )
+    decidable = {
+        object_id: kinds
+        for object_id, kinds in missed_changes.items()
+        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
+    }
+    principals, repository_id, decided = inquiry.principals, inquiry.repository.id, frozenset(decidable)
+    nothing = Visible(
+        owner=principals.key,
+        hidden=frozenset(missed_changes.keys() - decided),
+        decided=decided,
+        all_versions=query.all_versions,
+    )
+    if principals.administrator:
+        return msgspec.structs.replace(nothing, everything=True, browse=decided, read=decided)
+    granted_acls = inquiry.memory.granted_acls(inquiry.cx, repository_id, principals)
+    browsable, readable = set(), set()
+    for object_id, row in inventory.rows(inquiry.cx, repository_id, list(decidable)).items():
+        is_owner = principals.is_(row.owner_key)
+        if not is_owner and "properties" in decidable[object_id]:
+            continue
+        if is_owner or row.acl_id in granted_acls.browse:
+            browsable.add(object_id)
+        if is_owner or row.acl_id in granted_acls.read:
+            readable.add(object_id)
+    return msgspec.structs.replace(
+        nothing,
+        browse_acls=granted_acls.browse,
+        read_acls=granted_acls.read,
+        browse=frozenset(browsable),
+        read=frozenset(readable),
+    )
+
+
+def missed(inquiry: Inquiry, query: BoundQuery, page_properties: Collection[str]) -> dict[str, frozenset[Kind]]:
+    """Return the objects with changes that the snapshot has missed and the search must not overlook.
+
+    Each comes with the kinds of these changes. The arguments and the refusal are those of ``visible``.
+    """
+    names = bind.property_names(query.condition).union(page_properties)
+    return changes.hiding(
+        *(inquiry.cx, inquiry.repository.id, inquiry.snapshot.position, inquiry.options.max_pending_changes),
+        texts=_CHANGED_WITH_THE_TEXT in names,
+    )

@@ -1,0 +1,1 @@
+"""One search of several repositories."""

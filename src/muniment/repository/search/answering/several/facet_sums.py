@@ -1,0 +1,199 @@
+"""The facets of several repositories: which values each repository has to return, and how these are added up.
+
+If a facet is ordered by value, a value that is shown is among the first ones of every repository that has it. So each
+repository returns as many values as are shown. If a facet is ordered by frequency, a value that is rare in each
+repository may be frequent in all of them together. So each repository returns as many values as there is room for.
+Source: docs/aql.md, "Several repositories"; docs/decisions/0063.
+"""
+
+import bisect
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.refusals import BadQuery, WrongValue
+from muniment.repository.search.aql.rewriting import narrowing
+from muniment.repository.search.aql.spelling import periods
+from muniment.repository.search.aql.spelling.facets import BoundFacet, Place
+from muniment.repository.search.aql.tree import FacetDefinition
+from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
+
+_TIMES = 10
+_QUESTIONS_OF_PERIODS = 16
+"""How many questions a facet by periods may put to an index engine."""
+
+
+class _Group(NamedTuple):
+    """A group of a facet with its hits in all repositories."""
+
+    place: Place
+    constraint: str
+    name: str
+    hits: int
+
+
+def room(most_values: int, repositories: int) -> int:
+    """Return how many values a repository returns at most, if a search shows ``most_values``.
+
+    Up to ten repositories together return at most ten times ``most_values``. If there are more repositories, each
+    returns at most ``most_values``.
+    """
+    return max(most_values, _TIMES * most_values // max(repositories, 1))
+
+
+def questions(
+    definitions: Sequence[FacetDefinition], facets: Sequence[BoundFacet], room: int
+) -> tuple[FacetDefinition, ...]:
+    """Return the facets that one repository must count, so that ``add_up`` can add up the results.
+
+    ``facets`` are what ``FacetBinder.bind`` made of the definitions. The returned facets leave out periods without a
+    hit; ``add_up`` adds these.
+    """
+    widths = _widths(facets, room)
+    return tuple(map(_question, definitions, facets, widths))
+
+
+def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
+    """Check that each facet counts values of one kind in all repositories. Raises WrongValue."""
+    first_kinds: dict[str, tuple[str, str]] = {}
+    for repository, facets in facets_of_each.items():
+        for top in facets:
+            level: BoundFacet | None = top
+            while level is not None:
+                of_repository, kind = first_kinds.setdefault(level.id, (repository, level.kind))
+                if kind != level.kind:
+                    raise WrongValue(
+                        f"The property {level.name!r} is of kind {kind} in {of_repository!r} and of kind {level.kind} "
+                        f"in {repository!r}, so no facet counts both: name the repositories to search."
+                    )
+                level = level.nested
+
+
+def add_up(
+    facets: Sequence[BoundFacet], room: int, counts_of_each: Sequence[Sequence[FacetCounts]]
+) -> tuple[FacetCounts, ...]:
+    """Add up the results of these facets from all repositories.
+
+    If a facet is ordered by frequency, several repositories have values of it, and one of these had no room for all its
+    values, the sums may be too low. Then the facet is ``partial``. Raises BadQuery if periods without a hit are to be
+    shown and there are too many periods.
+    """
+    return tuple(
+        _sum(facet, width, told, lacking=False)
+        for facet, width, *told in zip(facets, _widths(facets, room), *counts_of_each, strict=True)
+    )
+
+
+def _widths(facets: Sequence[BoundFacet], room: int) -> list[int]:
+    """Return the width of each facet: how many values there is room for at a level that is ordered by frequency.
+
+    If a level shows more values than the width, there is room for as many as are shown. A repository returns one
+    additional value, which tells that there are more. If a facet has no room for additional values, its width is 0.
+    """
+    values, asked = room // max(len(facets), 1), MOST_FACET_QUESTIONS // max(len(facets), 1)
+    return [
+        bisect.bisect_left(range(1, room + 1), True, key=lambda width: not _fits(facet, width, values, asked))
+        for facet in facets
+    ]
+
+
+def _fits(facet: BoundFacet, width: int, values: int, asked: int) -> bool:
+    return _values(facet, width) <= values and _asked(facet, width) <= asked
+
+
+def _values(facet: BoundFacet, width: int) -> int:
+    """Return how many values a repository may return for a facet of this width, values of nested facets included."""
+    return _wanted(facet, width) * (1 + (_values(facet.nested, width) if facet.nested else 0))
+
+
+def _asked(facet: BoundFacet, width: int) -> int:
+    """Return how many questions a facet of this width may put to an engine, those of nested facets included."""
+    own = len(facet.buckets) or (1 if facet.unit is None else _QUESTIONS_OF_PERIODS)
+    return own + facet.with_null + (_wanted(facet, width) * _asked(facet.nested, width) if facet.nested else 0)
+
+
+def _told(facet: BoundFacet, width: int) -> int:
+    """Return how many values of a facet a repository has room for."""
+    return max(facet.limit, width) if facet.limit > 0 and facet.sort == "FREQUENCY" else facet.limit
+
+
+def _wanted(facet: BoundFacet, width: int) -> int:
+    """Return how many values of a facet a repository must return: one more than needed, to show that there are more.
+
+    With a width of 0, there is no room for the additional value.
+    """
+    most = _told(facet, width) + (width > 0 < facet.limit)
+    return min(most, len(facet.buckets) + facet.with_null) if facet.buckets else most
+
+
+def _may_have_more(facet: BoundFacet, width: int, counts: FacetCounts) -> bool:
+    """Return whether a repository may have more values than it has returned."""
+    return len(counts.values) >= _told(facet, width) + (width > 0)
+
+
+def _question(definition: FacetDefinition, facet: BoundFacet, width: int) -> FacetDefinition:
+    nested = definition.nested
+    return msgspec.structs.replace(
+        definition,
+        sort=facet.sort,
+        max_values=_wanted(facet, width),
+        properties=tuple((name, text) for name, text in definition.properties if name.lower() != "skipemptyvalues"),
+        nested=None if nested is None or facet.nested is None else _question(nested, facet.nested, width),
+    )
+
+
+def _sum(facet: BoundFacet, width: int, several: Sequence[FacetCounts], *, lacking: bool) -> FacetCounts:
+    """Add up the counts of one facet.
+
+    ``lacking`` says that the sums may be too low: some repository returned no counts of this facet, although it may
+    have hits to count.
+    """
+    values_of_each: dict[str, dict[int, FacetValue]] = defaultdict(dict)
+    for number, counts in enumerate(several):
+        for value in counts.values:
+            values_of_each[value.constraint][number] = value
+    cut_short: set[int] = set()
+    if facet.sort == "FREQUENCY" and sum(bool(counts.values) for counts in several) > 1:
+        cut_short = {number for number, counts in enumerate(several) if _may_have_more(facet, width, counts)}
+    groups = {
+        constraint: _Group(
+            facet.place(constraint),
+            constraint,
+            next(iter(values.values())).name,
+            sum(value.count for value in values.values()),
+        )
+        for constraint, values in values_of_each.items()
+    }
+    if facet.all_periods and groups:
+        groups = _without_gaps(facet, groups)
+    ordered = facet.in_order(groups.values())
+    shown_values = []
+    for group in ordered[: max(facet.limit, 0)]:
+        values, nested = values_of_each.get(group.constraint, {}), None
+        if facet.nested is not None:
+            nested_counts = [value.nested for value in values.values() if value.nested is not None]
+            lacks = lacking or bool(cut_short - values.keys())
+            nested = _sum(facet.nested, width, nested_counts, lacking=lacks)
+        shown_values.append(FacetValue(group.name, group.constraint, group.hits, nested))
+    more = len(ordered) > len(shown_values) or any(_may_have_more(facet, width, counts) for counts in several)
+    return FacetCounts(facet.id, facet.name, tuple(shown_values), lacking or bool(cut_short) or (facet.capped and more))
+
+
+def _without_gaps(facet: BoundFacet, groups: Mapping[str, _Group]) -> dict[str, _Group]:
+    """Add the periods that have no hit but lie between the first and the last one that has hits. Raises BadQuery."""
+    unit, with_hits = facet.unit, [each for each in groups if each != narrowing.NO_VALUE]
+    if unit is None or not with_hits:
+        return dict(groups)
+    first, last = (narrowing.read(end(with_hits, key=facet.place)) or "" for end in (min, max))
+    by_beginning = dict[int, periods.Period]()
+    for period in periods.between(unit, first, last, facet.zone):
+        by_beginning[period.low] = period
+        if len(by_beginning) > periods.MOST:
+            raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
+    every = dict(groups)
+    for period in by_beginning.values():
+        constraint = narrowing.write(period.name)
+        every.setdefault(constraint, _Group((0, period.low, ""), constraint, facet.name_of_period(period), 0))
+    return every

@@ -1,0 +1,1 @@
+"""Rewriting: what else a typed question may mean."""

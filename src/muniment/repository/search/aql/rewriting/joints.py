@@ -1,0 +1,213 @@
+"""Which words are one word in two spellings? e-mail is email, U.S.A. is USA, and 1234-5678 is 12345678.
+
+Signs join the parts of a word: hyphens, apostrophes, and the full stops of initials. The groups of a long number may
+also be joined by blanks and other signs, as in +49 (30) 1234567 or DE00 1234 5678. Its letters and digits decide, so no
+other number is the same. Source: docs/aql.md, "Variants"; decision 0094.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.search.aql.keywords import UNSPACED
+from muniment.repository.search.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Fulltext,
+    Keywords,
+    Query,
+    Term,
+    with_fulltexts,
+    with_parts,
+)
+
+LONGEST = 60
+"""The most letters and digits of a word that is found in another spelling."""
+
+MOST_GROUPS = 10
+"""The most groups of a number. A row of more numbers is taken for a table."""
+
+LEAST_DIGITS = 7
+"""The fewest digits of a number whose groups are joined by blanks."""
+
+_APOSTROPHES = "'\u2018\u2019"
+_SIGNS = f"{_APOSTROPHES}\\-\u2010\u2011\u05be\u00b7\u200c"
+_LETTER = f"(?:(?![{UNSPACED}\uac00-\ud7a3])[^\\W_]|[\u0900-\u0963\u0981-\u0df3])"
+_SIGN = re.compile(f"[{_SIGNS}](?:(?<=\\w.)|(?<=[\u0900-\u0df3].))(?=\\w)")
+_ASCII_SIGN = re.compile("['-](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
+_ASCII_PARTS = re.compile("[A-Za-z0-9]+(?:['-][A-Za-z0-9]+)*")
+_ALSO_IN_WORDS = frozenset(_SIGNS.replace("\\", "")) | frozenset(map(chr, range(0x900, 0xDF4)))
+_WITHOUT_SIGNS = dict.fromkeys(map(ord, _SIGNS.replace("\\", "")))
+_PARTS = re.compile(f"{_LETTER}+(?:[{_SIGNS}]{_LETTER}+)*")
+_INITIALS = re.compile(r"\.(?<![^\W_]{2}\.)(?<=[^\W\d_]\.)(?=[^\W\d_](?![^\W_]))")
+
+_BLANKS = " \u00a0\u2007\u2009\u202f"
+_BLANK = f"[{_BLANKS}]"
+_BEGINS = "(?<![A-Za-z0-9].)(?<![A-Za-z0-9][-/.,:].)"
+_ENDS = "(?![A-Za-z0-9]|[-/.,:][A-Za-z0-9])"
+_GROUP = "[A-Z]{0,4}[0-9][A-Za-z0-9]*+"
+_BETWEEN = f"(?:[-/\u2010\u2011\u2013]|{_BLANK}?\\(|\\)[{_BLANKS}-]?|{_BLANK})"
+_NUMBER = re.compile(
+    f"[A-Z0-9](?=[A-Z0-9 (/.\u00a0-\u2013-]){_BEGINS}"
+    f"(?:(?:(?<=[A-Z])[A-Z]{{0,4}}{_BETWEEN}(?:[A-Z]{{1,5}}{_BETWEEN})?)?+{_GROUP}"
+    "|[A-Za-z0-9]*+(?<=[0-9])|(?<=[0-9])[A-Za-z0-9]*+)"
+    f"(?:(?:{_BETWEEN}{_GROUP})++|(?:\\.{_GROUP})++){_ENDS}"
+)
+_IBAN = re.compile(
+    f"[A-Z](?=[A-Z][0-9])(?<![A-Za-z0-9].)[A-Z][0-9]{{2}}(?:{_BLANK}[A-Z0-9]{{4}}){{2,7}}(?:{_BLANK}[A-Z0-9]{{1,3}})?{_ENDS}"
+)
+_GROUPS = re.compile("[A-Za-z0-9]+")
+_WORDS = re.compile("[^\\W_]")
+_YEARS = re.compile("(?:(?:1[5-9]|20)[0-9]{2} ?)+")
+_DIGITS = re.compile("[0-9]")
+
+
+class Joined(NamedTuple):
+    """A word without its signs and blanks, and the characters of the text for which it stands."""
+
+    word: str
+    start: int
+    end: int
+
+
+def joined(text: str) -> Iterator[Joined]:
+    """List the words of a text that have signs or blanks between their parts."""
+    done = 0
+    for sign in (_ASCII_SIGN if text.isascii() else _SIGN).finditer(text):
+        if (at := sign.start()) >= done:
+            one = _around(text, at)
+            done = max(one.end, at) + 2
+            if one.word:
+                yield one
+    yield from _initials(text)
+    for pattern in (_NUMBER, _IBAN):
+        for number in pattern.finditer(text):
+            yield from _spellings(number)
+
+
+def as_one(text: str) -> str:
+    """Return a text as one word; empty if it is not a word or number with signs or blanks between its parts."""
+    upper = text.upper() if text.isascii() else text
+    sought = "".join(_WORDS.findall(upper))
+    found = [*joined(text), *(joined(upper) if upper != text else ())]
+    return next((one.word for one in found if "".join(_WORDS.findall(one.word.upper())) == sought), "")
+
+
+def widen(query: Query) -> Query:
+    """Return the query, changed so that neighbours that may be the groups of a number also find it as one word."""
+    return with_fulltexts(query, _fulltext)
+
+
+def is_number(keywords: Either) -> bool:
+    """Return whether keywords are the groups of a long number, or the number as one word, as ``widen`` makes them."""
+    *groups, number = keywords.parts
+    return (
+        len(groups) == 1
+        and isinstance(groups[0], Both)
+        and isinstance(number, Term)
+        and number.text == " ".join(part.text for part in groups[0].parts if isinstance(part, Term))
+        and sum(map(str.isdigit, number.text)) >= LEAST_DIGITS
+    )
+
+
+def _fulltext(fulltext: Fulltext) -> Fulltext:
+    if fulltext.keywords is None:
+        return fulltext
+    # The groups of a number are no sequence that tells more than the number as one word.
+    is_number = fulltext.sequence is not None and as_one(fulltext.sequence.text) != ""
+    sequence = None if is_number else fulltext.sequence
+    return msgspec.structs.replace(fulltext, keywords=_keywords(fulltext.keywords), sequence=sequence)
+
+
+def _keywords(keywords: Keywords) -> Keywords:
+    match keywords:
+        case Both():
+            parts = tuple(_grouped([_keywords(part) for part in keywords.parts]))
+            return parts[0] if len(parts) == 1 else msgspec.structs.replace(keywords, parts=parts)
+        case AnyWord():
+            first = _keywords(keywords.first)
+            return msgspec.structs.replace(keywords, first=first, words=_with_numbers(keywords.words, first))
+        case _:
+            return with_parts(keywords, _keywords)
+
+
+def _grouped(parts: Sequence[Keywords]) -> Iterator[Keywords]:
+    """Take neighbours together if they are the groups of one number. The longest runs are taken first."""
+    at = 0
+    while at < len(parts):
+        terms = _take_terms(parts[at : at + MOST_GROUPS])
+        for end in range(len(terms), 1, -1):
+            text = " ".join(term.text for term in terms[:end])
+            if sum(map(str.isdigit, text)) >= LEAST_DIGITS and not _YEARS.fullmatch(text) and as_one(text):
+                yield Either((Both(terms[:end]), Term(text)))
+                at += end
+                break
+        else:
+            yield parts[at]
+            at += 1
+
+
+def _with_numbers(words: Iterable[Term], first: Keywords) -> tuple[Term, ...]:
+    """Put long numbers in place of their groups: whoever looks for a number wants no other one with the same groups."""
+    parts = first.parts if isinstance(first, Both) else (first,)
+    numbers = [part.parts for part in parts if isinstance(part, Either) and is_number(part)]
+    groups = {group for both, _ in numbers if isinstance(both, Both) for group in both.parts}
+    several = [*(word for word in words if word not in groups), *(one for _, one in numbers if isinstance(one, Term))]
+    return tuple(dict.fromkeys(several))
+
+
+def _take_terms(parts: Iterable[Keywords]) -> tuple[Term, ...]:
+    terms = []
+    for part in parts:
+        if not isinstance(part, Term) or part.fuzzy or not any(map(str.isalnum, part.text)):
+            break
+        terms.append(part)
+    return tuple(terms)
+
+
+def _around(text: str, sign: int) -> Joined:
+    """Return the word around a sign. Its text is empty if it is too long, or if its script has no joined words."""
+    start, least = sign, max(0, sign - LONGEST)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in _ALSO_IN_WORDS):
+        start -= 1
+    found = (_ASCII_PARTS if text.isascii() else _PARTS).search(text, start, sign + LONGEST)
+    if found is None or not found.start() < sign < found.end() or found.start() == least > 0:
+        return Joined("", sign, sign)
+    word, end = found[0], found.end()
+    if word[-1] in "sS" and word[-2] in _APOSTROPHES:
+        word, end = word[:-2], end - 2  # the genitive
+    without = word.translate(_WITHOUT_SIGNS)
+    return Joined(without if len(without) < len(word) <= LONGEST else "", found.start(), end)
+
+
+def _initials(text: str) -> Iterator[Joined]:
+    """List the initials with full stops between them: U.S.A., e.g."""
+    start = end = -1
+    for stop in _INITIALS.finditer(text):
+        if stop.start() != end:
+            if start >= 0:
+                yield Joined(text[start:end].replace(".", ""), start, end)
+            start = stop.start() - 1
+        end = stop.end() + 1
+    if start >= 0:
+        yield Joined(text[start:end].replace(".", ""), start, end)
+
+
+def _spellings(number: re.Match[str]) -> Iterator[Joined]:
+    """List what the groups of a number are as one word.
+
+    Letters before the number, such as those of a currency or a country, may or may not be part of it.
+    """
+    if len(number[0]) <= LEAST_DIGITS or len(_DIGITS.findall(number[0])) < LEAST_DIGITS:
+        return
+    groups = list(_GROUPS.finditer(number[0]))
+    if len(groups) > MOST_GROUPS:
+        return
+    first = next(at for at, group in enumerate(groups) if _DIGITS.search(group[0]))
+    for start in range(min(first + 1, len(groups) - 1)):
+        word = "".join(group[0] for group in groups[start:])
+        if len(word) <= LONGEST:
+            yield Joined(word, number.start() + groups[start].start(), number.end())

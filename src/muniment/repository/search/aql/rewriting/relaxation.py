@@ -1,0 +1,218 @@
+"""Which searches may be relaxed? Those of several words, as people type questions.
+
+If a search for all of its words finds too little, it is repeated for any of them. Phrases, words with wildcards, and
+what must not match stay as they are. Keywords with an operator say exactly what is wanted, so they are not relaxed.
+There are two exceptions. Question marks around a word count as punctuation. "and", "or" and "not" count as words of a
+sentence if they are not in capitals, or if all keywords are in capitals. Even then, no hit of the relaxed search
+matches what follows "not". The rest of a query stays as it is.
+
+Source: docs/aql.md, "When not all words are found".
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Query,
+    Single,
+    Term,
+    Wild,
+    Without,
+    singles,
+    with_fulltexts,
+)
+
+MOST_WORDS = 64
+"""Of keywords with more words than this, the first ones alone are relaxed; the others find nothing."""
+
+
+def relax(query: Query) -> Query | None:
+    """Return the query, changed so that any one word of its keywords is enough; None if it cannot be relaxed."""
+    relaxed = with_fulltexts(query, _relax)
+    return None if relaxed.condition == query.condition else relaxed
+
+
+def left_out(query: Query) -> int:
+    """Return how many words find nothing in the relaxed query because there are more than ``MOST_WORDS``."""
+    counts = [len(plain.words) for plain in map(_plain_of, singles(query.condition)) if plain is not None]
+    return sum(max(0, count - MOST_WORDS) for count in counts)
+
+
+def with_sequence(query: Query) -> Query:
+    """Return the query, changed so that objects which hold its words as they follow each other come first."""
+    return query if query.condition is None else msgspec.structs.replace(query, condition=_sequenced(query.condition))
+
+
+def _relax(fulltext: Fulltext) -> Fulltext:
+    keywords, plain = fulltext.keywords, _plain_of(fulltext)
+    if keywords is None or plain is None or not plain.words or len(plain.words) + len(plain.needed) < 2:
+        return fulltext
+    words = tuple(plain.words)
+    # What is needed holds for every hit, so the engine need not look for it once more.
+    first = keywords if not plain.needed else Both(words, loose=True) if len(words) > 1 else words[0]
+    any_word = AnyWord(first, words[:MOST_WORDS], plain.needed)
+    relaxed = Both((any_word, *plain.unwanted)) if plain.unwanted else any_word
+    return msgspec.structs.replace(fulltext, keywords=relaxed)
+
+
+def _sequenced(expression: Expression) -> Expression:
+    match expression:
+        case ExpressionSet("AND", parts):
+            return ExpressionSet("AND", tuple(map(_sequenced, parts)))
+        case Fulltext(keywords):
+            plain = _plain_of(expression)
+            runs = [] if keywords is None or plain is None else [run for run in _runs(keywords) if len(run) > 1]
+            if len(runs) != 1 or len(runs[0]) > MOST_WORDS:
+                return expression
+            return msgspec.structs.replace(expression, sequence=Phrase(" ".join(word.text for word in runs[0])))
+        case _:
+            return expression
+
+
+def _runs(keywords: Keywords) -> list[list[Term]]:
+    """Split plain keywords into runs of words that stand side by side in the question."""
+    runs: list[list[Term]] = [[]]
+    for part in keywords.parts if isinstance(keywords, Both | Either) else (keywords,):
+        word = _word(part)
+        if word is not None:
+            runs[-1].append(word)
+        elif isinstance(part, Both | Either) and part.loose:
+            first, *others = _runs(part)
+            runs[-1] += first
+            runs += others
+        else:
+            runs.append([])
+    return runs
+
+
+def plain_words(keywords: Keywords) -> tuple[Term, ...]:
+    """Return the words of keywords that hold nothing but words, each once; none for other keywords."""
+    plain = _plain(keywords)
+    return () if plain is None or plain.unwanted or plain.needed else tuple(plain.words)
+
+
+class WordQuestion(NamedTuple):
+    """The words of a query (``text``), and the query without these words (``anything``).
+
+    ``anything`` has no facets and no sorts either. An object near in meaning is a hit only if the query ``anything``
+    finds it, too.
+    """
+
+    text: str
+    anything: Query
+
+
+def question(query: Query) -> WordQuestion | None:
+    """Return what a query asks in words; None if it has no words, or if its keywords say exactly what is wanted.
+
+    The words are those of one expression that every hit must match. Its keywords are plain (``_Plain``), or words
+    joined by OR, and have at most ``MOST_WORDS`` words. Return None, too, if there are two such expressions.
+    """
+    if query.condition is None:
+        return None
+    words, condition = _without_words(query.condition)
+    if not words:
+        return None
+    text = " ".join(word.text for word in words)
+    return WordQuestion(text, msgspec.structs.replace(query, condition=condition, facets=(), sorts=()))
+
+
+def _without_words(expression: Expression) -> tuple[tuple[Term, ...], Expression | None]:
+    """Return the words of the keywords that every hit of an expression must match, and what else a hit must meet.
+
+    If there are no such keywords, or if they say exactly what is wanted, no words are returned. The second result then
+    means nothing.
+    """
+    match expression:
+        case Fulltext(keywords) if keywords is not None:
+            plain = _plain(keywords)
+            if plain is None or plain.needed or not plain.words or len(plain.words) > MOST_WORDS:
+                return _joined(keywords), None
+            unwanted = Fulltext(Both(plain.unwanted)) if plain.unwanted else None
+            return tuple(plain.words), unwanted
+        case ExpressionSet("AND", parts):
+            words: tuple[Term, ...] = ()
+            others = []
+            for part in parts:
+                of_part, rest = _without_words(part)
+                if of_part and words:
+                    return (), expression
+                words = words or of_part
+                others += [part] if not of_part else [] if rest is None else [rest]
+            return words, ExpressionSet("AND", tuple(others)) if others else None
+        case _:
+            return (), expression
+
+
+def _joined(keywords: Keywords) -> tuple[Term, ...]:
+    """If keywords consist only of words joined by OR, return these words; otherwise return none."""
+    if not isinstance(keywords, Either) or len(keywords.parts) > MOST_WORDS:
+        return ()
+    words = [word for part in keywords.parts if (word := _word(part)) is not None]
+    return tuple(dict.fromkeys(words)) if len(words) == len(keywords.parts) else ()
+
+
+class _Plain(NamedTuple):
+    """Plain keywords: words, with "and", "or" and "not" only where these may be ordinary words. Each word is kept once.
+
+    ``needed`` are phrases and words with wildcards. ``unwanted`` is what must not match.
+    """
+
+    words: dict[Term, None]
+    needed: tuple[Keywords, ...] = ()
+    unwanted: tuple[Without, ...] = ()
+
+
+def _plain_of(expression: Single) -> _Plain | None:
+    if not isinstance(expression, Fulltext) or expression.keywords is None:
+        return None
+    return _plain(expression.keywords)
+
+
+def _plain(keywords: Keywords) -> _Plain | None:
+    """Return the parts of plain keywords; None for other keywords."""
+    word = _word(keywords)
+    if word is not None:
+        return _Plain({word: None})
+    match keywords:
+        case Without(part, loose=True):
+            return _Plain({}, unwanted=(Without(_word(part) or part, loose=True),))
+        case Phrase() | Wild() | Either(parts=(Term(), Wild())):
+            return _Plain({}, (keywords,))
+        case Both(loose=True) | Either(loose=True):
+            words: dict[Term, None] = {}
+            needed: tuple[Keywords, ...] = ()
+            unwanted: tuple[Without, ...] = ()
+            for part in keywords.parts:
+                plain = _plain(part)
+                if plain is None or ((plain.needed or plain.unwanted) and isinstance(keywords, Either)):
+                    return None
+                words |= plain.words
+                needed += plain.needed
+                unwanted += plain.unwanted
+            return _Plain(words, needed, unwanted)
+        case _:
+            return None
+
+
+def _word(keywords: Keywords) -> Term | None:
+    """If keywords are one word, return the word without question marks around it; otherwise return None."""
+    match keywords:
+        case Term():
+            return keywords
+        case Either(parts=(Term(bare) as word, Wild(text))) if bare == text.strip("?") and not patterns.has_gaps(bare):
+            return word  # A question mark ends a question, or stands beside a word with punctuation.
+        case Wild(text) if not patterns.has_gaps(text.strip("?")):
+            return Term(text.strip("?"))  # A broken encoding turns quotation marks into question marks.
+        case _:
+            return None

@@ -1,0 +1,90 @@
+"""Which words mean the same? A word of a query also finds the objects that hold one of its synonyms.
+
+The synonyms come from the setting ``repository.synonyms``.
+
+Whoever writes quotation marks, wildcards or ``fuzzy`` has already chosen how the text is matched. So such a text gets
+no synonyms. Source: docs/aql.md, "Synonyms".
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from muniment.repository.search.aql.tree import (
+    AnyWord,
+    Either,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Query,
+    Term,
+    with_fulltexts,
+    with_parts,
+)
+
+MOST_ADDED = 200
+"""The most synonyms that a query gets. Further words get none."""
+
+Stem: TypeAlias = Callable[[str], Sequence[str]]
+"""Returns the stems of a text, one for each of its words."""
+
+
+class Synonyms:
+    """Groups of words with one meaning. Each of ``groups`` is a text with ``=`` between its words or phrases.
+
+    Words are alike if ``stem`` returns the same for them. A word also finds the phrases of its group, but a phrase
+    finds no words.
+    """
+
+    def __init__(self, groups: Iterable[str] = (), stem: Stem = lambda text: [text.lower()]) -> None:
+        self._stem = stem
+        self._others: dict[str, dict[Term | Phrase, None]] = {}
+        for group in groups:
+            members = [self._member(text.strip()) for text in group.split("=") if text.strip()]
+            for member in members:
+                if isinstance(member, Term):
+                    others = self._others.setdefault(self._stem(member.text)[0], {})
+                    others |= dict.fromkeys(other for other in members if other != member)
+
+    def widen(self, query: Query) -> Query:
+        """Return the query, changed so that its words also find their synonyms."""
+        return with_fulltexts(query, _Widening(self).fulltext) if self._others else query
+
+    def of(self, word: Term) -> list[Term | Phrase]:
+        """List the synonyms of a word."""
+        stems = [] if word.fuzzy or not self._others else self._stem(word.text)
+        return list(self._others.get(stems[0], ())) if len(stems) == 1 else []
+
+    def _member(self, text: str) -> Term | Phrase:
+        return Term(text) if len(self._stem(text)) == 1 else Phrase(text)
+
+
+class _Widening:
+    """Widens one query, and counts what it has added."""
+
+    def __init__(self, synonyms: Synonyms) -> None:
+        self._synonyms = synonyms
+        self._left = MOST_ADDED
+
+    def fulltext(self, fulltext: Fulltext) -> Fulltext:
+        """Widen the keywords of one expression."""
+        keywords = fulltext.keywords
+        return fulltext if keywords is None else msgspec.structs.replace(fulltext, keywords=self._keywords(keywords))
+
+    def _keywords(self, keywords: Keywords) -> Keywords:
+        match keywords:
+            case Term():
+                others = self._take(keywords)
+                return Either((keywords, *others)) if others else keywords
+            case AnyWord():
+                others = [other for word in keywords.words for other in self._take(word)]
+                words = dict.fromkeys([*keywords.words, *(other for other in others if isinstance(other, Term))])
+                return AnyWord(self._keywords(keywords.first), tuple(words), keywords.needed)
+            case _:
+                return with_parts(keywords, self._keywords)
+
+    def _take(self, word: Term) -> list[Term | Phrase]:
+        others = self._synonyms.of(word)[: self._left]
+        self._left -= len(others)
+        return others

@@ -1,0 +1,1 @@
+"""Spellings: query documents in XML and JSON, and the words in them."""

@@ -1,0 +1,212 @@
+"""What does a person mean who types a question? The question is translated into the language of keywords.
+
+A person who types "command not found" looks for these words. So AND, OR and NOT are operators only in capitals, and
+only if other words are not in capitals. ``-word`` and ``!word`` leave a word out. A field with a value, such as
+``type:invoice``, narrows the whole question. Source: docs/aql.md, "As people type"; docs/decisions/0092.
+"""
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from muniment.repository.search.aql.keywords import OPERATORS
+
+FIELDS = ("name", "title", "type", "format", "owner", "in", "before", "after")
+
+_PIECE = re.compile(
+    r'(?P<sign>(?<![^\s(])[-!](?=[^\W_]|["“„(*?]))?'
+    r"(?:(?<![^\s(!-])(?P<field>[^\W\d_]{2,}):(?=[^\s:]))?"
+    r'(?:["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+))'
+)
+_EVERYTHING = re.compile(r"[*.:?]*\*[*.:?]*")
+_NO_FIELD = re.compile(r"//|[)\\]")
+"""How what follows a colon begins if the word before the colon is no field, as in ``http://``."""
+
+_AFTER_A_VALUE = ".,;:!?"
+
+
+class TypedField(NamedTuple):
+    """A field with its value, and the text that says so in the question. With ``unwanted``, it leaves objects out."""
+
+    name: str
+    value: str
+    unwanted: bool
+    written: str
+
+
+IsReadable: TypeAlias = Callable[[TypedField], bool]
+"""Says whether a field of ``FIELDS`` can narrow a question to its value."""
+
+
+class LeftOut(NamedTuple):
+    """What a question leaves out, as it was written, and the same question in which it is a word like the others."""
+
+    written: str
+    as_word: str
+
+
+class Translation(NamedTuple):
+    """A question in the language of keywords (``text``), and the ``fields`` that narrow it.
+
+    ``words`` are what looks like a field and is searched as words: an unknown field, or one whose value cannot be read.
+    ``misplaced`` are fields beside an OR or in parentheses, where they cannot narrow the whole question. They are
+    searched as words, too.
+    """
+
+    text: str
+    fields: tuple[TypedField, ...] = ()
+    words: tuple[TypedField, ...] = ()
+    misplaced: tuple[TypedField, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def translate(text: str, is_readable: IsReadable = lambda _field: False) -> Translation:
+    """Translate a question that somebody typed. An empty text in the result finds everything."""
+    return _Translator(text, is_readable).translate()
+
+
+def has_fields(text: str) -> bool:
+    """Return whether a question holds what looks like a field of ``FIELDS``."""
+    return any((match["field"] or "").lower() in FIELDS for match in _PIECE.finditer(text))
+
+
+class _Open(NamedTuple):
+    """An open parenthesis: the list that gets the pieces in it, and where it begins in the text if it is left out."""
+
+    target: list[str]
+    left_out_from: int | None
+
+
+class _Translator:
+    """Translates one question, piece by piece.
+
+    ``_question`` gets the translated pieces, and ``_unwanted`` those that are left out of the whole question.
+    """
+
+    def __init__(self, text: str, is_readable: IsReadable) -> None:
+        self._text = text
+        self._is_readable = is_readable
+        self._pieces = list(_PIECE.finditer(text))
+        words = [word for word in map(_word, self._pieces) if word.lower() not in OPERATORS]
+        self._capitals = any(map(str.isupper, words)) and all(word.upper() == word for word in words)
+        self._question: list[str] = []
+        self._unwanted: list[str] = []
+        self._open: list[_Open] = []
+        self._fields: list[TypedField] = []
+        self._words: list[TypedField] = []
+        self._misplaced: list[TypedField] = []
+        self._left_out: list[LeftOut] = []
+        self._everything = False
+
+    def translate(self) -> Translation:
+        for at, piece in enumerate(self._pieces):
+            field = self._field(piece)
+            if field is not None and self._narrows(at, field):
+                continue
+            if piece["bracket"] == ")":
+                self._close(piece.end())
+            elif piece["bracket"]:
+                self._take(at, [*([piece["field"]] if field else []), "("])
+            elif piece["word"] and _EVERYTHING.fullmatch(_word(piece)):
+                self._everything = True
+            elif self._is_operator(at):
+                self._take_operator(piece["word"])
+            else:
+                self._take(at, _written(piece))
+        while self._open:
+            self._close(len(self._text))
+        found = tuple(self._fields), tuple(self._words), tuple(self._misplaced)
+        return Translation(self._joined(), *found, tuple(self._left_out))
+
+    @property
+    def _target(self) -> list[str]:
+        return self._open[-1].target if self._open else self._question
+
+    def _field(self, piece: re.Match[str]) -> TypedField | None:
+        """Return what looks like a field in a piece; None if nothing does."""
+        name = piece["field"]
+        if not name or _NO_FIELD.match(self._text, piece.end("field") + 1):
+            return None
+        value = piece["phrase"] or (piece["word"] or "").rstrip(_AFTER_A_VALUE)
+        return TypedField(name.lower(), value.strip(), bool(piece["sign"]), piece[0])
+
+    def _narrows(self, at: int, field: TypedField) -> bool:
+        """Take a field if it can narrow the question, and return whether it can."""
+        operators = self._operators_before()
+        field = field._replace(unwanted=field.unwanted != bool(operators.count("NOT") % 2))
+        if field.name not in FIELDS or not field.value or not self._is_readable(field):
+            self._words.append(field)
+            return False
+        if self._open or "OR" in operators or self._is_operator(at + 1, "or"):
+            self._misplaced.append(field)
+            return False
+        del self._question[len(self._question) - len(operators) :]
+        self._fields.append(field)
+        return True
+
+    def _take_operator(self, word: str) -> None:
+        # Behind a field that narrows, an operator would stand at the beginning, and be a word there.
+        if self._target or word == "NOT" or not self._fields:
+            self._target.append(word)
+
+    def _take(self, at: int, parts: list[str]) -> None:
+        """Take a term, or the beginning of a group, into the question or into what the question leaves out."""
+        piece, target = self._pieces[at], self._target
+        opens = piece["bracket"] == "("
+        if piece["sign"]:
+            apart = not self._open and not self._operators_before() and not self._is_operator(at + 1, "or")
+            target = self._unwanted if apart else target
+            target.append("not")
+            if not opens:
+                self._leave_out(piece.start(), piece.end())
+                parts = ["(", *parts, ")"] if len(parts) > 1 else parts
+        target += parts
+        if opens:
+            self._open.append(_Open(target, piece.start() if piece["sign"] else None))
+
+    def _close(self, end: int) -> None:
+        if self._open:
+            group = self._open.pop()
+            group.target.append(")")
+            if group.left_out_from is not None:
+                self._leave_out(group.left_out_from, end)
+
+    def _leave_out(self, start: int, end: int) -> None:
+        self._left_out.append(LeftOut(self._text[start + 1 : end], self._text[:start] + self._text[start + 1 :]))
+
+    def _is_operator(self, at: int, word: str = "") -> bool:
+        """Return whether a piece is an operator, or this operator."""
+        if at >= len(self._pieces) or self._capitals:
+            return False
+        piece = self._pieces[at]
+        said = "" if piece["sign"] or piece["field"] else piece["word"] or ""
+        return said.isupper() and said.lower() in ((word,) if word else OPERATORS)
+
+    def _operators_before(self) -> list[str]:
+        """List the operators at the end of what has been translated."""
+        return list(itertools.takewhile(lambda each: each in ("AND", "OR", "NOT"), reversed(self._target)))
+
+    def _joined(self) -> str:
+        question = self._question
+        if self._unwanted and "OR" in question:
+            question = ["(", *question, ")"]
+        text = " ".join((*question, *self._unwanted))
+        # Which other signs are words, such as emoji, the language of keywords says.
+        if any(sign.isalnum() or not sign.isascii() for sign in text):
+            return text
+        return "" if self._everything or self._fields else self._text.strip()
+
+
+def _word(piece: re.Match[str]) -> str:
+    """Return the words of a piece as they were typed."""
+    prefix = f"{piece['field']}:" if piece["field"] else ""
+    return prefix + (piece["phrase"] or piece["word"] or "")
+
+
+def _written(piece: re.Match[str]) -> list[str]:
+    """Write a word or a phrase so that the language of keywords takes it for one."""
+    if piece["phrase"] is not None:
+        return [*([piece["field"]] if piece["field"] else []), f'"{piece["phrase"]}"']
+    word = _word(piece)
+    return [f"'{word}'" if word.lower() in OPERATORS else word]

@@ -1,0 +1,98 @@
+"""What does the index keep of an object? Its document."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+import msgspec
+
+from muniment.ground.clock import Instant
+from muniment.repository.search.analysis.text import whole
+from muniment.repository.search.aql.tree import Value
+
+
+class IndexableObject(Protocol):
+    """The part of a stored object from which its document is made."""
+
+    @property
+    def id(self) -> str:
+        """The object's identifier, 16 hexadecimal digits."""
+
+    @property
+    def seq(self) -> int:
+        """The object's counter. An object that was made later has a higher one."""
+
+    @property
+    def modified(self) -> Instant:
+        """When the object was changed last."""
+
+    @property
+    def type(self) -> str:
+        """The name of the object's own type, in the spelling that no setting changes."""
+
+    @property
+    def owner_key(self) -> str:
+        """The key of the owner."""
+
+    @property
+    def acl_id(self) -> int:
+        """The id of the object's ACL."""
+
+    @property
+    def former(self) -> bool:
+        """Whether the object is a former version."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One object in the index: its searchable values, its text, its owner and its ACL.
+
+    ``key`` is the object's id, and ``owner`` is the key of its owner. ``values`` holds every searchable property by its
+    neutral name, which no setting changes. A double is held as a float, and a date as an instant. ``seq`` is the
+    object's counter, and ``modified`` the time of its last change; both serve to order hits. ``ids`` names the
+    properties that hold ids, in which keywords are not sought. ``embedding`` is the id of the embedding of the
+    object's heading and text, or 0 while there is none. A ``former`` version is found only if a search asks for all
+    versions.
+    """
+
+    key: str
+    seq: int
+    modified: Instant
+    type: str
+    acl: int
+    owner: str
+    values: dict[str, tuple[Value, ...]]
+    text: str
+    ids: tuple[str, ...] = ()
+    embedding: int = 0
+    former: bool = False
+
+
+def document(
+    stored: IndexableObject,
+    values: Mapping[str, Sequence[Value]],
+    text: str,
+    ids: AbstractSet[str] = frozenset(),
+    embedding: int = 0,
+) -> Document:
+    """Make the document of an object from its row, its searchable values and the text of its content.
+
+    ``ids`` names all custom properties of kind id that the repository's types define.
+    """
+    storable = {
+        name: tuple([whole(value) if isinstance(value, str) else value for value in of_name])
+        for name, of_name in values.items()
+        if of_name
+    }
+    return Document(
+        stored.id,
+        stored.seq,
+        stored.modified,
+        stored.type,
+        stored.acl_id,
+        stored.owner_key,
+        storable,
+        whole(text),
+        tuple(sorted(ids & storable.keys())),
+        embedding,
+        stored.former,
+    )

@@ -1,0 +1,1 @@
+"""Compiling: conditions become queries of the engine."""

@@ -1,0 +1,109 @@
+"""Which objects have a property whose value meets a comparison?
+
+A range of strings becomes regular expressions, so the engine reads only the terms of the range from its dictionary. A
+range of numbers goes through the engine's parser, which gets integers only.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import assert_never
+
+import tantivy
+from tantivy import Query
+
+from muniment.repository.folding import fold
+from muniment.repository.refusals import BadQuery
+from muniment.repository.search.aql.conditions import Between, HasValue, Like, OneOf
+from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.tree import Value
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling import regexes
+from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, any_of
+from muniment.repository.search.index.tantivy.compiling.regexes import Allowance
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Comparisons:
+    """Makes the queries for comparisons of properties. ``allowance`` limits the cost of their regular expressions."""
+
+    def __init__(self, index: tantivy.Index, schema: tantivy.Schema, allowance: Allowance) -> None:
+        self._index = index
+        self._schema = schema
+        self._allowance = allowance
+
+    def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
+        """Make the query for the objects that meet a comparison.
+
+        Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
+        """
+        if not _NAME.fullmatch(comparison.name):
+            raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
+        match comparison:
+            case Like():
+                return self._like(comparison.name, comparison.patterns)
+            case Between():
+                return self._between(comparison)
+            case OneOf():
+                by_kind = _by_kind(comparison.values, written=comparison.written)
+                return any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
+            case HasValue():
+                return any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
+            case _:
+                assert_never(comparison)
+
+    def _like(self, name: str, alternatives: Sequence[Pattern]) -> Query:
+        match alternatives:
+            case (Pattern(pieces=(str(beginning), Gap.RUN)),):
+                path = _path("s", name)
+                return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
+            case _:
+                return self._strings(name, regexes.of_patterns(alternatives))
+
+    def _strings(self, name: str, expressions: Sequence[str]) -> Query:
+        """Make the query for the strings of a property that match one of these regular expressions."""
+        path = f"s\x01{name}\x00s{fields.MARKER}"
+        path_expressions = [f"{path}(?:{self._allowance.spend(each)})" for each in expressions]
+        return any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in path_expressions])
+
+    def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
+        path = _path(kind, name)
+        if len(values) <= SEVERAL:
+            return any_of([Query.term_query(self._schema, path, value, "basic") for value in values])
+        return Query.term_set_query(self._schema, path, values)
+
+    def _between(self, range_: Between) -> Query:
+        low, high = range_.low, range_.high
+        if isinstance(low, str) or isinstance(high, str):
+            first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
+            expressions = regexes.of_range(first, last, range_.low_open, range_.high_open)
+            return self._strings(range_.name, regexes.join(expressions))
+        kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
+        least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
+        most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
+        if least > most:
+            return Query.empty_query()
+        return self._index.parse_query(f"{_path(kind, range_.name)}:[{least} TO {most}]", [])
+
+
+def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:
+    form = fields.as_written if written else fold
+    strings: list[str | int] = [fields.MARKER + form(value) for value in values if isinstance(value, str)]
+    truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
+    doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
+    integers: list[str | int] = [
+        value
+        for value in values
+        if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
+    ]
+    kinds = {"v" if written else "s": strings, "b": truths, "f": doubles, "i": integers}
+    return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
+
+
+def _as_integer(value: float) -> int:
+    """Return the integer by which the index orders a number."""
+    return fields.sortable(value) if isinstance(value, float) else value
+
+
+def _path(kind: str, name: str) -> str:
+    return f"{fields.PROPERTIES}.{kind}.{name}"

@@ -1,0 +1,469 @@
+"""How is a query tree compiled into a query of the built-in engine?
+
+Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
+queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
+other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match the parts of the
+phrase, the engine refuses the query. It never leaves words out.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, TypeAlias, assert_never
+
+import tantivy
+from tantivy import FieldType, Occur, Query
+
+from muniment.ground.caches import Memory
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.aql import patterns
+from muniment.repository.search.aql.conditions import (
+    Between,
+    BoundQuery,
+    Carries,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
+)
+from muniment.repository.search.aql.patterns import Gap, Pattern
+from muniment.repository.search.aql.rewriting import joints
+from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Wild, Without
+from muniment.repository.search.index.contract import LEAD, Leaf, Near, Visible
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling import regexes
+from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, all_of, any_of, silent
+from muniment.repository.search.index.tantivy.compiling.comparisons import Comparisons
+from muniment.repository.search.index.tantivy.compiling.leaves import has_keywords, leaves, needs_all
+from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, may_rank
+from muniment.repository.search.index.tantivy.compiling.regexes import Allowance
+
+_NEIGHBOURS, _SLOP = 0.25, 2
+"""If a hit holds neighbouring words of a query near each other, its score rises by this fraction of their phrase score.
+
+``_SLOP`` says how near the two words must be. Only a query for any of several words raises scores so.
+"""
+
+_AS_WRITTEN = 0.3
+"""If a hit holds a word exactly as the query does, its score rises by this fraction of the exact word's score.
+
+Only a query for any of several words raises scores so.
+"""
+
+_MOST_RANKED = 8
+"""The most patterns of one query that are ranked.
+
+A ranked pattern gives a hit a score that depends on which words of the hit match the pattern. A further pattern gives
+the same score to every hit that matches it.
+"""
+
+MATCHES = 24
+"""The most queries that ``Compiler.matching`` takes. Each is a bit of a score, and a score holds 24 bits exactly."""
+
+
+PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
+"""Remembers, by ACLs and owner, the query for objects with one of these ACLs or this owner. Its limit counts ACLs."""
+
+
+class CompiledLeaf(NamedTuple):
+    """A leaf of a query, and the queries of the engine that find it anywhere in an object, and in the metadata."""
+
+    leaf: Leaf
+    anywhere: Query
+    in_metadata: Query
+
+
+class CompiledQuery(NamedTuple):
+    """A bound query, compiled for any caller.
+
+    ``anywhere`` finds the objects that match in the text or the metadata, ``in_metadata`` those that match by their
+    metadata alone. Without keywords both are the same query. ``leaves`` are the words and phrases by which a hit may
+    have been found, each once. With ``needs_all`` each hit has matched all of them. ``level`` is the score of every
+    hit. It is None if hits may have different scores, or if there are no ``leaves``. ``ranked`` are the patterns whose
+    hits are ranked by the words that the hits hold.
+    """
+
+    anywhere: Query
+    in_metadata: Query
+    leaves: tuple[CompiledLeaf, ...]
+    needs_all: bool
+    level: float | None = None
+    ranked: tuple[Pattern, ...] = ()
+
+
+class Compiler:
+    """Compiles queries for one index. If a ``rarity`` is given, it says what each word weighs for the caller.
+
+    ``permissions`` remembers the queries for what ACLs permit. Such a query depends on the schema of the index, but not
+    on the documents. ``has_former`` says whether the index holds former versions.
+    """
+
+    def __init__(
+        self,
+        index: tantivy.Index,
+        schema: tantivy.Schema,
+        analyser: Analyser,
+        permissions: "PermissionMemory",
+        rarity: Rarity | None = None,
+        *,
+        has_former: bool = False,
+    ) -> None:
+        self._schema = schema
+        self._has_former = has_former
+        self._analyser = analyser
+        self._permissions = permissions
+        self._rarity = rarity
+        self._allowance = Allowance()
+        self._comparisons = Comparisons(index, schema, self._allowance)
+
+    def compile(self, query: BoundQuery) -> CompiledQuery:
+        """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score.
+
+        Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
+        """
+        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
+        leaf_queries = tuple(
+            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
+            for leaf in dict.fromkeys(every_leaf)
+        )
+        all_needed = needs_all(query.condition)
+        level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
+        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
+
+    def hits(self, query: BoundQuery) -> tuple[Query, Query]:
+        """Make queries for objects that match anywhere, and for those that match in metadata.
+
+        Raises what ``compile`` raises.
+        """
+        type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
+
+        def query_of(readable: bool) -> Query:
+            condition = query.condition
+            condition_clauses = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
+            return Query.boolean_query([*type_clauses, *condition_clauses] or [(Occur.Must, silent(Query.all_query()))])
+
+        anywhere = query_of(readable=True)
+        by_keywords = query.condition is not None and has_keywords(query.condition)
+        return anywhere, query_of(readable=False) if by_keywords else anywhere
+
+    def comparison(self, condition: Condition) -> Query:
+        """Make the query for the objects that meet a condition on their properties, without a score."""
+        return silent(self._condition(condition, readable=False))
+
+    def visible(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make the query for those of a query's objects that the caller may see.
+
+        An object that the caller may read may match anywhere. An object that they may only browse must match in the
+        metadata.
+        """
+        if _is_one(query, visible):
+            return all_of([silent(self.browsable(visible)), query.anywhere])
+        found_anywhere = all_of([silent(self.readable(visible)), query.anywhere])
+        only_browsable = self.only_browsable(visible) or Query.empty_query()
+        return any_of([found_anywhere, all_of([silent(only_browsable), query.in_metadata])])
+
+    def nearing(self, query: Query, visible: Visible, near: Near) -> Query:
+        """Extend a query by objects that are near in meaning. Nearness adds to the score of each hit in ``near``.
+
+        The first ``near.added`` objects become hits if the caller may read them.
+        """
+        terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
+        added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
+        scores = [
+            (Occur.Should, Query.const_score_query(term, score)) for term, score in zip(terms, near.scores, strict=True)
+        ]
+        return Query.boolean_query([(Occur.Must, any_of([query, added])), *scores])
+
+    def embedded(self, query: Query) -> Query:
+        """Make the query for those of a query's objects that have an embedding."""
+        kind = FieldType.Unsigned
+        return all_of([silent(query), silent(Query.range_query(self._schema, fields.EMBEDDING, kind, lower_bound=1))])
+
+    def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make a query that scores objects as the query of the method ``visible`` does. It may find further objects."""
+        return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
+
+    def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
+        """Make the query by which a caller finds the objects that hold a word or a pattern.
+
+        With ``exact``, exact words are searched, otherwise stems.
+        """
+
+        def holding(readable: bool) -> Query:
+            pair = _searched(readable)
+            field = pair.words if exact else pair.stems
+            return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._term(field, sought)
+
+        return self._finding(visible, holding)
+
+    def matching_term(self, visible: Visible, term: Term) -> Query:
+        """Make the query by which a caller finds the objects that match a term."""
+        return self._finding(visible, lambda readable: self.leaf(term, readable))
+
+    def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
+        anywhere, in_metadata = (silent(query_of(readable)) for readable in (True, False))
+        return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
+
+    def among(self, query: Query, keys: Collection[str]) -> Query:
+        """Make the query for those of a query's objects that have one of these keys."""
+        return all_of([query, silent(self._terms(fields.KEY, keys))])
+
+    def browsable(self, visible: Visible) -> Query:
+        """Make the query for everything that the caller may browse."""
+        return self._permitted_query(visible, visible.browse_acls, visible.browse)
+
+    def readable(self, visible: Visible) -> Query:
+        """Make the query for everything that the caller may read."""
+        return self._permitted_query(visible, visible.read_acls, visible.read)
+
+    def only_browsable(self, visible: Visible) -> Query | None:
+        """Make the query for the objects that the caller may browse but not read.
+
+        Return None if the caller has the same rights for browsing as for reading.
+        """
+        if _alike(visible):
+            return None
+        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
+        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
+        permitted_query = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
+
+    def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
+        """Make a query for the objects with these ``keys``, whose scores say which of ``queries`` find them.
+
+        The score is a sum in which query number n, counted from 0, adds 2**n. It is exact for up to ``MATCHES``
+        queries.
+        """
+        few = (Occur.Must, silent(self._terms(fields.KEY, keys)))
+        clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
+        return Query.boolean_query([few, *clauses])
+
+    def leaf(self, leaf: Leaf, readable: bool) -> Query:
+        """Make the query for a leaf: if ``readable``, anywhere in an object, otherwise only in its metadata."""
+        stems, words = _searched(readable)
+        match leaf:
+            case Phrase():
+                return self._words(words, self._analyser.exact(leaf.text))
+            case Wild():
+                return self._wild(words, self._analyser.wild(leaf.text))
+            case Term(fuzzy=True):
+                similar = self._similar(words, self._analyser.exact(leaf.text))
+                return any_of([self._term_of(leaf, stems, words), *similar])
+            case Term():
+                return self._term_of(leaf, stems, words)
+            case _:
+                assert_never(leaf)
+
+    def _term_of(self, term: Term, stems: str, words: str) -> Query:
+        """Make the query for the objects that match a term in any of its ways. The score is that of the best way."""
+        ways = [
+            self._words(stems if way.stems else words, way.words, way.counted_as)
+            for way in self._analyser.ways(term.text)
+        ]
+        return any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
+
+    def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
+        if visible.everything:
+            hidden_query = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
+            every_query = [(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)]
+            return Query.boolean_query([*every_query, *self._not_former(visible)])
+        permitted_query = self._permissions.answer(
+            (acls, visible.owner), lambda: any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
+        )
+        return self._apply_decisions(visible, permitted_query, decided_keys)
+
+    def _acls(self, acls: frozenset[int]) -> Query:
+        return self._terms(fields.ACL, [str(acl) for acl in acls])
+
+    def _owner(self, visible: Visible) -> list[Query]:
+        return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
+
+    def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
+        """Apply ``decided`` and ``hidden`` to the query for what ACLs permit, and leave out former versions.
+
+        The document that holds the index's position has neither ACL nor owner, so the query does not find it.
+        """
+        if visible.decided:
+            clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
+            newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
+            permitted_query = any_of([Query.boolean_query(clauses), newly_permitted])
+        exclusions = self._not_former(visible)
+        if visible.hidden:
+            exclusions.append((Occur.MustNot, self._terms(fields.KEY, visible.hidden)))
+        return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
+
+    def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
+        """Make the clause that leaves out former versions.
+
+        The list is empty if the search asks for former versions, or if the index holds none.
+        """
+        if visible.all_versions or not self._has_former:
+            return []
+        return [(Occur.MustNot, self._term(fields.FORMER, fields.IS_FORMER))]
+
+    def _condition(self, condition: Condition, readable: bool) -> Query:
+        match condition:
+            case ConditionSet():
+                parts = [self._condition(part, readable) for part in condition.conditions]
+                return all_of(parts) if condition.operator == "AND" else any_of(parts)
+            case Unless():
+                return all_of([], [self._condition(condition.condition, readable)])
+            case Fulltext(keywords):
+                found = Query.empty_query() if keywords is None else self._keywords(keywords, readable)
+                if condition.sequence is None:
+                    return found
+                sequence = Query.const_score_query(self.leaf(condition.sequence, readable), LEAD)
+                return Query.boolean_query([(Occur.Must, found), (Occur.Should, sequence)])
+            case Carries():
+                return silent(self._acls(frozenset(condition.acls)))
+            case OneOf() | Between() | Like() | HasValue():
+                return silent(self._comparisons.query(condition))
+            case _:
+                assert_never(condition)
+
+    def _keywords(self, keywords: Keywords, readable: bool) -> Query:
+        match keywords:
+            case Both():
+                parts = [self._keywords(part, readable) for part in keywords.parts if not isinstance(part, Without)]
+                exclusions = [
+                    self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)
+                ]
+                return all_of(parts, exclusions)
+            case Either() if joints.is_number(keywords):
+                groups, number = (self._keywords(part, readable) for part in keywords.parts)
+                return any_of([silent(groups), number])
+            case Either():
+                words = [part for part in keywords.parts if isinstance(part, Term)]
+                closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
+                return any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
+            case AnyWord():
+                return self._any_word(keywords, readable)
+            case Without():
+                return all_of([], [self._keywords(keywords.part, readable)])
+            case Term() | Wild() | Phrase():
+                return self.leaf(keywords, readable)
+            case _:
+                assert_never(keywords)
+
+    def _any_word(self, sought: AnyWord, readable: bool) -> Query:
+        """Make the query for any of ``sought.words``, or for ``sought.first``; or else for all of ``sought.needed``.
+
+        A match of ``sought.first`` adds ``LEAD`` to an object's score.
+        """
+        words = self._analyser.content_words(sought.words)
+        first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
+        scored = [*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)]
+        if not sought.needed:
+            return any_of(scored)
+        needed = [(Occur.Must, self._keywords(part, readable)) for part in sought.needed]
+        return Query.boolean_query([*needed, *((Occur.Should, query) for query in scored)])
+
+    def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
+        """Make queries that raise the score of objects that hold words exactly as the query does, or near each other.
+
+        Each object that these queries find holds at least one of the words.
+        """
+        queries = []
+        pairs = [
+            [*word, *following]
+            for language in ("", *self._analyser.others)
+            for word, following in itertools.pairwise(
+                [stem for _, stem in self._analyser.stem(word.text, language)]
+                for word in self._analyser.without_stop_words(words)
+            )
+        ]
+        field = _searched(readable)
+        for word in self._analyser.content_words(words):
+            written = self._analyser.as_written(word.text)
+            weights = [[each] for _, each in written[0]] if len(written) > 1 else ()
+            as_written = [self._words(field.words, words, weights) for words in written]
+            queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
+        for pair in pairs:
+            if len(pair) > 1:
+                near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
+                queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
+        return queries
+
+    def _words(self, field: str, words: list[tuple[int, str]], counted_as: Sequence[Sequence[str]] = ()) -> Query:
+        if not words:
+            return Query.empty_query()
+        if len(words) == 1:
+            return self._word(field, words[0][1], counted_as)
+        first_place = words[0][0]
+        phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        return self._weigh(phrase, field, [word for _, word in words], counted_as)
+
+    def _is_level(self, leaf: Leaf) -> bool:
+        """Return whether every object that a leaf finds scores 1, as with one word that begins with a wildcard."""
+        words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
+        return [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
+
+    def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
+        """Return the first ``_MOST_RANKED`` patterns that can be ranked. With more, too many words would be scored."""
+        wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
+        return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED]
+
+    def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
+        """Make the query for objects that hold a phrase: one word for each of these patterns, in this order."""
+        parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
+        if not parts:
+            return Query.empty_query()
+        if len(words) > 1:
+            first_place = words[0][0]
+            phrase: list[str | tuple[int, str]] = [
+                (place - first_place, self._allowance.spend(regexes.of_pattern(each))) for place, each in words
+            ]
+            parts.append((Occur.Must, silent(Query.regex_phrase_query(self._schema, field, phrase))))
+        return Query.boolean_query(parts)
+
+    def _one_wild(self, field: str, pattern: Pattern) -> Query:
+        match pattern.pieces:
+            case (str(word),):
+                return self._word(field, word)
+            case (str(beginning), Gap.RUN):
+                unranked = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+            case _:
+                unranked = Query.regex_query(self._schema, field, self._allowance.spend(regexes.of_pattern(pattern)))
+        return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
+
+    def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
+        """List one query: for objects with a word that differs in at most one letter from the word sought.
+
+        Two neighbouring letters that change places count as one. The list is empty if ``words`` is not a single word,
+        or if that word is too short or too long.
+        """
+        if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
+            return []
+        return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
+
+    def _word(self, field: str, word: str, counted_as: Sequence[Sequence[str]] = ()) -> Query:
+        return self._weigh(Query.term_query(self._schema, field, word, "freq"), field, [word], counted_as)
+
+    def _weigh(self, query: Query, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> Query:
+        """Give a query for a word or a phrase the weight that it has for the caller."""
+        if self._rarity is None:
+            return query
+        return Query.boost_query(query, self._rarity.factor(field, words, counted_as))
+
+    def _term(self, field: str, value: str) -> Query:
+        return Query.term_query(self._schema, field, value, "basic")
+
+    def _terms(self, field: str, values: Collection[str]) -> Query:
+        if len(values) <= SEVERAL:
+            return any_of([self._term(field, value) for value in sorted(values)])
+        return Query.term_set_query(self._schema, field, sorted(values))
+
+
+def _is_one(query: CompiledQuery, visible: Visible) -> bool:
+    """Return whether one query finds both the objects that the caller may read and those they may only browse."""
+    return _alike(visible) or query.in_metadata is query.anywhere
+
+
+def _searched(readable: bool) -> fields.WordFields:
+    """Return the fields that a search looks through: those for objects that the caller may read, or only browse."""
+    return fields.ANYWHERE if readable else fields.METADATA
+
+
+def _alike(visible: Visible) -> bool:
+    return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)

@@ -1,0 +1,87 @@
+"""Which words and phrases does a query look up in the index, and must a hit match all of them?"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, assert_never
+
+from muniment.repository.search.aql.conditions import (
+    Between,
+    Carries,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
+    singles,
+)
+from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Wild, Without
+from muniment.repository.search.index.contract import Leaf
+
+Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
+"""Takes the words of an ``AnyWord``, and returns those that count."""
+
+
+def leaves(
+    condition: Condition | Keywords | None, *, denied: bool = False, choose: Chooser = lambda words: words
+) -> Iterator[Leaf]:
+    """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
+
+    Of the words of an ``AnyWord``, only those that ``choose`` returns are listed.
+    """
+    match condition:
+        case ConditionSet():
+            for part in condition.conditions:
+                yield from leaves(part, denied=denied, choose=choose)
+        case Fulltext():
+            yield from leaves(condition.keywords, denied=denied, choose=choose)
+        case Both() | Either():
+            for keywords in condition.parts:
+                yield from leaves(keywords, denied=denied, choose=choose)
+        case AnyWord():
+            yield from choose(condition.words)
+            yield from leaves(Both(condition.needed), denied=denied, choose=choose)
+        case Term() | Wild() | Phrase():
+            yield condition
+        case Without(part=unwanted) | Unless(condition=unwanted):
+            yield from leaves(unwanted, denied=True, choose=choose) if denied else ()
+        case OneOf() | Between() | Like() | HasValue() | Carries() | None:
+            return
+        case _:
+            assert_never(condition)
+
+
+def needs_all(condition: Condition | Keywords | None) -> bool:
+    """Return whether every hit matches all the words and phrases that ``leaves`` lists for the condition."""
+    match condition:
+        case ConditionSet():
+            parts, is_choice = condition.conditions, condition.operator == "OR"
+            return all(map(needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(condition)))
+        case Fulltext():
+            return needs_all(condition.keywords)
+        case Both():
+            return all(map(needs_all, condition.parts))
+        case AnyWord():
+            return False
+        case Either():
+            return len(condition.parts) == 1 and needs_all(condition.parts[0])
+        case (
+            Term()
+            | Wild()
+            | Phrase()
+            | Without()
+            | Unless()
+            | OneOf()
+            | Between()
+            | Like()
+            | HasValue()
+            | Carries()
+            | None
+        ):
+            return True
+        case _:
+            assert_never(condition)
+
+
+def has_keywords(condition: Condition) -> bool:
+    """Return whether keywords are part of a condition."""
+    return any(isinstance(each, Fulltext) for each in singles(condition))

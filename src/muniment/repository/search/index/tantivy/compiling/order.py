@@ -1,0 +1,276 @@
+"""In which order does the built-in engine return hits? By score, modification, values or counter; ties by counter.
+
+By itself, the engine orders hits by one field only. To use several, an aggregation makes a bucket of each hit, and
+orders the buckets by the values and the counter. The engine keeps only the buckets up to the end of the page.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import TypeAlias, assert_never
+
+import msgspec
+import tantivy
+from tantivy import DocAddress, FieldType, Query
+
+from muniment.ground.clock import Instant
+from muniment.repository.search.aql.values import Kind
+from muniment.repository.search.index.contract import Order, SortedBy
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, all_of, any_of, silent
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+
+REACH = 2_000
+"""The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
+
+Ranked: TypeAlias = tuple[float, DocAddress]
+"""The engine's address of a hit, with its score or the value by which it is ordered."""
+
+MOST_BUCKETS = 2_000
+"""The depth up to which hits are ordered by the values of properties."""
+
+_SORTED = 255
+"""How many characters of a text count in an order.
+
+The engine compares all characters that it holds, so ``by_values`` does not return an order with longer texts.
+"""
+
+_NOISE, _MOST_NOISY = 1e-6, 100.0
+"""Two scores count as equal if they differ by at most ``_NOISE`` times the score.
+
+If the score is above ``_MOST_NOISY``, they may differ by at most ``_NOISE`` times ``_MOST_NOISY``.
+"""
+
+_BESIDE = 200
+"""How many hits beyond a page are read at first, to find all hits with the same score as the page's last hit."""
+
+
+class Ranking:
+    """Ranks the hits that one searcher finds."""
+
+    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
+        self._searcher = searcher
+        self._schema = schema
+
+    def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
+        """Return the counters of at most ``limit`` hits of a query in this order, without the first ``offset`` hits.
+
+        In the order by score, several hits may have the score of the last returned one. If not all of them fit, the
+        engine chooses which of them are returned.
+        """
+        if limit < 1:
+            return []
+        if order == "made":
+            hits = self._ascending(fields.NUMBER, query, offset, limit, total=False).hits
+            return [int(number) for number, _ in hits]
+        if order == "relevance":
+            hits = list(self._searcher.search(query, offset + limit, count=False).hits)
+            ranked_hits = self._ties_in_order(hits)[offset:]
+        else:
+            ranked_hits, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
+        return [int(number) for number in numbers if number is not None]
+
+    def values(self, query: Query, field: str) -> list[int]:
+        """Return the values that all hits of a query have in a numeric field, in ascending order."""
+        number = count_of(self._searcher.search(query, 1)) or 0
+        if not number:
+            return []
+        hits = self._ascending(field, query, 0, number, total=False).hits
+        return [int(value) for value, _ in hits]
+
+    def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits, the best first. With ``total``, also return the number of all hits, otherwise None."""
+        if offset >= REACH:
+            result = self._searcher.search(query, limit, count=total, offset=offset)
+            return list(result.hits), count_of(result)
+        end = offset + limit
+        count = end + _BESIDE
+        result = self._searcher.search(query, count, count=total)
+        ranked_hits = list(result.hits)
+        if len(ranked_hits) == count <= REACH and _end_of_ties(ranked_hits, end) == count:
+            ranked_hits = list(self._searcher.search(query, REACH + 1, count=False).hits)
+        if end < len(ranked_hits) <= REACH:
+            ranked_hits = ranked_hits[: _end_of_ties(ranked_hits, end)]
+        return self._head_in_order(ranked_hits)[offset:end], count_of(result)
+
+    def by_modification(
+        self, query: Query, offset: int, limit: int, *, total: bool, descending: bool = True
+    ) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits by their last modification. The order is exact however deep the page is.
+
+        The engine orders by one field only, so this method orders the objects of the same instant. If an edge of the
+        page divides the objects of one instant, a further query reads them, ordered by counter.
+        """
+        extra = min(offset, 1)
+        order = tantivy.Order.Desc if descending else tantivy.Order.Asc
+        result = self._searcher.search(
+            *(query, extra + limit + 1), offset=offset - extra, count=total, order_by_field=fields.MODIFIED, order=order
+        )
+        ranked_hits = list(result.hits)
+        before, page, after = ranked_hits[:extra], ranked_hits[extra : extra + limit], ranked_hits[extra + limit :]
+        beyond = {instant for instant, _ in (*before, *after)}
+        in_order: list[Ranked] = []
+        for instant, group in itertools.groupby(self._ties_in_order(page), key=lambda hit: hit[0]):
+            ties = list(group)
+            if instant in beyond:
+                offset_in_ties = 0
+                if offset and not in_order:
+                    offset_in_ties = offset - self._count_before(query, int(instant), descending=descending)
+                ties = self._modified_at(query, int(instant), offset_in_ties, len(ties))
+            in_order += ties
+        return [(0.0, address) for _, address in in_order], count_of(result)
+
+    def by_values(
+        self, query: Query, sorts: Sequence[SortedBy], offset: int, limit: int
+    ) -> tuple[list[int], int] | None:
+        """Return the counters of a page of hits in the order of these properties, and the total.
+
+        Return None if the engine cannot order the hits. That is so if the page ends deeper than ``MOST_BUCKETS``, if a
+        value is a long text, or if a property is the date of creation, which the index holds only to the millisecond.
+        """
+        if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
+            return None
+        sources = [
+            {str(at): {"terms": {"field": _path(sort), "order": _DIRECTIONS[sort.descending], **_MISSING_LAST}}}
+            for at, sort in enumerate(sorts)
+        ]
+        buckets = {"size": offset + limit, "sources": [*sources, {_COUNTER: {"terms": {"field": fields.NUMBER}}}]}
+        total = {"value_count": {"field": fields.NUMBER}}
+        aggregations = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
+        answer = msgspec.convert(self._searcher.aggregate(query, aggregations), _Sorted)
+        keys = [bucket.key for bucket in answer.page.buckets]
+        if any(isinstance(value, str) and len(value) > _SORTED for key in keys for value in key.values()):
+            return None
+        return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value)
+
+    def with_counters(self, query: Query, counters: Sequence[int]) -> list[Ranked]:
+        """Return the hits of a query whose objects have one of these counters, in the order of ``counters``."""
+        if not counters:
+            return []
+        if len(counters) <= SEVERAL:
+            these = any_of([Query.term_query(self._schema, fields.NUMBER, counter, "basic") for counter in counters])
+        else:
+            these = Query.term_set_query(self._schema, fields.NUMBER, counters)
+        hits = self._searcher.search(all_of([query, silent(these)]), len(counters), count=False).hits
+        places = {counter: place for place, counter in enumerate(counters)}
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[int(each[0] or 0)])
+        return [hit for _, hit in pairs]
+
+    def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits in the order in which the objects were made."""
+        result = self._ascending(fields.NUMBER, query, offset, limit, total=total)
+        return [(0.0, address) for _, address in result.hits], count_of(result)
+
+    def _ascending(self, field: str, query: Query, offset: int, limit: int, *, total: bool) -> tantivy.SearchResult:
+        order = tantivy.Order.Asc
+        return self._searcher.search(query, limit, count=total, order_by_field=field, offset=offset, order=order)
+
+    def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:
+        schema, field, kind = self._schema, fields.MODIFIED, FieldType.Integer
+        if descending:
+            range_query = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
+        else:
+            range_query = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
+        return count_of(self._searcher.search(all_of([query, range_query]), 1)) or 0
+
+    def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
+        """Return the objects that were modified at one instant, ordered by counter."""
+        at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
+        return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
+
+    def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
+        """Order hits of equal score by counter, up to REACH.
+
+        Hits of equal score that are on both sides of REACH keep the engine's order. Otherwise their order would differ
+        from page to page.
+        """
+        complete = len(ranked_hits)
+        if complete > REACH:
+            complete = REACH
+            while complete and _tie(ranked_hits[complete - 1], ranked_hits[complete]):
+                complete -= 1
+        head = ranked_hits[:complete]
+        return self._ties_in_order(head) + ranked_hits[complete:]
+
+    def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
+        """Order hits of equal score (or instant) by counter. In ``hits``, they are next to each other."""
+        if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
+            return hits
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        numbered = list(zip(hits, numbers, strict=True))
+        in_order: list[Ranked] = []
+        start = 0
+        while start < len(hits):
+            end = _end_of_ties(hits, start + 1)
+            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1] or 0)]
+            start = end
+        return in_order
+
+
+def _tie(hit: Ranked, following: Ranked) -> bool:
+    """Return whether two scores (or instants) are equal but for the engine's rounding.
+
+    The engine rounds the weight of each word to single precision, and that weight depends on everybody's documents.
+    """
+    return abs(hit[0] - following[0]) <= _NOISE * min(abs(hit[0]), _MOST_NOISY)
+
+
+def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
+    """Return the index after the last hit that ties with hit ``end - 1``. The hits are in the engine's order."""
+    while end < len(hits) and _tie(hits[end - 1], hits[end]):
+        end += 1
+    return end
+
+
+class _Bucket(msgspec.Struct, frozen=True):
+    key: dict[str, str | int | None]
+
+
+class _Buckets(msgspec.Struct, frozen=True):
+    buckets: tuple[_Bucket, ...] = ()
+
+
+class _Metric(msgspec.Struct, frozen=True):
+    value: float
+
+
+class _Sorted(msgspec.Struct, frozen=True):
+    total: _Metric
+    page: _Buckets = _Buckets()
+
+
+_COUNTER = "counter"
+_DIRECTIONS = ("asc", "desc")
+_MISSING_LAST = {"missing_bucket": True, "missing_order": "last"}
+_CUT = frozenset({"r_creation_date"})
+
+
+def _path(sort: SortedBy) -> str:
+    if sort.name == "r_modify_date":
+        return fields.MODIFIED
+    return f"{fields.PROPERTIES}.{index_kind(sort.kind, folded=sort.folded)}.{sort.name}"
+
+
+def index_kind(kind: Kind, *, folded: bool) -> str:
+    """Return the name of the sub-object of PROPERTIES that holds values of this kind.
+
+    For texts, it is the one with folded values if ``folded``, otherwise the one with values as they are written.
+    """
+    match kind:
+        case "string" | "id":
+            return "s" if folded else "v"
+        case "boolean":
+            return "b"
+        case "double":
+            return "f"
+        case "integer" | "date":
+            return "i"
+        case _:
+            assert_never(kind)
+
+
+def count_of(result: tantivy.SearchResult) -> int | None:
+    """Return how many hits a search has in all; None if they were not counted."""
+    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
+    return number

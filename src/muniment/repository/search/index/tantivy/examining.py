@@ -1,0 +1,129 @@
+"""What does the built-in index know of one object in one search? What does each word weigh, and where does it stand?
+
+The engine's own explanation is not shown, because it counts other people's documents, too. Here each word or phrase is
+sought in the one object by a query of its own, so it has the weight that it has in the whole query.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
+
+from tantivy import Occur, Query
+
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.analysis.excerpts import Finder
+from muniment.repository.search.aql.tree import Phrase, Term, Wild
+from muniment.repository.search.aql.values import keyword_values
+from muniment.repository.search.index.contract import Examination, Leaf, LeafWeight, Near, Search
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling.compile import Compiler
+from muniment.repository.search.index.tantivy.compiling.leaves import leaves
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+
+MOST_COMPARED = 2_000_000
+"""The most characters of metadata that are looked through to name the properties that match.
+
+The characters are counted again for each word or phrase. The characters of the text have the same limit.
+"""
+
+
+class ObjectInIndex(NamedTuple):
+    """The object with a key, as queries find it. ``compiler`` weighs words by all documents."""
+
+    searcher: WatchedSearcher
+    compiler: Compiler
+    key: str
+
+    def weight(self, query: Query) -> float | None:
+        """Return the object's score for a query; None if the query does not find it."""
+        hits = self.searcher.search(self.compiler.among(query, [self.key]), 1, count=False).hits
+        return float(hits[0][0]) if hits else None
+
+    def document(self) -> Document | None:
+        """Read the object's document; None if the index does not hold it."""
+        hits = self.searcher.search(self.compiler.among(Query.all_query(), [self.key]), 1, count=False).hits
+        is_held = bool(hits) and self.key != fields.POSITION
+        return fields.read_document(self.searcher.doc(hits[0][1])) if is_held else None
+
+
+def examine(
+    thing: ObjectInIndex, weighing: Compiler, analyser: Analyser, search: Search, query: Query
+) -> Examination | None:
+    """Examine an object; None if the index does not hold it.
+
+    ``query`` finds the hits of the search. ``weighing`` weighs words for the caller, and looks for patterns only in
+    what the caller may see.
+    """
+    document = thing.document()
+    if document is None:
+        return None
+    may_read = search.visible.may_read(document)
+    language = analyser.language_of(document.values, document.text)
+    metadata_language = analyser.language_of_metadata(document.values)
+    has_two = may_read and language != metadata_language
+
+    def weight_of(leaf: Leaf, *, readable: bool) -> float | None:
+        found = Query.const_score_query(thing.compiler.leaf(leaf, readable=readable), 0.0)
+        return thing.weight(
+            Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))])
+        )
+
+    query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
+    score = thing.weight(query)
+    weights = [(weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves]
+    is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
+    finder = Finder(analyser, query_leaves)
+    if has_two:
+        is_in_metadata = [anywhere is not None for anywhere, _ in weights]
+    places = _properties(finder, document, is_in_metadata, language if has_two else metadata_language)
+    beginning = document.text[: MOST_COMPARED // max(sum(is_in_metadata), 1)]
+    in_text = [
+        finder.occurs(beginning, at, language) if places[at] != () else weights[at][0] is not None
+        for at in range(len(query_leaves))
+    ]
+    return Examination(
+        document,
+        may_read,
+        score if score is None or any(leaves(search.query.condition)) else 0.0,
+        tuple(
+            LeafWeight(leaf, shown_term(leaf), anywhere, in_metadata, is_in_text, names)
+            for leaf, (anywhere, in_metadata), is_in_text, names in zip(
+                query_leaves, weights, in_text, places, strict=True
+            )
+        ),
+        _by_meaning(search.near, document.embedding),
+    )
+
+
+def _by_meaning(near: Near, embedding: int) -> float:
+    """Return what nearness in meaning adds to the score of the object with this embedding."""
+    return near.scores[near.embeddings.index(embedding)] if embedding in near.embeddings else 0.0
+
+
+def _properties(
+    finder: Finder, document: Document, in_metadata: Sequence[bool], language: str
+) -> list[tuple[str, ...] | None]:
+    """For each leaf, name the properties that hold it.
+
+    A leaf that is not in the metadata has no names. A leaf that is in the metadata has None if the values together are
+    too long to be looked through.
+    """
+    values = list(keyword_values(document.values, document.ids))
+    if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
+        return [None if is_found else () for is_found in in_metadata]
+    return [
+        tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at, language))) if is_found else ()
+        for at, is_found in enumerate(in_metadata)
+    ]
+
+
+def shown_term(leaf: Leaf) -> str:
+    """Return the text of a leaf as the terms of a hit show it."""
+    match leaf:
+        case Phrase() | Wild():
+            return leaf.text
+        case Term():
+            start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
+            return leaf.text[start:]
+        case _:
+            assert_never(leaf)

@@ -1,0 +1,229 @@
+"""How does one snapshot count the hits of a search by the values of their properties?
+
+The counts are exact: each value counts each hit once. The engine counts a hit once in each bucket, however many of its
+values fall into the bucket. A terms aggregation counts wrongly over several segments unless each segment reports every
+term; so a facet with more values than a segment reports is refused. A nested facet is counted only for those values of
+its outer facet that are shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+from tantivy import Occur, Query
+
+from muniment.repository.refusals import BadQuery
+from muniment.repository.search.aql.conditions import Condition
+from muniment.repository.search.aql.rewriting import narrowing
+from muniment.repository.search.aql.spelling import periods
+from muniment.repository.search.aql.spelling.facets import BoundFacet, Place
+from muniment.repository.search.aql.spelling.periods import Period, Unit
+from muniment.repository.search.aql.tree import Value
+from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling.order import index_kind
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+
+MOST_VALUES = 65_000
+"""How many different values a property may have among the hits that a facet counts."""
+
+_RANGES = 2000
+"""How many ranges one aggregation has at most."""
+
+Compile: TypeAlias = Callable[[Condition], Query]
+"""Makes a query of the engine from a condition on properties."""
+
+
+class _Candidate(NamedTuple):
+    """A value of a facet, with its place in the order, its name and its constraint.
+
+    ``condition`` selects its hits, and ``hits`` is their number. The number is 0 only for a period
+    that lies between periods with hits.
+    """
+
+    place: Place
+    name: str
+    constraint: str
+    condition: Condition
+    hits: int
+
+
+class FacetCounter:
+    """Counts the hits of queries for one search."""
+
+    def __init__(self, searcher: WatchedSearcher, compile_condition: Compile) -> None:
+        self._searcher = searcher
+        self._compile = compile_condition
+        self._questions = 0
+
+    def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
+        """Count a query's hits by these facets. Raises BadQuery if they have too many values, or take too long.
+
+        One question to the engine counts all facets that have neither buckets nor periods.
+        """
+        by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
+        answers = self._ask(query, by_value) if by_value else {}
+        return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
+
+    def _count(self, query: Query, facet: BoundFacet, answer: object) -> FacetCounts:
+        candidates = facet.in_order(self._candidates(query, facet, answer))
+        first_candidates = candidates[: facet.limit]
+        return FacetCounts(
+            facet.id,
+            facet.name,
+            tuple(
+                FacetValue(each.name, each.constraint, each.hits, self._nested_counts(query, facet, each))
+                for each in first_candidates
+            ),
+            partial=facet.capped and len(candidates) > len(first_candidates),
+        )
+
+    def _nested_counts(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
+        if facet.nested is None:
+            return None
+        if not value.hits:
+            return FacetCounts(facet.nested.id, facet.nested.name, ())
+        (counts,) = self.count(_and(query, self._compile(value.condition)), [facet.nested])
+        return counts
+
+    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[_Candidate]:
+        if facet.limit < 1:
+            return []
+        if facet.buckets:
+            candidates = [
+                _Candidate((at, 0, ""), bucket.name, narrowing.write(bucket.name), bucket.condition, count)
+                for at, bucket in enumerate(facet.buckets)
+                if (count := self._hits(query, bucket.condition))
+            ]
+        elif (unit := facet.unit) is not None:
+            candidates = self._by_period(query, facet, unit)
+        else:
+            candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
+        if facet.with_null and (count := self._hits(query, facet.of_none())):
+            place = facet.place(narrowing.NO_VALUE)
+            candidates.append(_Candidate(place, "NULL", narrowing.NO_VALUE, facet.of_none(), count))
+        return candidates
+
+    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[_Candidate]:
+        kind = index_kind(facet.kind, folded=facet.folded)
+        if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
+            raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
+        candidates = []
+        for bucket in answer.buckets:
+            value = _value(kind, bucket.key)
+            name = facet.name_of(value)
+            constraint = narrowing.write(name)
+            place = facet.place_of_value(value)
+            candidates.append(_Candidate(place, name, constraint, facet.of_value(value), bucket.doc_count))
+        return candidates
+
+    def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[_Candidate]:
+        path, zone = _path("i", facet), facet.zone
+        answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
+        low, high = (msgspec.convert(answer[end], _Metric).value for end in ("low", "high"))
+        if low is None or high is None:
+            return []
+        # The engine returns both ends as doubles, which are not exact for times far from ours.
+        years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
+        counts = self._in_periods(query, facet, years)
+        if unit != "year":
+            parts: dict[int, Period] = {}
+            for year, count in counts:
+                if count or facet.all_periods:
+                    parts |= {part.low: part for part in periods.within(unit, int(year.name), zone)}
+                if len(parts) > periods.MOST:
+                    raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
+            counts = self._in_periods(query, facet, [parts[first] for first in sorted(parts)])
+        nonzero = [at for at, (_, count) in enumerate(counts) if count]
+        periods_shown = counts[nonzero[0] : nonzero[-1] + 1] if nonzero else []
+        return [
+            _Candidate(
+                (0, period.low, ""),
+                facet.name_of_period(period),
+                narrowing.write(period.name),
+                facet.of_period(period),
+                count,
+            )
+            for period, count in periods_shown
+            if count or facet.all_periods
+        ]
+
+    def _in_periods(self, query: Query, facet: BoundFacet, of: Sequence[Period]) -> list[tuple[Period, int]]:
+        """Count the hits of each period."""
+        counts: dict[int, int] = {}
+        for start in range(0, len(of), _RANGES):
+            ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]
+            request = {"periods": {"range": {"field": _path("i", facet), "ranges": ranges}}}
+            answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
+            counts |= {
+                int(each.from_): each.doc_count
+                for each in answer.buckets
+                if each.from_ is not None and each.to is not None
+            }
+        return [(period, counts.get(period.low, 0)) for period in of]
+
+    def _hits(self, query: Query, condition: Condition) -> int:
+        self._note()
+        result = self._searcher.search(_and(query, self._compile(condition)), 1, count=True)
+        return int(getattr(result, "count", 0) or 0)  # the engine's stubs do not know it
+
+    def _ask(self, query: Query, request: Mapping[str, object]) -> Mapping[str, object]:
+        self._note()
+        answer: Mapping[str, object] = self._searcher.aggregate(query, dict(request))
+        return answer
+
+    def _note(self) -> None:
+        self._questions += 1
+        if self._questions > MOST_FACET_QUESTIONS:
+            raise BadQuery("The facets of this search take too long: ask for fewer values, or fewer nested ones.")
+
+
+class _Term(msgspec.Struct):
+    key: str | int | float
+    doc_count: int
+
+
+class _Terms(msgspec.Struct):
+    buckets: list[_Term]
+    sum_other_doc_count: int = 0
+    doc_count_error_upper_bound: int | None = 0
+
+
+class _Range(msgspec.Struct, rename={"from_": "from"}):
+    doc_count: int
+    from_: float | None = None
+    to: float | None = None
+
+
+class _Ranges(msgspec.Struct):
+    buckets: list[_Range]
+
+
+class _Metric(msgspec.Struct):
+    value: float | None = None
+
+
+def _by_each_value(facet: BoundFacet) -> bool:
+    return facet.limit > 0 and not facet.buckets and facet.unit is None
+
+
+def _terms(facet: BoundFacet) -> dict[str, object]:
+    path = _path(index_kind(facet.kind, folded=facet.folded), facet)
+    return {"terms": {"field": path, "size": MOST_VALUES, "segment_size": MOST_VALUES}}
+
+
+def _value(kind: str, key: str | float) -> Value:
+    if kind in ("s", "v"):
+        return str(key).removeprefix(fields.MARKER)
+    number = int(key)
+    if kind == "b":
+        return bool(number)
+    return fields.double(number) if kind == "f" else number
+
+
+def _path(kind: str, facet: BoundFacet) -> str:
+    return f"{fields.PROPERTIES}.{kind}.{facet.name}"
+
+
+def _and(query: Query, other: Query) -> Query:
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])

@@ -1,0 +1,240 @@
+"""The built-in engine: it keeps indexes in folders. Which folder of a repository is the current generation?
+
+The folder of a repository holds a numbered folder for each generation, and a file `current` that names the current one.
+Readers look at that file before each search (2 microseconds), so they notice a switch by themselves.
+"""
+
+import os
+import shutil
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from muniment.ground import disk, locks
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.refusals import IndexUnavailable, InUse
+from muniment.repository.search.analysis.languages import LANGUAGES
+from muniment.repository.search.index.contract import Index, IndexWriter, RepositoryIndex, Snapshot
+from muniment.repository.search.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.store.repositories import Repository
+
+POINTER = "current"
+
+
+class FolderEngine:
+    """The folder of all indexes (an Engine). It holds one folder for each repository.
+
+    ``open_writer`` gets a folder and a language. It opens the index in the folder for writing, and makes an empty index
+    if there is none. It may raise OtherFormat. ``open_index`` opens the index for reading. ``language`` is the language
+    of repositories that have none of their own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        open_writer: Callable[[Path, str], IndexWriter] = TantivyWriter,
+        open_index: Callable[[Path], Index] = TantivyIndex,
+        *,
+        language: str = "English",
+    ) -> None:
+        self._folder = folder
+        self._open_writer, self._open_index = open_writer, open_index
+        self._language = language
+
+    def languages(self) -> Sequence[str]:
+        """List the languages whose stems an index may hold, as English names."""
+        return sorted(LANGUAGES)
+
+    def index(self, repository: Repository) -> RepositoryIndex:
+        """Return the index of one repository."""
+        language = repository.language or self._language
+        folder = self._folder / str(repository.id)
+        return FolderIndex(folder, self.holder(), lambda path: self._open_writer(path, language), self._open_index)
+
+    def follower(self) -> str:
+        """Return the name of this folder's agent. The name stays the same as long as the folder exists."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._folder / "follower"
+        if not file.exists():
+            disk.replace(file, uuid.uuid4().hex.encode("ascii"))
+        return file.read_text(encoding="ascii")[:32]
+
+    def holder(self) -> str:
+        """Return the name under which this machine holds leases for this folder: the host's name and the path."""
+        return f"{socket.gethostname()}:{self._folder.absolute()}"
+
+    @contextmanager
+    def sole_agent(self) -> Iterator[str]:
+        """Hold the right to be this folder's agent while the block runs; the block gets ``holder()``. Raises InUse."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locks.hold(self._folder / "agent.lock", wait=False))
+            except locks.Held as error:
+                raise InUse(
+                    f"Another index agent is at work on {self._folder}: stop it first, or let it do the work."
+                ) from error
+            yield self.holder()
+
+    def sweep(self, now: Instant) -> None:
+        """In each repository's folder, remove the generations that are not current, as the function ``sweep`` does."""
+        for folder in self._folder.iterdir():
+            if folder.name.isdecimal():
+                sweep(folder, now / SECOND)
+
+
+class FolderIndex:
+    """The folder of one repository's generations (a RepositoryIndex)."""
+
+    def __init__(
+        self,
+        folder: Path,
+        holder: str,
+        open_writer: Callable[[Path], IndexWriter],
+        open_index: Callable[[Path], Index],
+    ) -> None:
+        self._folder, self._holder = folder, holder
+        self._open_writer, self._open_index = open_writer, open_index
+
+    def reader(self) -> Index:
+        """Open the index for reading. When another generation becomes the current one, the reader uses that one."""
+        return FollowingIndex(self._folder, self._open_index)
+
+    def current(self) -> str | None:
+        """Return the name of the current generation, or None if there is none yet."""
+        generation = current(self._folder)
+        return None if generation is None else generation.name
+
+    def writer(self, generation: str) -> IndexWriter:
+        """Open a generation for writing. Raises OtherFormat, IndexUnavailable, OSError."""
+        return self._open_writer(self._folder / generation)
+
+    @contextmanager
+    def rebuilding(self) -> Iterator[str]:
+        """Hold the right to begin a generation while the block runs; only one process of this machine can have it.
+
+        The block gets the name under which this machine holds leases for its indexes. Raises InUse.
+        """
+        with rebuilding(self._folder):
+            yield self._holder
+
+    def begin(self) -> str:
+        """Begin the next generation, and return its name."""
+        return begin(self._folder).name
+
+    def switch(self, generation: str) -> None:
+        """Make this generation the current one."""
+        switch(self._folder, self._folder / generation)
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class FollowingIndex:
+    """The index of one repository, open for reading (an Index). It always uses the generation that is current."""
+
+    def __init__(self, folder: Path, open_index: Callable[[Path], Index]) -> None:
+        self._folder = folder
+        self._open_index = open_index
+        self._lock = threading.Lock()
+        self._opened_mark: tuple[int, int] | None = None
+        self._index: Index | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot of the newest commit of the current generation. Raises IndexUnavailable."""
+        with self._lock:
+            mark = _mark(self._folder)
+            if mark is None:
+                raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
+            if self._index is None or mark != self._opened_mark:
+                self._open(mark)
+            assert self._index is not None  # noqa: S101 - opened just above
+            index = self._index
+        return index.snapshot()
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock:
+            if self._index is not None:
+                self._index.close()
+            self._index = None
+
+    def _open(self, mark: tuple[int, int]) -> None:
+        generation = current(self._folder)
+        if generation is None:
+            raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
+        # The former index is not closed, because a search of another thread may still read from it.
+        self._index = self._open_index(generation)
+        self._opened_mark = mark
+
+
+def current(folder: Path) -> Path | None:
+    """Return the folder of the current generation, or None if there is none yet."""
+    try:
+        name = (folder / POINTER).read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    return folder / name if name.isdecimal() else None
+
+
+def begin(folder: Path) -> Path:
+    """Make the empty folder of the next generation."""
+    _make(folder)
+    newest = max((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), default=0)
+    generation = folder / str(newest + 1)
+    generation.mkdir(mode=0o700)
+    return generation
+
+
+def switch(folder: Path, generation: Path) -> None:
+    """Make this generation the current one. The switch is atomic, and survives a crash."""
+    disk.replace(folder / POINTER, generation.name.encode("ascii"))
+
+
+@contextmanager
+def rebuilding(folder: Path) -> Iterator[None]:
+    """Hold the right to make a new generation; only one process of this machine can have it. Raises InUse."""
+    _make(folder)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locks.hold(folder / "rebuild.lock", wait=False))
+        except locks.Held as error:
+            raise InUse("The index is being rebuilt already.") from error
+        yield
+
+
+def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
+    """Remove the generations that are not current, and return how many were removed.
+
+    Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
+    Nothing is removed during a rebuild, either.
+    """
+    current_folder, mark = current(folder), _mark(folder)
+    if current_folder is None or mark is None or now_seconds - mark[1] / 1e9 < idle_seconds:
+        return 0
+    try:
+        with rebuilding(folder):
+            former = [each for each in folder.iterdir() if each.name.isdecimal() and each != current_folder]
+            for each in former:
+                shutil.rmtree(each, ignore_errors=True)
+            return len(former)
+    except InUse:
+        return 0
+
+
+def _make(folder: Path) -> None:
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _mark(folder: Path) -> tuple[int, int] | None:
+    """Return two numbers that change with each switch. The second is the time of the switch in nanoseconds."""
+    try:
+        status = os.stat(folder / POINTER)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns

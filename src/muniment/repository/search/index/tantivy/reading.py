@@ -1,0 +1,131 @@
+"""What does the built-in index hold? Its documents as they were written, and their digests, for the checker."""
+
+import hashlib
+import struct
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+import tantivy
+from tantivy import DocAddress, FieldType, Query
+
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.index.contract import DocumentDigest
+from muniment.repository.search.index.document import Document
+from muniment.repository.search.index.tantivy import failures, fields
+from muniment.repository.search.index.tantivy.compiling.combining import all_of
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+
+_AT_A_TIME = 500
+
+_NUMBERS = struct.Struct(">Qq")
+
+
+class Reading:
+    """Reads the documents of one searcher, regardless of what any caller may see."""
+
+    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
+        self._searcher = searcher
+        self._schema = schema
+
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
+        """Read the documents with these keys, or every document, in the order of their counters."""
+        query, offset = Query.all_query() if keys is None else self._with(keys), 0
+        while True:
+            with failures.as_refusals("the index could not be read"):
+                addresses = self._in_order(query, _AT_A_TIME, offset)
+                stored_documents = [self._searcher.doc(address) for address in addresses]
+            for stored in stored_documents:
+                if stored.get_first(fields.KEY) != fields.POSITION:
+                    yield fields.read_document(stored)
+            if len(addresses) < _AT_A_TIME:
+                return
+            offset += len(addresses)
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
+        in_range = Query.range_query(
+            *(self._schema, fields.NUMBER, FieldType.Unsigned),
+            lower_bound=max(after, 0),
+            upper_bound=to,
+            include_lower=after < 0,
+        )
+        # The document of the position has the counter 0.
+        extra = 1 if after < 0 else 0
+        return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Read the digests of the documents with these keys, in the order of their counters."""
+        query = self._with(keys)
+        number = getattr(self._searcher.search(query, 1), "count", None) or 0  # the engine's stubs do not know it
+        return self._digests(query, self._in_order(query, number, 0) if number else [])
+
+    def _with(self, keys: Iterable[str]) -> Query:
+        return Query.term_set_query(self._schema, fields.KEY, [key for key in keys if key != fields.POSITION])
+
+    def _in_order(self, query: Query, limit: int, offset: int) -> list[DocAddress]:
+        result = self._searcher.search(
+            query, limit, count=False, order_by_field=fields.NUMBER, offset=offset, order=tantivy.Order.Asc
+        )
+        return [address for _, address in result.hits]
+
+    def _digests(self, query: Query, addresses: list[DocAddress]) -> list[DocumentDigest]:
+        """Make the digests of these documents, which the query finds."""
+        numbers = self._searcher.fast_field_values(fields.NUMBER, addresses)
+        modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
+        stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+        stating[fields.FORMER, fields.IS_FORMER] = set()
+        unreadable = set[tuple[int, int]]()
+        parts = []
+        for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
+            number, instant = int(in_number or 0), int(in_modified or 0)
+            stored, place = self._searcher.doc(address), (address.segment_ord, address.doc)
+            key = fields.read_key(stored)
+            if key == fields.POSITION:
+                continue
+            try:
+                source = fields.read_source_bytes(stored)
+                found_by = fields.read_found_by(source)
+            except (LookupError, msgspec.MsgspecError):
+                unreadable.add(place)
+                parts.append((place, number, key, b""))
+                continue
+            stating[fields.TYPE, found_by.type].add(place)
+            stating[fields.ACL, str(found_by.acl)].add(place)
+            stating[fields.OWNER, found_by.owner].add(place)
+            if found_by.former:
+                stating[fields.FORMER, fields.IS_FORMER].add(place)
+            hash_ = _hash(source, fields.read_text(stored), number, instant)
+            parts.append((place, number, key, hash_))
+        wrong = unreadable | self._inconsistent(query, stating, {place for place, *_ in parts})
+        return sorted(DocumentDigest(number, key, hash_, place not in wrong) for place, number, key, hash_ in parts)
+
+    def _inconsistent(
+        self,
+        query: Query,
+        stating: dict[tuple[str, str], set[tuple[int, int]]],
+        places: set[tuple[int, int]],
+    ) -> set[tuple[int, int]]:
+        """Return the documents that searches by type, ACL, owner or former version find wrongly, or miss.
+
+        ``stating`` has, by field and value, the documents that a search for this value should find. No other values
+        are searched for.
+        """
+        wrong = set[tuple[int, int]]()
+        for (field, value), expected in stating.items():
+            term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
+            hits = self._searcher.search(term, len(places) + 1, count=False).hits
+            wrong |= expected ^ ({(address.segment_ord, address.doc) for _, address in hits} & places)
+        return wrong
+
+
+def digest(document: Document, analyser: Analyser) -> DocumentDigest:
+    """Return the digest that a document would have in the index if it were written now."""
+    source = fields.source(document, analyser.language_of(document.values, document.text))
+    hash_ = _hash(source, document.text, document.seq, document.modified)
+    return DocumentDigest(document.seq, document.key, hash_)
+
+
+def _hash(source: bytes, text: str, number: int, modified: int) -> bytes:
+    parts = (_NUMBERS.pack(number, modified), _NUMBERS.pack(len(source), 0), source, text.encode())
+    return hashlib.blake2b(b"".join(parts), digest_size=16).digest()

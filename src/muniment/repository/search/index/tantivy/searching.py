@@ -1,0 +1,42 @@
+"""How does a search ask the engine? Call by call: the engine cannot be interrupted, but between two calls it can end.
+
+Before each call that may take long, the budget of the search is checked (``budgets``).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tantivy
+from tantivy import DocAddress, Query
+
+from muniment.database import budgets
+
+
+class WatchedSearcher:
+    """The engine's searcher of one commit. Its methods do what the engine's do, and raise TookTooLong, too."""
+
+    def __init__(self, searcher: tantivy.Searcher) -> None:
+        self._searcher = searcher
+        self.doc = searcher.doc
+        self.doc_freq = searcher.doc_freq
+        self.num_docs = searcher.num_docs
+
+    def search(self, query: Query, limit: int, **how: Any) -> tantivy.SearchResult:
+        """Find the hits of a query. ``how`` is the engine's ``count``, ``offset``, ``order_by_field`` and ``order``."""
+        budgets.check()
+        return self._searcher.search(query, limit, **how)
+
+    def aggregate(self, query: Query, aggregations: Mapping[str, Any]) -> dict[str, Any]:
+        """Aggregate the hits of a query."""
+        budgets.check()
+        return self._searcher.aggregate(query, dict(aggregations))
+
+    def fast_field_values(self, field: str, addresses: Sequence[DocAddress]) -> list[int | float | bool | None]:
+        """Read the values of documents in a fast field."""
+        budgets.check()
+        return self._searcher.fast_field_values(field, list(addresses))
+
+    def terms_with_prefix(self, field: str, prefix: str, query: Query) -> list[tuple[str, int]]:
+        """Count, for each term with this prefix, the hits of a query that hold it."""
+        budgets.check()
+        return self._searcher.terms_with_prefix(field, prefix, query)

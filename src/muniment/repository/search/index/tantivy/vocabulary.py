@@ -1,0 +1,189 @@
+"""Which words are in the objects that a caller may see? Completions and corrections are taken from these words alone.
+
+A word of the engine's dictionary is a completion only if the caller finds an object by it. A correction is taken from
+the texts and metadata of objects that the caller finds by a similar word. So completions and corrections never show a
+word that is only in hidden objects.
+"""
+
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+import tantivy
+from tantivy import Query
+
+from muniment.repository.search.analysis import letters
+from muniment.repository.search.analysis.analysis import Analyser
+from muniment.repository.search.analysis.text import BREAK
+from muniment.repository.search.aql.patterns import JOINED
+from muniment.repository.search.aql.tree import Term
+from muniment.repository.search.aql.values import keyword_values
+from muniment.repository.search.index.contract import Correction, Visible, WordCount
+from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling.combining import all_of
+from muniment.repository.search.index.tantivy.compiling.compile import Compiler
+from muniment.repository.search.index.tantivy.compiling.order import count_of
+from muniment.repository.search.index.tantivy.compiling.rarity import Rarity
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+
+SHORTEST, LONGEST = 2, 60
+"""The fewest and the most letters of a beginning that is completed.
+
+A word is corrected only if it has more than ``SHORTEST`` and at most ``LONGEST`` letters.
+"""
+
+_LOOKED_THROUGH = 20
+_WEIGHED = 100
+"""How many words of a text are weighed at most, the most common ones first. Each needs a question to the engine."""
+
+_TEXT = 20_000
+_MOST_CORRECTIONS = 4
+_TWO_LETTERS_FROM = 6
+
+
+class Vocabulary:
+    """The words in those objects of one snapshot that one caller may see. The snapshot is Tantivy's ``Searcher``."""
+
+    def __init__(
+        self,
+        searcher: WatchedSearcher,
+        schema: tantivy.Schema,
+        compiler: Compiler,
+        analyser: Analyser,
+        visible: Visible,
+    ) -> None:
+        self._searcher = searcher
+        self._schema = schema
+        self._compiler = compiler
+        self._analyser = analyser
+        self._visible = visible
+
+    def completions(self, hits: Query, beginning: str, limit: int) -> list[WordCount]:
+        """List the words with this beginning in the visible hits of a query, the most common first.
+
+        Stop words are left out.
+        """
+        sought = self._analyser.exact(beginning)
+        if len(sought) != 1 or not SHORTEST <= len(sought[0][1]) <= LONGEST:
+            return []
+        counts = self.beginning(sought[0][1], hits)
+        common = sorted(((-count, word) for word, count in counts.items()), key=lambda each: each)
+        words = [
+            (word, -count) for count, word in common if not (word.endswith(JOINED) or self._analyser.is_stop_word(word))
+        ]
+        return [WordCount(letters.written(word), count) for word, count in words[:limit]]
+
+    def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
+        """Count, for each word that begins with these letters, the objects in which the caller finds it.
+
+        With ``hits``, an object counts only if this query also finds it.
+        """
+        counts = Counter[str]()
+        for field, permitted_query in self._permitted_queries():
+            among = permitted_query if hits is None else all_of([hits, permitted_query])
+            counts.update(
+                {word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count}
+            )
+        return counts
+
+    def corrections(self, word: str) -> list[Correction]:
+        """List likely corrections of a word by which the caller finds nothing, the likeliest first."""
+        exact = self._analyser.exact(word)
+        if len(exact) != 1 or not SHORTEST < len(exact[0][1]) <= LONGEST:
+            return []
+        sought = exact[0][1]
+        if count_of(self._searcher.search(self._compiler.matching_term(self._visible, Term(word)), 1)):
+            return []
+        found: dict[str, int] = {}
+        for most in (1, 2) if len(sought) >= _TWO_LETTERS_FROM else (1,):
+            words = (each for each in self._words_like(sought, most) if abs(len(each) - len(sought)) <= most)
+            like = Counter(words)
+            near = {each: distance for each in like if 0 < (distance := differing(each, sought)) <= most}
+            likely = sorted(near, key=lambda each: (near[each], -like[each], each))
+            found |= {each: near[each] for each in likely[:_MOST_CORRECTIONS] if each not in found}
+        corrections = [
+            Correction(letters.written(each), distance, self._count(each)) for each, distance in found.items()
+        ]
+        return sorted(corrections, key=lambda each: (each.distance, -each.hits, each.word))
+
+    def _count(self, word: str) -> int:
+        """Return how many objects hold a word for the caller, in exactly this form."""
+        return count_of(self._searcher.search(self._compiler.holding(self._visible, word, exact=True), 1)) or 0
+
+    def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
+        """Return the words that say most about a text, in the order in which they appear in the text.
+
+        With each returned word, the caller finds at least one object besides the object ``key``.
+        """
+        itself = all_of(
+            [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
+        )
+        hits = self._searcher.search(itself, 1)
+        own = count_of(hits) or 0
+        language = fields.read_source(self._searcher.doc(hits.hits[0][1])).language if hits.hits else ""
+        counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
+        for span in self._analyser.spans(text, stemmed=True, language=language):
+            counts[span.word] += 1
+            forms[span.word][text[span.start : span.end].replace(BREAK, "")] += 1
+        weights: dict[str, float] = {}
+        for stem, count in itertools.islice(self._telling_stems(counts, forms), _WEIGHED):
+            if rarity.finding(stem, exact=False) > own:
+                weights[stem] = (1 + math.log(count)) * rarity.weight([stem], exact=False)
+        best = set(heapq.nlargest(limit, weights, key=weights.__getitem__))
+        return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
+
+    def _telling_stems(self, counts: Counter[str], forms: Mapping[str, Counter[str]]) -> Iterator[tuple[str, int]]:
+        """List the stems of a text that may say something about it, with their counts, the most common first."""
+        for stem, count in counts.most_common():
+            word = forms[stem].most_common(1)[0][0]
+            one_letter = word.isascii() and len(word) < SHORTEST
+            if len(word) <= LONGEST and not one_letter and not self._analyser.is_stop_word(word):
+                yield stem, count
+
+    def _words_like(self, sought: str, letters: int) -> Iterator[str]:
+        """List the words of the newest objects in which the caller finds a word that differs in so many letters.
+
+        Of a long text, only the words at the beginning are listed.
+        """
+        for field, permitted_query in self._permitted_queries():
+            similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
+            # These are the newest objects, because the engine's own order depends on everybody's documents.
+            newest = self._searcher.search(
+                all_of([similar, permitted_query]), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
+            )
+            for _, address in newest.hits:
+                stored = self._searcher.doc(address)
+                source = fields.read_source(stored)
+                for _, value in keyword_values(source.values, source.ids):
+                    yield from self._split(value)
+                if field == fields.ANYWHERE.words:
+                    yield from self._split(fields.read_text(stored)[:_TEXT])
+
+    def _split(self, text: str) -> Iterator[str]:
+        yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
+
+    def _permitted_queries(self) -> list[tuple[str, Query]]:
+        """List where words are looked up: a field, and the query for the objects in which the field is searched.
+
+        The first pair is for objects that the caller may read, the second for those they may only browse, if any.
+        """
+        readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
+        only_browsable = self._compiler.only_browsable(self._visible)
+        return [readable] if only_browsable is None else [readable, (fields.METADATA.words, only_browsable)]
+
+
+def differing(word: str, other: str) -> int:
+    """Count the letters in which two words differ: one more, one less, another one, or two neighbours exchanged."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for at, letter in enumerate(word):
+        row = [at + 1]
+        for place, sign in enumerate(other):
+            steps = min(last[place + 1] + 1, row[place] + 1, last[place] + (letter != sign))
+            if at and place and letter == other[place - 1] and word[at - 1] == sign:
+                steps = min(steps, before[place - 1] + 1)
+            row.append(steps)
+        before, last = last, row
+    return last[-1]

@@ -1,0 +1,60 @@
+"""May a process that writes many changes go on writing, or must it wait until the index agent has caught up?"""
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Database
+from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.search.index.contract import Index
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.repositories import Repository
+
+IsFar = Callable[[Connection, int, Position], bool]
+"""Returns, from a repository's id and its index's position, whether the next changes must wait."""
+
+_POLL_SECONDS = 0.02
+
+
+class IndexPace:
+    """Waits while the index of one repository is far behind, but only as long as the index makes progress."""
+
+    def __init__(
+        self, database: Database, repository: Repository, index: Index, is_far: IsFar, patience: float
+    ) -> None:
+        self._database = database
+        self._repository = repository
+        self._is_far = is_far
+        self._patience = patience
+        self._index = index
+        self._position_reached, self._reached_at = changes.START, time.monotonic()
+
+    def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
+        """Wait until the index is not far behind, and return True. While it waits, it calls ``work_meanwhile``.
+
+        Returns False if the index is far behind and makes no progress for ``patience`` seconds. If there is no index,
+        and many changes wait for one, it returns False at once.
+        """
+        while True:
+            try:
+                position, exists = self._index.snapshot().position, True
+            except IndexUnavailable:
+                position, exists = changes.START, False
+            now = time.monotonic()
+            if position != self._position_reached:
+                self._position_reached, self._reached_at = position, now
+            with self._database.read() as cx:
+                far = self._is_far(cx, self._repository.id, position)
+            if not far:
+                self._reached_at = now
+                return True
+            if not exists or now - self._reached_at > self._patience:
+                return False
+            work_meanwhile()
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()

@@ -1,0 +1,115 @@
+"""The embeddings of objects: for each object, a vector for each of its passages. A row never changes.
+
+An object whose heading or text changes gets a row with another id. So an id in an index always stands for the same
+vectors. The database deletes the row with its object.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import BigId, repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.store.change_log import changes
+
+DIMENSIONS = 384
+"""How many numbers a vector has. Each number is a signed byte. Only a vector's direction counts, not its length."""
+
+embeddings = sa.Table(
+    "embeddings",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("object_id", sa.ForeignKey("objects.id", ondelete="CASCADE"), nullable=False, unique=True),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("vectors", sa.LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+_MANY = 500
+_T = TypeVar("_T")
+
+
+class Embedding(msgspec.Struct, frozen=True):
+    """The id of an object's row, and the digest of what the row was made from (``passages.digest``).
+
+    The id is 0 if the row has no vectors: then the object is near nothing.
+    """
+
+    id: int
+    digest: bytes
+
+
+class NewEmbedding(msgspec.Struct, frozen=True):
+    """The vectors of an object's passages, one after the other, ``DIMENSIONS`` bytes each."""
+
+    object_id: str
+    digest: bytes
+    vectors: bytes
+
+
+def are_there(cx: Connection) -> bool:
+    """Return whether any object is embedded."""
+    return cx.execute(sa.select(embeddings.c.id).limit(1)).first() is not None
+
+
+def of_objects(cx: Connection, object_ids: Collection[str]) -> dict[str, Embedding]:
+    """Return the embeddings of these objects by object id; an object that has none is left out."""
+    found: dict[str, Embedding] = {}
+    for portion in _portions(list(object_ids)):
+        size = sa.func.length(embeddings.c.vectors)
+        query = sa.select(embeddings.c.object_id, embeddings.c.id, embeddings.c.digest, size)
+        for object_id, row_id, row_digest, length in cx.execute(query.where(embeddings.c.object_id.in_(portion))):
+            found[object_id] = Embedding(row_id if length else 0, bytes(row_digest))
+    return found
+
+
+def count_vectors(cx: Connection, ids: Sequence[int], most: int) -> int:
+    """Return how many vectors these rows have together; rows that are gone have none.
+
+    Once the count is above ``most``, the remaining rows are not counted.
+    """
+    count = 0
+    for portion in _portions(ids):
+        size = sa.func.sum(sa.func.length(embeddings.c.vectors))
+        count += (cx.execute(sa.select(size).where(embeddings.c.id.in_(portion))).scalar() or 0) // DIMENSIONS
+        if count > most:
+            break
+    return count
+
+
+def vectors(cx: Connection, ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield the vectors of these rows with their ids, in no order; rows that are gone are left out."""
+    for portion in _portions(ids):
+        query = sa.select(embeddings.c.id, embeddings.c.vectors).where(embeddings.c.id.in_(portion))
+        for row_id, row_vectors in cx.execute(query):
+            yield row_id, bytes(row_vectors)
+
+
+def keep(cx: Connection, repository_id: int, new: Sequence[NewEmbedding], now: Instant) -> int:
+    """Store the embeddings of these objects, and note in the change log that the index must take them in.
+
+    Objects that are gone are left out. Returns how many embeddings were stored.
+    """
+    former = embeddings.c.object_id.in_([each.object_id for each in new])
+    cx.execute(embeddings.delete().where(former))
+    stored_ids = []
+    for each in new:
+        try:
+            with cx.begin_nested():
+                cx.execute(embeddings.insert().values(_row(each)))
+        except sa.exc.IntegrityError:
+            continue  # The object has been deleted meanwhile.
+        stored_ids.append(each.object_id)
+    changes.note_all(cx, repository_id, stored_ids, "text", now)
+    return len(stored_ids)
+
+
+def _row(new: NewEmbedding) -> Mapping[str, object]:
+    return {"object_id": new.object_id, "digest": new.digest, "vectors": new.vectors}
+
+
+def _portions(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (items[start : start + _MANY] for start in range(0, len(items), _MANY))

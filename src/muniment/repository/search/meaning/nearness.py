@@ -1,0 +1,151 @@
+"""Which objects are near in meaning to a question? Objects that the caller may not read are left out.
+
+The question's vector is moved towards the vectors of the objects that answer the question best, by words and meaning
+together (pseudo-relevance feedback, after Rocchio). Objects are then ranked by words and nearness: nearness counts in
+proportion to the score of the best hit by words.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.ground.caches import Memory
+from muniment.repository.search.index.contract import LEAD, IndexHit, Near, Search, Snapshot
+from muniment.repository.search.meaning.vectors import Vector, VectorMemory, Vectors
+
+MOST_OBJECTS = 200_000
+"""How many objects a question is compared with at most; a search that could find more is not widened by meaning."""
+
+MOST_NEAR = 500
+"""How many objects get a score for their nearness."""
+
+ADDED = 50
+"""How many of the nearest objects may be hits even if they hold none of the words."""
+
+FLOOR = 0.35
+"""How near an object without the question's words must be to it, as a cosine, to be a hit (decision 0102)."""
+
+_BY_WORDS = 50
+"""The feedback chooses among this many of the best hits by words, and as many of the nearest objects."""
+
+_FEEDBACK, _FEEDBACK_WEIGHT = 3, 2.5
+"""How many objects the question is moved towards, and the weight of their mean. The question's own weight is 1."""
+
+_FIRST_WEIGHT, _WEIGHT = 0.3, 1.5
+"""The weight of nearness in the choice of objects for the feedback, and its weight in the answer.
+
+The score of the best hit by words counts as 1.
+"""
+
+_QUESTIONS = 2_000
+
+log = structlog.get_logger("muniment.meaning")
+
+
+class TextEncoder(Protocol):
+    """Turns the text of a question into a vector."""
+
+    def vectors(self, texts: Sequence[str]) -> Vector:
+        """Return a vector of length 1 for each text."""
+
+    def knows(self, text: str) -> bool:
+        """Return whether the model knows the words of a text. Otherwise its vector means nothing."""
+
+
+class Meaning:
+    """Finds what is near in meaning, for the searches of one process.
+
+    ``load`` loads the model, at the first question. The process remembers at most ``most_vectors`` vectors.
+    """
+
+    def __init__(self, load: Callable[[], TextEncoder], most_vectors: int) -> None:
+        self._load = load
+        self._encoder: TextEncoder | None = None
+        self._lock = threading.Lock()
+        self._memory = VectorMemory(most_vectors)
+        self._questions: Memory[str, Vector] = Memory(_QUESTIONS)
+
+    @classmethod
+    def of_folder(cls, folder: Path, most_vectors: int) -> "Meaning":
+        """Use the model that ``model.ready`` has made in a folder."""
+
+        def load() -> TextEncoder:
+            from muniment.repository.search.meaning.encoder import Encoder
+
+            return Encoder(folder)
+
+        return cls(load, most_vectors)
+
+    def near(self, cx: Connection, snapshot: Snapshot, by_words: Search, anything: Search, text: str) -> Near:
+        """Return the objects that are near in meaning to the question ``text``, with the scores for their nearness.
+
+        ``by_words`` is the question's search, ``anything`` the same search without words. The result is empty if the
+        model does not know the question's words, and if ``anything`` finds no object with vectors, more than
+        ``MOST_OBJECTS`` of them, or more vectors than the process may remember. Raises what ``Snapshot.search`` raises.
+        """
+        ids = snapshot.embeddings(anything)
+        if not ids or len(ids) > MOST_OBJECTS:
+            return Near()
+        vectors = self._memory.take(cx, ids)
+        if vectors is None:
+            return Near()
+        question = self._vector(text)
+        if question is None:
+            return Near()
+        bare = msgspec.structs.replace(by_words, offset=0, limit=_BY_WORDS, bare=True, total=False, facets=())
+        hits = snapshot.search(bare).hits
+        best = max((_without_lead(hit.score) for hit in hits), default=0.0) or 1.0
+        cosines, nearest = vectors.compare(question)
+        is_near = cosines >= FLOOR
+        moved = _towards(question, vectors, nearest[_best(vectors, cosines, hits, best)])
+        cosines, _ = vectors.compare(moved)
+        order = np.lexsort((vectors.ids, -cosines))[: MOST_NEAR + 1]
+        least = cosines[order[-1]] if len(order) > MOST_NEAR else min(0.0, float(cosines[order[-1]]))
+        added = order[:ADDED][is_near[order[:ADDED]]]
+        order = np.concatenate([added, order[:MOST_NEAR][~np.isin(order[:MOST_NEAR], added)]])
+        scores = (cosines[order] - least) * (_WEIGHT * best)
+        return Near(tuple(map(int, vectors.ids[order])), tuple(map(float, scores)), len(added))
+
+    def _vector(self, text: str) -> Vector | None:
+        """Return the vector of a question, or None if the model does not know its words."""
+        vector = self._questions.recall(text)
+        if vector is not None:
+            return vector
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load()
+            if not self._encoder.knows(text):
+                return None
+            return self._questions.keep(text, self._encoder.vectors([text])[0])
+
+
+def _best(vectors: Vectors, cosines: Vector, hits: Sequence[IndexHit], best: float) -> list[int]:
+    """Return the places in ``vectors`` of the objects that answer a question best by words and meaning together.
+
+    ``best`` is the score of the best hit by words.
+    """
+    places = {int(embedding): place for place, embedding in enumerate(vectors.ids)}
+    by_words = {places[hit.embedding]: _without_lead(hit.score) / best for hit in hits if hit.embedding in places}
+    nearest = np.lexsort((vectors.ids, -cosines))[:_BY_WORDS]
+    together = {
+        place: by_words.get(place, 0.0) + _FIRST_WEIGHT * float(cosines[place])
+        for place in {*by_words, *map(int, nearest)}
+    }
+    return sorted(together, key=lambda place: (-together[place], place))[:_FEEDBACK]
+
+
+def _towards(question: Vector, vectors: Vectors, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Vector:
+    """Return a question's vector, moved towards the vectors of these rows, with length 1."""
+    mean = vectors.vectors(rows).mean(axis=0)
+    moved: Vector = question + _FEEDBACK_WEIGHT * mean / np.linalg.norm(mean)
+    return moved / np.linalg.norm(moved)
+
+
+def _without_lead(score: float) -> float:
+    return score % LEAD

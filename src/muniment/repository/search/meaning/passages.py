@@ -1,0 +1,88 @@
+"""Which texts of an object does the model read? Passages of a few sentences, the first with the object's heading.
+
+The model reads at most 256 tokens at one time, which are about 180 English words.
+"""
+
+import hashlib
+import re
+
+from muniment.repository.store.objects.table import StoredObject
+
+MOST = 16
+"""How many passages of an object are embedded at most. They are its first ones."""
+
+MODEL = "all-MiniLM-L6-v2"
+"""The model that the embeddings come from."""
+
+_WORDS, _CHARACTERS = 180, 1400
+"""How many words a passage has at most, and how many characters."""
+
+READ = MOST * _CHARACTERS
+"""How many characters of a text the model reads at most. Nothing here depends on the rest of a text."""
+
+_word = re.compile(r"\S+")
+
+
+def passages(heading: str, text: str) -> list[str]:
+    """Cut an object's heading and the beginning of its text into passages; an object without text has none.
+
+    The vector of a heading alone, such as a folder's name, would be near to nearly every question.
+
+    If the last of several passages would be shorter than the others, it begins with words of the passage before it: the
+    vector of a few words would be too near to too many questions.
+    """
+    words = [word for match in _word.finditer(_read_by_model(heading, text)) for word in _pieces(match.group())]
+    starts = [0]
+    while (end := _end(words, starts[-1])) < len(words) and len(starts) < MOST:
+        starts.append(end)
+    if len(starts) > 1 and end == len(words):
+        starts[-1] = _start(words, end)
+    return [" ".join(words[start : _end(words, start)]) for start in starts] if words else []
+
+
+def digest(heading: str, text: str) -> bytes:
+    """Return a digest, 16 bytes long, of all that an object's embedding depends on."""
+    read = f"{MODEL}\0{_read_by_model(heading, text)}"
+    return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def heading(stored: StoredObject) -> str:
+    """Return the text that names an object to people: its title, or its name if it has none."""
+    return str(next(iter(stored.properties.get("title", ())), "")) or stored.name
+
+
+def _read_by_model(heading: str, text: str) -> str:
+    """Return what the model reads of an object; the heading is not repeated if the text begins with its words.
+
+    Of an object without text it reads nothing.
+    """
+    beginning = text[:READ]
+    if not beginning.strip():
+        return ""
+    cuts_a_word = heading and beginning[len(heading) : len(heading) + 1].strip()
+    if beginning.startswith(heading) and not cuts_a_word:
+        return beginning
+    return f"{heading[:_CHARACTERS]}\n{beginning}"
+
+
+def _end(words: list[str], start: int) -> int:
+    """Return the end of the passage that begins at the word ``start``: the place after its last word."""
+    end, characters = start, -1
+    while end < min(len(words), start + _WORDS) and characters + 1 + len(words[end]) <= _CHARACTERS:
+        characters += 1 + len(words[end])
+        end += 1
+    return end
+
+
+def _start(words: list[str], end: int) -> int:
+    """Return the place of the first word of the longest passage that ends before the word ``end``."""
+    start, characters = end, -1
+    while start > max(0, end - _WORDS) and characters + 1 + len(words[start - 1]) <= _CHARACTERS:
+        start -= 1
+        characters += 1 + len(words[start])
+    return start
+
+
+def _pieces(word: str) -> list[str]:
+    """Cut a word that is longer than a passage, as in languages without spaces."""
+    return [word[at : at + _CHARACTERS] for at in range(0, len(word), _CHARACTERS)]

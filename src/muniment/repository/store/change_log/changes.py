@@ -1,0 +1,357 @@
+"""The change log: which objects have changed, and how, in the order in which the changes became visible?
+
+On PostgreSQL, a sequence alone does not give that order: a transaction may take its number early and commit late, and
+a reader who has passed the number would miss the row. So each row also has the number of its transaction. A follower
+takes only rows whose transaction is older than every open transaction, ordered by transaction and then by sequence.
+SQLite has one writer at a time: there the sequence is the order, and the transaction is 0.
+
+The oldest lines are cut off, and the same transaction stores the position of the cut. A follower or a search behind
+that position notices the cut, and does not take the remaining lines for all lines. Source: docs/decisions/0022.
+"""
+
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import BigId, PreparedStatement, repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import IndexBehind
+
+Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again", "type", "version"]
+"""What has happened to an object. ``again``: the object has not changed, but the index differs from the database, so
+the object must be indexed again. ``type``: a property of its type became searchable, or ceased to be. ``version``: the
+object became, or ceased to be, the current version of its tree."""
+
+_HIDING = "kind NOT IN ('created', 'text', 'type')"
+"""The condition for the kinds of change that a search must not overlook. The other kinds may be overlooked: at worst, a
+search does not find a new object or a new text yet. Overlooking ``type`` does no harm, because queries may not use a
+property that is being reindexed. A query must repeat this very text to use the partial index."""
+
+_HIDING_WITH_TEXTS = "kind NOT IN ('created', 'type')"
+"""The same condition for a search that looks at the states of texts."""
+
+changes = sa.Table(
+    "changes",
+    repository_tables,
+    sa.Column("sequence", BigId, primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("object_id", sa.String(16), nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("noted", sa.BigInteger, nullable=False),
+    sa.Index("ix_changes_order", "repository_id", "transaction", "sequence"),
+    # Changes that a search must not overlook. Most lines are about new objects and texts, and are not in this index.
+    sa.Index(
+        "ix_changes_hiding",
+        "repository_id",
+        "transaction",
+        "sequence",
+        "object_id",
+        "kind",
+        sqlite_where=sa.text(_HIDING),
+        postgresql_where=sa.text(_HIDING),
+    ),
+    sqlite_autoincrement=True,
+)
+
+cuts = sa.Table(
+    "cuts",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+)
+
+_TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
+_OLDEST_OPEN = sa.text("CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)")
+_NEXT_TO_OPEN = sa.text("CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)")
+
+
+class Position(NamedTuple):
+    """A place in the change log of one repository. Positions compare in the order of the log."""
+
+    transaction: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.transaction}.{self.sequence}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read a position that ``str`` wrote. Raises ValueError."""
+        transaction, _, sequence = text.partition(".")
+        return cls(int(transaction), int(sequence))
+
+
+START = Position(0, 0)
+"""The position before the first change."""
+
+
+class LinesGone(Exception):
+    """Lines after the position have been cut off: an index at this position must be rebuilt."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One line of the log."""
+
+    position: Position
+    object_id: str
+    kind: Kind
+    noted: Instant
+
+
+def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: Instant) -> Position:
+    """Write a line in the caller's transaction, and return its position."""
+    return note_all(cx, repository_id, [object_id], kind, now)[0]
+
+
+def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind: Kind, now: Instant) -> list[Position]:
+    """Write a line for each of these objects, in this order, and return their positions."""
+    if not object_ids:
+        return []
+    line = {"repository_id": repository_id, "kind": kind, "noted": now}
+    if cx.dialect.name == "postgresql":
+        lines = [line | {"object_id": object_id} for object_id in object_ids]
+        return [Position(row.transaction, row.sequence) for row in cx.execute(_NOTE, lines)]
+    # SQLite has one writer at a time, and the insert moves the sequence on.
+    last = _LAST_SEQUENCE.first(cx)
+    first = last[0] + 1 if last else 1
+    positions = [Position(0, first + number) for number in range(len(object_ids))]
+    _INSERT.run_for_each(
+        cx,
+        [
+            line | {"transaction": 0, "sequence": position.sequence, "object_id": object_id}
+            for position, object_id in zip(positions, object_ids, strict=True)
+        ],
+    )
+    return positions
+
+
+def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
+    """Return the next lines after a position, the oldest first. Raises LinesGone.
+
+    A line is left out if an open transaction can still add a line before it.
+    """
+    if position < cut_to(cx, repository_id):
+        raise LinesGone(f"The change log no longer holds what followed position {position}.")
+    rows = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": limit})
+    return [Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted) for row in rows]
+
+
+def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
+    """Return whether more than ``count`` lines follow the position.
+
+    A line counts only if no later commit can put another line before it.
+    """
+    parameters = _after(repository_id, position) | {"passed_over": count}
+    return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
+
+
+def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
+    """Return when the first line after the position was noted; None if no line follows.
+
+    A line counts only if no later commit can put another line before it.
+    """
+    row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
+    return None if row is None else row.noted
+
+
+def hiding(
+    cx: Connection, repository_id: int, position: Position, limit: int, *, texts: bool = False
+) -> dict[str, frozenset[Kind]]:
+    """Return the objects that have changed since the position, each with the kinds of its changes.
+
+    Only committed changes count, and only those that a search must not overlook. With ``texts``, it must not overlook
+    changes of kind `text` either, because it looks at the states of texts. One statement reads at most
+    ``limit`` + 2 lines. Raises IndexBehind if there are more than ``limit`` such changes, or if lines after the
+    position have been cut off.
+    """
+    rows = _HIDING_AFTER[cx.dialect.name, texts].all(cx, **_after(repository_id, position), most=limit + 2)
+    kinds_by_object: dict[str, set[Kind]] = {}
+    for transaction, sequence, object_id, kind in rows:
+        if object_id:
+            kinds_by_object.setdefault(object_id, set()).add(kind)
+        elif position < Position(transaction, sequence):
+            raise IndexBehind("The index is so far behind that it is being made anew: try again later.")
+    if len(rows) > limit and sum(1 for row in rows if row[2]) > limit:
+        raise IndexBehind(f"The index is more than {limit} changes behind: try again in a moment.")
+    return {object_id: frozenset(kinds) for object_id, kinds in kinds_by_object.items()}
+
+
+def pending(cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]) -> frozenset[str]:
+    """Return those of the objects that have any committed change after the position.
+
+    Raises IndexBehind if lines after the position have been cut off.
+    """
+    if position < cut_to(cx, repository_id):
+        raise IndexBehind("The index is so far behind that it must be made anew.")
+    if not object_ids:
+        return frozenset()
+    query = _later(cx.dialect.name).with_only_columns(changes.c.object_id).distinct()
+    query = query.where(changes.c.object_id.in_(object_ids))
+    return frozenset(cx.scalars(query, _after(repository_id, position)))
+
+
+def latest(cx: Connection, repository_id: int) -> Position:
+    """Return the position of the last line that this transaction sees, cut off or not; START if there is none."""
+    return _last(cx, repository_id, sa.true())
+
+
+def settled_position(cx: Connection, repository_id: int) -> Position:
+    """Return the position of the last settled line; START if there is none.
+
+    A line is settled if no later commit can put another line before it.
+    """
+    return _last(
+        cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
+    )
+
+
+def cut_to(cx: Connection, repository_id: int) -> Position:
+    """Return the position of the last line that was cut off; START if none was."""
+    row = cx.execute(_CUT_TO[cx.dialect.name], {"repository": repository_id}).first()
+    return Position(row.transaction, row.sequence) if row else START
+
+
+def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
+    """Cut off at most ``limit`` of the oldest lines, none after the position ``to``, and return how many.
+
+    A line may go if it was noted before the instant ``before``, or if at least ``newest`` other lines follow it. The
+    first line that may not go ends the cut.
+    Two processes that cut at the same time cut the same lines.
+    """
+    query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
+    forwards = query.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
+    oldest = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
+    lines = [(position, noted_at) for position, noted_at in oldest if position <= to]
+    old_lines = list(itertools.takewhile(lambda line: line[1] < before, lines))
+    if len(old_lines) < len(lines):  # The condition keeps this from reading all remaining lines.
+        backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+        row = cx.execute(backwards.offset(newest).limit(1)).first()
+        surplus = Position(row.transaction, row.sequence) if row else START
+        old_lines = list(itertools.takewhile(lambda line: line[1] < before or line[0] <= surplus, lines))
+    if not old_lines:
+        return 0
+    last_position = old_lines[-1][0]
+    mark = {
+        "repository_id": repository_id,
+        "transaction": last_position.transaction,
+        "sequence": last_position.sequence,
+    }
+    cx.execute(_MARK[cx.dialect.name], mark)
+    # By key: with a pair of columns SQLite would read every line.
+    cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in old_lines])))
+    return len(old_lines)
+
+
+def settle(cx: Connection) -> None:
+    """Set the transaction of all lines and cuts to 0, so that every later line comes after them.
+
+    This is needed after a restore: another PostgreSQL cluster has its own transaction numbers, which may be lower than
+    the numbers in the lines.
+    """
+    for table in (changes, cuts):
+        cx.execute(table.update().values(transaction=0))
+
+
+def _last(cx: Connection, repository_id: int, visible: sa.ColumnElement[bool]) -> Position:
+    row = cx.execute(
+        sa.select(changes.c.transaction, changes.c.sequence)
+        .where(changes.c.repository_id == repository_id, visible)
+        .order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+        .limit(1)
+    ).first()
+    return max(Position(*row) if row else START, cut_to(cx, repository_id))
+
+
+def _after(repository_id: int, position: Position) -> dict[str, object]:
+    return {"repository": repository_id, "passed": position.transaction, "sequence": position.sequence}
+
+
+def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+    """Make a query for the lines after a position. The query reads the database index only from that position on."""
+    transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
+    later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
+        transaction, sequence
+    )
+    if dialect == "sqlite":
+        # On SQLite every transaction is 0, and the second column of a row value does not narrow the index.
+        later = sa.and_(changes.c.transaction == transaction, changes.c.sequence > sequence)
+    return sa.select(
+        changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted
+    ).where(changes.c.repository_id == sa.bindparam("repository"), later)
+
+
+def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+    query = _later(dialect).order_by(changes.c.transaction, changes.c.sequence).limit(sa.bindparam("most"))
+    return query.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else query
+
+
+_INSERT = PreparedStatement(changes.insert())
+_LAST_SEQUENCE = PreparedStatement(
+    sa.select(sa.column("seq", sa.Integer))
+    .select_from(sa.table("sqlite_sequence"))
+    .where(sa.column("name") == "changes")
+)
+_NOTE = (
+    changes.insert()
+    .values(transaction=_TRANSACTION_NOW)
+    .returning(changes.c.transaction, changes.c.sequence, sort_by_parameter_order=True)
+)
+_NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
+_ONE_FURTHER = {
+    dialect: query.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))
+    for dialect, query in _NEXT.items()
+}
+
+
+def _cut_to(dialect: str) -> sa.Select[tuple[int, int]]:
+    query = sa.select(cuts.c.transaction, cuts.c.sequence).where(cuts.c.repository_id == sa.bindparam("repository"))
+    # A cut that was made in another cluster, before a restore, has no meaning for this one's transactions.
+    return query.where(cuts.c.transaction < _NEXT_TO_OPEN) if dialect == "postgresql" else query
+
+
+_CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
+
+
+def _hiding_after(dialect: str, condition: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
+    """Make one query for the position of the cut (a row without an object) and for lines after a position.
+
+    The lines are those of the kinds that meet the condition.
+    """
+    lines = (
+        _later(dialect)
+        .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)
+        .where(sa.text(condition))
+    )
+    empty_text = sa.literal_column("''", sa.String)
+    cut_off = _CUT_TO[dialect].add_columns(empty_text.label("object_id"), empty_text.label("kind"))
+    return sa.union_all(cut_off, lines).limit(sa.bindparam("most"))
+
+
+_HIDING_AFTER = {
+    (dialect, texts): PreparedStatement(_hiding_after(dialect, _HIDING_WITH_TEXTS if texts else _HIDING))
+    for dialect in ("sqlite", "postgresql")
+    for texts in (False, True)
+}
+
+
+def _mark(insert: postgresql.Insert | sqlite.Insert, is_replaced: sa.ColumnElement[bool]) -> sa.Executable:
+    further = sa.tuple_(cuts.c.transaction, cuts.c.sequence) < sa.tuple_(
+        insert.excluded.transaction, insert.excluded.sequence
+    )
+    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence")}
+    return insert.on_conflict_do_update(
+        index_elements=["repository_id"], set_=fresh, where=sa.or_(further, is_replaced)
+    )
+
+
+_MARK = {
+    "postgresql": _mark(postgresql.insert(cuts), cuts.c.transaction >= _NEXT_TO_OPEN),
+    "sqlite": _mark(sqlite.insert(cuts), sa.false()),
+}

@@ -1,0 +1,79 @@
+"""Who still reads the change log, and which of its lines may be cut off?
+
+Each index agent, and the embedder, notes the position up to which it has read; each rebuild notes the position where
+it began. No line that one of them must still read is cut off. A follower is forgotten if it notes nothing during the
+time for which lines are kept (``Retention.seconds``). If it comes back and lines are gone (``changes.LinesGone``), it
+begins anew.
+"""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Position
+
+followers = sa.Table(
+    "followers",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("seen", sa.BigInteger, nullable=False),
+)
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """For how many seconds lines of the log are kept, and at most how many lines in each repository."""
+
+    seconds: int = 604_800
+    lines: int = 1_000_000
+
+
+def note(cx: Connection, repository_id: int, name: str, position: Position, now: Instant) -> None:
+    """Note that the follower of this name has read the log up to the position."""
+    place = {"transaction": position.transaction, "sequence": position.sequence, "seen": now}
+    cx.execute(_NOTE[cx.dialect.name], {"repository_id": repository_id, "name": name, **place})
+
+
+def position(cx: Connection, repository_id: int, name: str) -> Position | None:
+    """Return the position that the follower of this name has noted; None if it has noted none."""
+    query = sa.select(followers.c.transaction, followers.c.sequence)
+    row = cx.execute(query.where(followers.c.repository_id == repository_id, followers.c.name == name)).first()
+    return None if row is None else Position(*row)
+
+
+def leave(cx: Connection, repository_id: int, name: str) -> None:
+    """Delete a follower that has stopped reading."""
+    cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))
+
+
+def forget(cx: Connection) -> None:
+    """Delete every follower. A restore needs this, because it makes every index anew."""
+    cx.execute(followers.delete())
+
+
+def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
+    """Cut off at most ``limit`` lines that no follower must read and that exceed the retention; return how many.
+
+    First, followers that have noted nothing for ``retention.seconds`` are forgotten. Without a follower, no line is
+    cut off.
+    """
+    before = now - retention.seconds * SECOND
+    of_repository = followers.c.repository_id == repository_id
+    cx.execute(followers.delete().where(of_repository, followers.c.seen < before))
+    place = sa.select(followers.c.transaction, followers.c.sequence).where(of_repository)
+    row = cx.execute(place.order_by(followers.c.transaction, followers.c.sequence).limit(1)).first()
+    return changes.cut(cx, repository_id, Position(*row), before, retention.lines, limit) if row else 0
+
+
+def _note(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence", "seen")}
+    return insert.on_conflict_do_update(index_elements=["repository_id", "name"], set_=fresh)
+
+
+_NOTE = {"postgresql": _note(postgresql.insert(followers)), "sqlite": _note(sqlite.insert(followers))}

@@ -1,0 +1,329 @@
+"""Which objects lie below a prefix of a bucket? Every request to an S3 store is made here, with a time limit.
+
+After the store was silent, every caller is refused at once for some seconds, so that a dead store does not keep all
+threads of a server waiting.
+"""
+
+import http.client
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+import lxml.etree
+import obstore
+import structlog
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from muniment.ground.clock import SECOND, Instant
+from muniment.ground.refusals import NotStored
+from muniment.repository.content_options import PART_BYTES, S3Options
+from muniment.repository.refusals import StoreUnavailable
+from muniment.repository.store.content.s3.signing import S3Request, SigningKey
+
+log = structlog.get_logger("muniment.content")
+
+_REQUEST_SECONDS, _CONNECT_SECONDS, _SMALL_SECONDS = 20, 3, 5
+_RETRIES, _RETRY_SECONDS = 2, 8
+_SILENCE_SECONDS, _PAUSE_SECONDS = 2.5, 5.0
+_LISTED_AT_A_TIME = 1000
+_LONGEST_LIST = 8 << 20
+
+
+class BucketObject(NamedTuple):
+    """One object: its name below the prefix, its size in bytes, and when it was written."""
+
+    name: str
+    size: int
+    modified: Instant
+
+
+class UnfinishedUpload(NamedTuple):
+    """An upload in parts that is not finished: the name of the object that it makes, its id, and when it began."""
+
+    name: str
+    id: str
+    began: Instant
+
+
+class MissingObject(Exception):
+    """There is no object of this name, or it ends before the range that was asked for."""
+
+
+class ContentBucket:
+    """The objects below a prefix of one bucket. All methods may raise StoreUnavailable.
+
+    ``clock`` tells the time for signatures. The connection is made with the first request, so a process may fork
+    before that, but not afterwards.
+    """
+
+    def __init__(self, options: S3Options, clock: Callable[[], Instant]) -> None:
+        self._options, self._clock = options, clock
+        self._prefix = f"{options.prefix}/" if options.prefix else ""
+        self._opening = threading.Lock()
+        self._opened: S3Store | None = None
+        self._silent = False
+        self._refuses_until = 0.0
+        self._asking_again = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """The bucket and the prefix, as an operator reads them."""
+        return f"{self._options.endpoint}/{self._options.bucket}/{self._prefix}"
+
+    def head(self, name: str) -> int:
+        """Return the size of an object. Raises MissingObject."""
+        with self.asking():
+            try:
+                return obstore.head(self._store, self._prefix + name)["size"]
+            except FileNotFoundError:
+                # The answer to HEAD has no body, so it does not say whether the object or the bucket is missing.
+                return obstore.get(self._store, self._prefix + name, options={"range": (0, 1)}).meta["size"]
+
+    def get(self, name: str, start: int, end: int) -> tuple[bytes, int]:
+        """Return the bytes from ``start`` to before ``end``, and the size of the whole object. Raises MissingObject.
+
+        The range may not be empty. Fewer bytes come if the object ends earlier.
+        """
+        with self.asking():
+            result = obstore.get(self._store, self._prefix + name, options={"range": (start, end)})
+            return bytes(result.bytes()), result.meta["size"]
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the first ``most`` bytes of an object, or all of them if it is smaller. Raises MissingObject."""
+        size = self.head(name)
+        return self.get(name, 0, min(size, most))[0] if size else b""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object in one request. It replaces an object of the same name."""
+        with self.asking():
+            obstore.put(self._store, self._prefix + name, data, use_multipart=False)
+
+    def create(self, name: str, data: bytes) -> None:
+        """Write an object unless its name is taken. A store that ignores this condition replaces the existing one."""
+        with self.asking():
+            try:
+                obstore.put(self._store, self._prefix + name, data, mode="create")
+            except AlreadyExistsError:
+                return
+
+    def open_writer(self, name: str) -> "ObjectWriter":
+        """Begin an object, which exists once its writer is closed. With ``PART_BYTES`` or more, it is sent in parts."""
+        return ObjectWriter(self, name)
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if there is one of this name."""
+        with self.asking():
+            obstore.delete(self._store, self._prefix + name)
+
+    def objects(self, folder: str) -> Iterator[BucketObject]:
+        """Yield every object whose name begins with ``folder`` and a slash, in the store's own order."""
+        with self.asking():
+            pages = iter(obstore.list(self._store, self._prefix + folder, chunk_size=_LISTED_AT_A_TIME))
+        while True:
+            with self.asking():
+                page = next(pages, None)
+            if page is None:
+                return
+            for each in page:
+                name = each["path"].removeprefix(self._prefix)
+                yield BucketObject(name, each["size"], _instant(each["last_modified"]))
+
+    def uploads(self, beginning: str) -> Iterator[UnfinishedUpload]:
+        """Yield the unfinished uploads of all objects whose names begin with ``beginning``."""
+        markers: dict[str, str] = {}
+        while True:
+            page = self._ask("GET", "", {"uploads": "", "prefix": self._prefix + beginning, **markers})
+            for each in page.iterfind("{*}Upload"):
+                name = _text(each, "Key").removeprefix(self._prefix)
+                began = datetime.fromisoformat(_text(each, "Initiated"))
+                yield UnfinishedUpload(name, _text(each, "UploadId"), _instant(began))
+            markers = {
+                "key-marker": _text(page, "NextKeyMarker"),
+                "upload-id-marker": _text(page, "NextUploadIdMarker"),
+            }
+            if _text(page, "IsTruncated") != "true" or not markers["key-marker"]:
+                return
+
+    def abort(self, upload: UnfinishedUpload) -> None:
+        """Abort an unfinished upload, and remove its parts that are already in the store."""
+        self._ask("DELETE", self._prefix + upload.name, {"uploadId": upload.id})
+
+    def open_file(self, name: str) -> Any:
+        """Open a new object for writing, and return the library's file object for it."""
+        return obstore.open_writer(self._store, self._prefix + name, buffer_size=PART_BYTES, max_concurrency=1)
+
+    @property
+    def _store(self) -> S3Store:
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def _open(self) -> S3Store:
+        options, credentials = self._options, self._credentials
+        key: dict[str, str | None] = {"access_key_id": credentials.access_key, "secret_access_key": credentials.secret}
+        key |= {"token": None, "expires_at": None}
+        client: dict[str, Any] = {
+            "allow_http": options.endpoint.startswith("http://"),
+            "connect_timeout": f"{_CONNECT_SECONDS}s",
+            "timeout": f"{_REQUEST_SECONDS}s",
+            "user_agent": "muniment",
+        }
+        if options.ca_file:
+            client["root_certificate"] = _read_file(options.ca_file)
+
+        # Every option is named here: the library would take a missing one from a variable of the environment.
+        return S3Store(
+            options.bucket,
+            endpoint=options.endpoint,
+            aws_endpoint_url_s3=options.endpoint,
+            region=options.region,
+            skip_signature=False,
+            virtual_hosted_style_request=False,
+            unsigned_payload=False,
+            s3_express=False,
+            disable_bulk_delete=True,
+            credential_provider=cast(Any, lambda: key),
+            client_options=client,  # type: ignore[arg-type]
+            retry_config={
+                "max_retries": _RETRIES,
+                "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=100),
+                    "max_backoff": timedelta(seconds=1),
+                    "base": 2,
+                },
+            },
+        )
+
+    @cached_property
+    def _credentials(self) -> SigningKey:
+        options = self._options
+        secret = options.access_secret
+        if options.access_secret_file:
+            secret = _read_file(options.access_secret_file).decode("utf-8", "replace").strip()
+        return SigningKey(options.access_key, secret, options.region)
+
+    def _ask(self, method: str, name: str, query: dict[str, str]) -> "lxml.etree._Element":
+        """Send a request for which the library has no function, and return the answer's XML document."""
+        parts, path = urlsplit(self._options.endpoint), f"/{self._options.bucket}" + (f"/{name}" if name else "")
+        request = S3Request(method, parts.netloc, path, query)
+        connection: http.client.HTTPConnection
+        with self.asking():
+            if parts.scheme == "https":
+                trust = ssl.create_default_context()
+                if self._options.ca_file:
+                    trust.load_verify_locations(cadata=_read_file(self._options.ca_file).decode("ascii", "replace"))
+                connection = http.client.HTTPSConnection(parts.netloc, timeout=_SMALL_SECONDS, context=trust)
+            else:
+                connection = http.client.HTTPConnection(parts.netloc, timeout=_SMALL_SECONDS)
+            with closing(connection):
+                headers = request.headers(self._credentials, datetime.fromtimestamp(self._clock() / SECOND, UTC))
+                connection.request(method, request.target, headers=headers)
+                response = connection.getresponse()
+                body = response.read(_LONGEST_LIST)
+            if response.status >= 300:
+                raise BaseError(f"{method} {path}: {response.status} {body[:500].decode('utf-8', 'replace')}")
+            parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True)
+            return lxml.etree.fromstring(body or b"<Done/>", parser)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Guard a block that asks the store: turn the store's errors into StoreUnavailable and MissingObject.
+
+        After the store was silent, every caller is refused for some seconds. Then one caller at a time may ask, and all
+        others are refused at once, until the store answers.
+        """
+        is_first = False
+        if self._silent:
+            is_first = time.monotonic() >= self._refuses_until and self._asking_again.acquire(blocking=False)
+            if not is_first:
+                raise StoreUnavailable("The content store did not answer moments ago: try again soon.")
+        began = time.monotonic()
+        try:
+            yield
+            self._silent = False
+        except (BaseError, OSError, http.client.HTTPException, lxml.etree.XMLSyntaxError, ValueError) as error:
+            self._silent = time.monotonic() - began > _SILENCE_SECONDS
+            self._refuses_until = time.monotonic() + _PAUSE_SECONDS
+            raise self._translate(error) from error
+        finally:
+            if is_first:
+                self._asking_again.release()
+
+    def _translate(self, error: Exception) -> Exception:
+        text = str(error)
+        if "NoSuchBucket" in text:
+            sentence = "The content store does not have the bucket that the settings name."
+        elif (isinstance(error, FileNotFoundError) and "NoSuchKey" in text) or "InvalidRange" in text:
+            # Any other 404 does not tell of the object: it may come from a server that is no S3 store.
+            return MissingObject(text)
+        elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            sentence = "The content store does not let this server in."
+        else:
+            sentence = "The content store does not answer."
+        log.warning("the content store fails", store=self.address, reason=text.partition("\n\nDebug")[0][:500])
+        return StoreUnavailable(sentence)
+
+
+class ObjectWriter:
+    """A new object on its way into the bucket. ``write`` and ``close`` may raise StoreUnavailable."""
+
+    def __init__(self, bucket: ContentBucket, name: str) -> None:
+        self._bucket, self._name = bucket, name
+        self._file: Any = None
+        self._size = 0
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Add bytes; they are sent when there are enough for a part."""
+        with self._bucket.asking():
+            if self._file is None:
+                self._file = self._bucket.open_file(self._name)
+            for piece in pieces:
+                self._size += len(piece)
+                self._file.write(piece)
+
+    def close(self) -> None:
+        """Send what is left, and make the object."""
+        self.write([])
+        with self._bucket.asking():
+            self._file.close()
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether the store may have parts of the object already."""
+        return self._size >= PART_BYTES
+
+    def drop(self) -> None:
+        """Give the object up, and let the store drop the parts that it has. If that fails, the sweep drops them."""
+        self._file = None
+        if not self.is_in_parts:
+            return
+        try:
+            for upload in self._bucket.uploads(self._name):
+                self._bucket.abort(upload)
+        except NotStored as refusal:
+            log.warning("an unfinished upload stays for now", name=self._name, reason=refusal.sentence)
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise StoreUnavailable(f"A file of the content store's settings cannot be read: {error.strerror}.") from error
+
+
+def _instant(moment: datetime) -> Instant:
+    return int(moment.timestamp() * SECOND)
+
+
+def _text(element: "lxml.etree._Element", name: str) -> str:
+    return element.findtext(f"{{*}}{name}", "")

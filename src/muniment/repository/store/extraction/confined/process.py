@@ -1,0 +1,258 @@
+"""How does the extractor have a file read by a worker process? It waits a limited time, and distrusts the answer."""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.store.extraction.confined.messages import Ended, ReadAnswer, Ready, Request
+from muniment.repository.store.extraction.findings import (
+    MOST_KEPT,
+    Extracted,
+    KeptFile,
+    Limits,
+    Poisoned,
+    Stopped,
+    Unreadable,
+    Unsupported,
+    about,
+)
+
+_PROGRAM = (sys.executable, "-I", "-m", "muniment.repository.store.extraction.confined.worker")
+_START_SECONDS = 120.0
+_TICK = 0.25
+_GRACE = 2.0
+_FILES = 1000
+_HEADER = 1 << 19
+_KEPT_BYTES = 32 << 20
+"""The most bytes of files within one file that are kept for a Tika server, if the settings name one."""
+
+# The worker gets only variables that keep libraries from starting a thread or a memory arena for each core.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+
+
+class Unstarted(Exception):
+    """The worker process does not start, or ends before it gets a file. The file is not to blame."""
+
+
+class Reader:
+    """A worker process that reads one file after another. It is started when needed, and replaced when it breaks.
+
+    It belongs to the thread that reads with it: the kernel ends the worker when that thread ends.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._files_left = 0
+
+    @property
+    def characters(self) -> int:
+        """The most characters of one file's text that are kept."""
+        return self._limits.characters
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker process, even while it reads a file."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def read(
+        self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool], *, is_answer: bool = False
+    ) -> Extracted:
+        """Read the text of the open file. While the worker reads, ``goes_on`` is called several times a second.
+
+        If ``is_answer``, the file is a Tika server's answer about the file of that name. Raises Stopped when
+        ``goes_on`` returns False, Unstarted when the worker process does not start or ends before it gets the file, and
+        Unreadable, Unsupported or Poisoned when the file cannot be read.
+        """
+        channel = self._ensure_worker()
+        self._files_left -= 1
+        source, target = os.pipe2(os.O_CLOEXEC)
+        try:
+            try:
+                request = msgspec.json.encode(Request(_sendable(name), _sendable(media_type), is_answer))
+                socket.send_fds(channel, [request], [descriptor, target])
+            except OSError as error:
+                raise Unstarted("The process that reads files ended before it got this one.") from error
+            finally:
+                os.close(target)
+            answer, end = self._await_answer(source, channel, goes_on)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(source)
+        return _to_result(answer, end, self._limits)
+
+    def _ensure_worker(self) -> socket.socket:
+        if (
+            self._channel is not None
+            and self._files_left > 0
+            and self._process is not None
+            and self._process.poll() is None
+        ):
+            return self._channel
+        self.close()
+        own_end, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with worker_end:
+            limits = msgspec.json.encode(self._limits).decode()
+            self._process = subprocess.Popen(
+                [*_PROGRAM, str(worker_end.fileno()), str(os.getpid()), limits],
+                pass_fds=[worker_end.fileno()],
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._channel = own_end
+        self._files_left = _FILES
+        own_end.settimeout(_START_SECONDS)
+        try:
+            msgspec.json.decode(own_end.recv(_HEADER), type=Ready)
+        except (msgspec.DecodeError, OSError) as error:
+            self.close()
+            raise Unstarted(f"The process that reads files does not start: {_PROGRAM[0]} -m {_PROGRAM[-1]}") from error
+        return own_end
+
+    def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
+        """Return all bytes of the pipe ``source``, and how the worker's child ended. Raises Poisoned, Stopped."""
+        asked = time.monotonic()
+        deadline = asked + self._limits.seconds + _GRACE
+        limit = _HEADER + 4 * self._limits.characters + self._limits.kept_bytes
+        answer = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(source, selectors.EVENT_READ)
+            watched_file: int | socket.socket = source
+            while True:
+                now = time.monotonic()
+                if now > deadline:
+                    raise Poisoned(f"Reading it took longer than the {self._limits.seconds} seconds allowed.")
+                if now - asked >= _TICK:
+                    asked = now
+                    if not goes_on():
+                        raise Stopped
+                if not selector.select(_TICK):
+                    continue
+                if watched_file is channel:
+                    return bytes(answer), _receive_end(channel)
+                if piece := os.read(source, 1 << 18):
+                    answer += piece
+                    if len(answer) > limit:
+                        raise Poisoned("Its reader wrote more than is allowed.")
+                else:
+                    selector.unregister(source)
+                    selector.register(channel, selectors.EVENT_READ)
+                    watched_file = channel
+
+
+def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:
+    """Read the text of one file (a path or an open descriptor) in a sandbox made for it.
+
+    Raises Unreadable, Unsupported, Poisoned, Unstarted.
+    """
+    descriptor = file if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with Reader(limits(options)) as reader:
+            return reader.read(descriptor, name, media_type, lambda: True)
+    finally:
+        if descriptor is not file:
+            os.close(descriptor)
+
+
+def limits(options: RepositoryOptions) -> Limits:
+    """Return the limits that the settings allow for one file."""
+    return Limits(
+        seconds=options.extraction_seconds,
+        memory=options.extraction_memory_mib << 20,
+        characters=options.extraction_characters,
+        depth=options.extraction_depth,
+        kept_bytes=_KEPT_BYTES if options.extraction.tika else 0,
+    )
+
+
+def _receive_end(channel: socket.socket) -> Ended:
+    try:
+        if message := channel.recv(_HEADER):
+            return msgspec.json.decode(message, type=Ended)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Poisoned("The process that reads files failed while it read this one.") from error
+    raise Poisoned("The process that reads files ended while it read this one.")
+
+
+def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
+    """Turn the worker's answer into a result. Distrust it: the file may have taken the worker over."""
+    if end.code != 0:
+        raise Poisoned(_how_it_ended(end.code, limits))
+    header, _, rest = answer.partition(b"\n")
+    try:
+        message = msgspec.json.decode(header, type=ReadAnswer)
+    except msgspec.DecodeError as error:
+        raise Poisoned("Its reader answered what cannot be understood.") from error
+    if message.outcome == "read":
+        text = rest[: max(message.text_bytes, 0)].decode("utf-8", "replace")[: limits.characters]
+        said, kept = _said(message.properties), _kept(message, rest)
+        return Extracted(text, message.note[:1000], said, message.scanned, kept)
+    kinds = {"failed": Unreadable, "unsupported": Unsupported, "poisoned": Poisoned}
+    raise kinds[message.outcome](message.note[:1000])
+
+
+def _said(properties: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    title, subject, authors, keywords, dates = (
+        properties.get(name, ()) for name in ("title", "subject", "authors", "keywords", "a_content_date")
+    )
+    return about(" ".join(title[:1]), " ".join(subject[:1]), authors, keywords, dates)
+
+
+def _kept(message: ReadAnswer, content: bytes) -> tuple[KeptFile, ...]:
+    kept: list[KeptFile] = []
+    start = message.text_bytes
+    for name, size in message.kept:
+        if size < 1 or start < 0 or start + size > len(content) or len(kept) == MOST_KEPT:
+            raise Poisoned("Its reader answered what cannot be understood.")
+        kept.append(KeptFile(name, content[start : start + size]))
+        start += size
+    return tuple(kept)
+
+
+def _how_it_ended(code: int, limits: Limits) -> str:
+    if code == -signal.SIGXCPU:
+        return f"Reading it took more than the {limits.seconds} seconds of processor time allowed."
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return (
+            f"Its reader was ended by {name}: it crashed, or needed more than the {limits.memory >> 20} MiB "
+            "of memory allowed."
+        )
+    return "Its reader crashed."
+
+
+def _sendable(text: str) -> str:
+    return text[-500:].encode("utf-8", "replace").decode("utf-8")

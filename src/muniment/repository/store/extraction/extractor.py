@@ -1,0 +1,273 @@
+"""The extractor: it takes files from the queue, has them read in the sandbox, and stores the results.
+
+It reads a small plain text file itself, because such a file is not parsed.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import BinaryIO, Literal, Protocol
+
+import structlog
+from msgspec import structs
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+
+from muniment.database.connections import Busy, Database
+from muniment.database.polls import Watch
+from muniment.ground.clock import SECOND, Instant, now
+from muniment.ground.refusals import Refusal, TooLarge
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import StoreUnavailable
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.extraction.confined.handing_over import HandingOver, Postponed
+from muniment.repository.store.extraction.confined.process import Reader, Unstarted, limits
+from muniment.repository.store.extraction.findings import Extracted, Poisoned, Stopped, Unreadable, Unsupported
+from muniment.repository.store.extraction.queue import Job
+from muniment.repository.store.extraction.readers import plain
+
+_POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
+_LOOK_SECONDS = 1.0
+_TROUBLE_SECONDS = 2.0
+_RENEW_AFTER: Instant = queue.LEASE // 3
+
+_Outcome = Literal["failed", "unsupported", "retry"]
+_OUTCOMES: dict[type[Exception], _Outcome] = {Unreadable: "failed", Unsupported: "unsupported", Poisoned: "retry"}
+
+_log = structlog.get_logger(__name__)
+
+
+KeepFound = Callable[[Connection, Job, Mapping[str, Sequence[str]], Instant], None]
+"""Keeps what the file of a job says about itself, by the names of properties, with the job's object."""
+
+
+class Contents(Protocol):
+    """The part of the content store that the extractor needs."""
+
+    def local(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """Lend a file of this machine that holds the content, open for reading."""
+
+
+def run(
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    stop: threading.Event,
+    keep_found: KeepFound,
+    clock: Callable[[], Instant] = now,
+) -> None:
+    """Read the files in the queue until ``stop`` is set. Unfinished files then go back to the queue.
+
+    A file that fails never stops the others.
+    """
+    tika = HandingOver(options) if options.extraction.tika else None
+    threads = [
+        threading.Thread(
+            target=_work, args=(database, store, options, tika, stop, keep_found, clock), name=f"extract-{number}"
+        )
+        for number in range(options.extraction_processes)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def drain(
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    keep_found: KeepFound,
+    clock: Callable[[], Instant] | None = None,
+) -> int:
+    """Read every file that is due, and return how many there were. This is for tests and for work by hand."""
+    read_clock = clock or now
+    count = 0
+    tika = HandingOver(options) if options.extraction.tika else None
+    if tika:
+        tika.wake(database, read_clock)
+    with Reader(limits(options)) as reader:
+        while held := _next_job(database, threading.Event(), read_clock):
+            _handle(held, store, reader, tika, keep_found)
+            count += 1
+    return count
+
+
+def _work(
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    tika: HandingOver | None,
+    stop: threading.Event,
+    keep_found: KeepFound,
+    clock: Callable[[], Instant],
+) -> None:
+    with Reader(limits(options)) as reader, contextlib.closing(Watch(database)) as watch:
+        held, look = None, 0.0
+        while not stop.is_set():
+            try:
+                # It also looks now and then without a commit, because jobs fall due and leases end by the clock alone.
+                if not watch.has_new_commits() and held is None and time.monotonic() < look:
+                    watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
+                    continue
+                look = time.monotonic() + _LOOK_SECONDS
+                if tika:
+                    tika.wake(database, clock)
+                held = _next_job(database, stop, clock)
+                if held is not None:
+                    _handle(held, store, reader, tika, keep_found)
+            except Busy:
+                stop.wait(_POLL_SECONDS)
+            except StoreUnavailable as refusal:
+                _log.warning("extraction waits for the content store", reason=refusal.sentence)
+                stop.wait(_TROUBLE_SECONDS)
+            except Exception:  # noqa: BLE001 - an unforeseen error must not stop the queue: the file is tried again
+                _log.exception("extraction.trouble")
+                reader.close()
+                stop.wait(_TROUBLE_SECONDS)
+
+
+def _next_job(database: Database, stop: threading.Event, clock: Callable[[], Instant]) -> "_HeldJob | None":
+    now = clock()
+    with database.read() as cx:
+        if not queue.waits(cx, now):
+            return None
+    with database.begin() as cx:
+        job = queue.take(cx, now)
+    return None if job is None else _HeldJob(database, job, stop, clock)
+
+
+def _handle(held: "_HeldJob", store: Contents, reader: Reader, tika: HandingOver | None, keep_found: KeepFound) -> None:
+    job = held.job
+    try:
+        with contextlib.ExitStack() as lending:
+            with held.renewing():
+                content = lending.enter_context(store.local(job.content_key))
+            result = _plain(content.fileno(), job, reader.characters) or _read(content, held, reader, tika)
+    except TooLarge as refusal:
+        held.fail(refusal.sentence, "failed")
+    except StoreUnavailable:
+        # The file did nothing wrong, so it waits for the store, however long that takes.
+        held.release()
+        raise
+    except (Refusal, OSError) as error:
+        held.fail(f"Its content could not be opened: {error}", "retry")
+    except Postponed as postponed:
+        held.postpone(postponed.found, keep_found)
+        postponed.when_stored()
+    except (Stopped, Unstarted) as error:
+        held.release()
+        if isinstance(error, Unstarted):
+            raise
+    except (Unreadable, Unsupported, Poisoned) as refusal:
+        held.fail(str(refusal), _OUTCOMES[type(refusal)])
+    else:
+        held.finish(result, keep_found)
+
+
+def _read(content: BinaryIO, held: "_HeldJob", reader: Reader, tika: HandingOver | None) -> Extracted:
+    name = held.job.file_name
+    try:
+        found = reader.read(content.fileno(), name, held.job.media_type, held.goes_on)
+    except Unsupported:
+        if tika is None:
+            raise
+        return tika.read_whole(content, name, None, reader, held.goes_on)
+    if tika is not None and found.scanned:
+        return tika.read_whole(content, name, found, reader, held.goes_on)
+    return tika.read_rest(found, reader, held.goes_on) if tika is not None and found.kept else found
+
+
+def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
+    if os.fstat(descriptor).st_size > plain.LARGEST:
+        return None
+    # pread does not move the file's position: the next reader starts at the beginning.
+    return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
+
+
+class _HeldJob:
+    """A job that this extractor has leased. It renews its lease in time, and writes what becomes of it.
+
+    The methods that write raise Busy if the database stays busy. Until the extractor stops, or the lease has run out,
+    they try again, so that nobody reads the file twice.
+    """
+
+    def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
+        self.job = job
+        self._database, self._stop, self._clock = database, stop, clock
+        self._renewed_at = clock()
+
+    def goes_on(self) -> bool:
+        """Return whether to go on reading: not if the extractor stops or has lost the job."""
+        now = self._clock()
+        if self._stop.is_set():
+            return False
+        if now - self._renewed_at < _RENEW_AFTER:
+            return True
+        is_held = True
+        with contextlib.suppress(Busy), self._database.begin() as cx:
+            is_held = queue.renew(cx, self.job, now)
+        if is_held:
+            self._renewed_at = now
+        return is_held
+
+    @contextlib.contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Renew the lease in time during the block, which cannot ask ``goes_on``: a store may copy a file for long."""
+        end = threading.Event()
+        renewals = threading.Thread(target=self._renew, args=(end,), name="renew-lease", daemon=True)
+        renewals.start()
+        try:
+            yield
+        finally:
+            end.set()
+            renewals.join()
+
+    def release(self) -> None:
+        """Give the job back without a result."""
+        self._write(lambda cx: queue.release(cx, self.job, self._clock()))
+
+    def postpone(self, found: Extracted | None, keep_found: KeepFound) -> None:
+        """Let the file wait for the Tika server. The text that was found without it is stored until then."""
+        if found is not None and found.text.strip():
+            self.finish(structs.replace(found, note=queue.WAITS_FOR_TIKA), keep_found)
+        else:
+            self._write(lambda cx: queue.postpone(cx, self.job, self._clock()))
+
+    def fail(self, reason: str, state: _Outcome) -> None:
+        """Write why there is no text."""
+        attempt = self.job.attempts + 1
+        _log.info("extraction.failed", object=self.job.object_id, outcome=state, reason=reason, attempt=attempt)
+        self._write(lambda cx: queue.fail(cx, self.job, reason, self._clock(), state))
+
+    def finish(self, result: Extracted, keep_found: KeepFound) -> None:
+        """Write the text, and what the file says about itself."""
+
+        def write(cx: Connection) -> None:
+            # The object's row comes first, as in every transaction that locks both.
+            if result.properties:
+                keep_found(cx, self.job, result.properties, self._clock())
+            queue.finish(cx, self.job, result.text, self._clock(), result.note)
+
+        self._write(write)
+
+    def _renew(self, end: threading.Event) -> None:
+        is_held = True
+        while is_held and not end.wait(_RENEW_AFTER / SECOND):
+            with contextlib.suppress(DBAPIError):  # the next try may succeed before the lease has run out
+                is_held = self.goes_on()
+
+    def _write(self, write: Callable[[Connection], object]) -> None:
+        tries_end = time.monotonic() + queue.LEASE / SECOND
+        while True:
+            try:
+                with self._database.begin() as cx:
+                    write(cx)
+            except Busy:
+                if time.monotonic() >= tries_end or self._stop.wait(_POLL_SECONDS):
+                    raise
+            else:
+                return

@@ -1,0 +1,454 @@
+"""Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
+
+The transaction that stores a content also queues it as a row, so no file is forgotten. Unless the text is known
+already, the row waits until an extractor leases it. When the extractor has read the file, the row holds the text, or
+the reason why there is none. At the end of every reading, the change log gets a change of kind `text`, because the
+state of the text is a property of the object (docs/decisions/0099). Owners take turns (``turns``). The next file of an
+owner is the one that has been due longest. If several files have been due equally long, the one whose object was made
+first is next.
+"""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.extraction import turns
+from muniment.repository.store.extraction.turns import Turn
+
+State = Literal["waiting", "done", "no-text", "unsupported", "failed", "empty"]
+"""What is known of the text of an object's content. Callers see it as the property ``r_index_status``.
+
+``waiting`` for its reader; read (``done``); read, without any text in it (``no-text``); of a kind that nothing here
+reads (``unsupported``); not readable (``failed``). An object without content is ``empty``.
+"""
+
+texts = sa.Table(
+    "texts",
+    repository_tables,
+    sa.Column("object_id", sa.String(16), primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("owner_key", sa.String(400), nullable=False),
+    sa.Column("content_key", sa.String(200), nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("file_name", sa.Text, nullable=False),
+    sa.Column("state", sa.String(11), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("losses", sa.Integer, nullable=False),
+    sa.Column("lease", sa.String(36), nullable=True),
+    sa.Column("due", sa.BigInteger, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Index("ix_texts_queue", "state", "owner_key", "due", "seq"),
+    sa.Index("ix_texts_states", "repository_id", "state"),
+)
+
+ATTEMPTS = 3
+"""How often a file that makes its reader fail is tried in all."""
+
+LOSSES = 10
+"""How often an extractor may be lost while it reads a file; after that, the file is not tried again."""
+
+LEASE: Instant = 30 * SECOND
+"""How long a job belongs to the extractor that took it, unless the extractor renews it."""
+
+WAITS_FOR_TIKA = "It waits for the Tika server, which is away."
+"""The reason, or the note, of a file that the Tika server has still to read."""
+
+_PAUSE: Instant = 5 * SECOND
+_LONG_PAUSE: Instant = 600 * SECOND
+_MANY = 500
+_MOST_REMOVALS = 100
+"""The most owners without a waiting file that one ``take`` removes from the line: its transaction must stay short."""
+
+
+class IndexStatus(msgspec.Struct, frozen=True):
+    """The state of an object's text, and how often the file made a reader fail.
+
+    ``reason`` says what was left out of the text, or why there is no text; it may be empty.
+    """
+
+    state: State
+    reason: str
+    attempts: int
+
+
+EMPTY = IndexStatus("empty", "The object has no content.", 0)
+"""The status of an object without content. It needs no look-up."""
+
+
+TEXTLESS = IndexStatus("no-text", "No text was found in the file.", 0)
+"""The status of a file without text if its reader has nothing else to say about it."""
+
+
+class UnreadFile(NamedTuple):
+    """A file whose text was not read, or not wholly: its object, the counter of the object, and the status."""
+
+    object_id: str
+    seq: int
+    status: IndexStatus
+
+
+class ExtractedText(msgspec.Struct, frozen=True):
+    """The text of a file. ``note`` says what was left out, or why there is no text; it may be empty."""
+
+    text: str
+    note: str = ""
+
+
+class File(msgspec.Struct, frozen=True):
+    """The content of an object: its owner, its key, its declared media type, and its text if it is known already.
+
+    ``seq`` is the object's counter: of an owner's files that are due at the same time, the one with the lowest
+    counter is next.
+    """
+
+    object_id: str
+    seq: int
+    owner_key: str
+    content_key: str
+    media_type: str
+    file_name: str
+    text: ExtractedText | None = None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One file to read, leased to the extractor that took it. ``attempts`` counts the failed attempts so far.
+
+    ``due`` is since when it could be taken. For a file that is taken for the first time, its object got it then.
+    """
+
+    object_id: str
+    repository_id: int
+    content_key: str
+    media_type: str
+    file_name: str
+    attempts: int
+    lease: str
+    due: Instant
+
+
+def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
+    """Queue an object's content, in the transaction that stores it. The text of its former content is dropped."""
+    drop(cx, [file.object_id])
+    enqueue_new(cx, repository_id, [file], now)
+
+
+def rename(cx: Connection, object_ids: Sequence[str], content_key: str, new_key: str) -> None:
+    """Replace a content's key in the queue's rows of these objects, in the transaction that changes the objects' rows.
+
+    The content has the same bytes under both keys. There may be at most a few hundred objects.
+    """
+    where = sa.and_(texts.c.object_id.in_(object_ids), texts.c.content_key == content_key)
+    cx.execute(texts.update().where(where).values(content_key=new_key))
+
+
+def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
+    """Queue the contents of new objects, in the transaction that makes them; a known text is stored at once."""
+    rows = [
+        {
+            "object_id": file.object_id,
+            "seq": file.seq,
+            "repository_id": repository_id,
+            "owner_key": file.owner_key,
+            "content_key": file.content_key,
+            "media_type": _storable(file.media_type),
+            "file_name": _storable(file.file_name),
+            "state": "waiting",
+            "reason": "",
+            "attempts": 0,
+            "losses": 0,
+            "lease": None,
+            "due": now,
+            "text": "",
+        }
+        | (_outcome(file.text) if file.text else {})
+        for file in files
+    ]
+    if rows:
+        _INSERT.run_for_each(cx, rows)
+    turns.join(cx, {file.owner_key for file in files if file.text is None})
+
+
+def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
+    """Let these objects' waiting files wait for their new owner's turn, in the transaction that gives the objects."""
+    waiting = 0
+    for start in range(0, len(object_ids), _MANY):
+        portion = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
+        waiting += cx.execute(texts.update().where(portion).values(owner_key=owner_key)).rowcount
+    if waiting:
+        turns.join(cx, [owner_key])
+
+
+def drop(cx: Connection, object_ids: Sequence[str]) -> None:
+    """Delete the texts of these objects and their places in the queue, when the objects or their contents are gone."""
+    cx.execute(texts.delete().where(texts.c.object_id.in_(object_ids)))
+
+
+def status(cx: Connection, object_id: str) -> IndexStatus:
+    """Return the state of the object's text; an object without content is `empty`."""
+    return statuses(cx, [object_id])[object_id]
+
+
+def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
+    """Return the states of these objects' texts by object id; an object without content is `empty`."""
+    states = dict.fromkeys(object_ids, EMPTY)
+    for start in range(0, len(object_ids), _MANY):
+        rows = _STATUSES.all(cx, object_ids=object_ids[start : start + _MANY])
+        states.update((object_id, IndexStatus(*status)) for object_id, *status in rows)
+    return states
+
+
+def text_of(cx: Connection, object_ids: Sequence[str], most: int | None = None) -> dict[str, str]:
+    """Return the stored texts of these objects by object id; an object without text is left out.
+
+    With ``most``, only the first ``most`` characters of each text are read.
+    """
+    texts_by_id: dict[str, str] = {}
+    text = texts.c.text if most is None else sa.func.substr(texts.c.text, 1, most).label("text")
+    for start in range(0, len(object_ids), _MANY):
+        # With the state in the condition, SQLite would read every text instead of looking these up.
+        query = sa.select(texts.c.object_id, text, texts.c.state).where(
+            texts.c.object_id.in_(object_ids[start : start + _MANY])
+        )
+        texts_by_id.update((row.object_id, row.text) for row in cx.execute(query) if row.state == "done")
+    return texts_by_id
+
+
+def state_of(object_id: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """Make the SQL expression for the state of the text of the object with this id, for filters and sorts of lists."""
+    state = sa.select(texts.c.state).where(texts.c.object_id == object_id).scalar_subquery()
+    return sa.func.coalesce(state, sa.literal(EMPTY.state, sa.Text()))
+
+
+def counts(cx: Connection, repository_id: int) -> dict[State, int]:
+    """Count the repository's files by state; states without files count 0."""
+    by_state: dict[State, int] = dict.fromkeys(("waiting", "done", "no-text", "unsupported", "failed"), 0)
+    query = sa.select(texts.c.state, sa.func.count()).where(texts.c.repository_id == repository_id)
+    by_state.update((state, count) for state, count in cx.execute(query.group_by(texts.c.state)))
+    return by_state
+
+
+def reasons(cx: Connection, repository_id: int) -> list[tuple[State, str, int]]:
+    """Count the repository's files that were not read, or not wholly, by state and reason; the commonest come first."""
+    number = sa.func.count().label("number")
+    query = sa.select(texts.c.state, texts.c.reason, number).where(_not_wholly_read(repository_id))
+    query = query.group_by(texts.c.state, texts.c.reason).order_by(number.desc(), texts.c.state, texts.c.reason)
+    return [(state, reason, count) for state, reason, count in cx.execute(query)]
+
+
+def unread(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[UnreadFile]:
+    """List the next ``limit`` files that were not read, or not wholly, in the order in which their objects were made.
+
+    ``after_seq`` is the counter of the object after which the list goes on.
+    """
+    columns = (texts.c.object_id, texts.c.seq, texts.c.state, texts.c.reason, texts.c.attempts)
+    query = sa.select(*columns).where(_not_wholly_read(repository_id), texts.c.seq > after_seq)
+    rows = cx.execute(query.order_by(texts.c.seq).limit(limit))
+    return [UnreadFile(row.object_id, row.seq, IndexStatus(*row[2:])) for row in rows]
+
+
+def _not_wholly_read(repository_id: int) -> sa.ColumnElement[bool]:
+    unread_states = sa.or_(texts.c.state != "done", texts.c.reason != "")
+    return sa.and_(texts.c.repository_id == repository_id, unread_states)
+
+
+def waits(cx: Connection, now: Instant) -> bool:
+    """Return whether ``take`` has something to do. This needs no write lock of the database."""
+    return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
+
+
+def take(cx: Connection, now: Instant) -> Job | None:
+    """Lease the next file of the owner whose turn it is, so that no other extractor gets it.
+
+    On the way it removes owners without a waiting file from the line. Returns None if nothing is due, or after
+    ``_MOST_REMOVALS`` such removals. A job whose lease ran out was lost with its extractor. A job that was lost too
+    often is given up here.
+    """
+    last_turn, removals = turns.FRONT, 0
+    while turn := turns.next_after(cx, last_turn):
+        row = cx.execute(_FIRST, {"owner": turn.owner_key}).first()
+        if row is None:
+            if turns.lock(cx, turn) and cx.execute(_FIRST, {"owner": turn.owner_key}).first() is None:
+                turns.leave(cx, turn)
+                removals += 1
+            if removals == _MOST_REMOVALS:
+                return None
+            last_turn = turn
+        elif row.due > now:
+            last_turn = turn
+        elif (losses := row.losses + (row.lease is not None)) < LOSSES:
+            if job := _lease(cx, row, turn, losses, now):
+                return job
+        else:
+            _change(
+                cx,
+                row.object_id,
+                row.lease,
+                state="failed",
+                reason=f"The extractor was lost {losses} times while it read this file; it is not tried again.",
+                losses=losses,
+                lease=None,
+            )
+            changes.note(cx, row.repository_id, row.object_id, "text", now)
+        # If ``last_turn`` is unchanged, the next round looks at the same owner again, who has another first file now.
+    return None
+
+
+def renew(cx: Connection, job: Job, now: Instant) -> bool:
+    """Extend the lease. Return False if the object or its content is gone, or if another extractor has the job."""
+    return _change(cx, job.object_id, job.lease, due=now + LEASE)
+
+
+def release(cx: Connection, job: Job, now: Instant) -> None:
+    """Give the job back without a result, as when the extractor stops. It does not count as an attempt."""
+    _change(cx, job.object_id, job.lease, lease=None, due=now)
+
+
+def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
+    """Store the text, and note a change of kind `text`.
+
+    ``note`` says what the reader left out, or why there is no text. Returns False if the job is lost, as ``renew``
+    does.
+    """
+    return _end(cx, job, now, **_outcome(ExtractedText(text, note)))
+
+
+def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
+    """Store the reason why there is no text, and note a change of kind `text`.
+
+    With `retry`, the file waits for its next attempt, and nothing is noted, if it has one left. Returns False if the
+    job is lost, as ``renew`` does.
+    """
+    reason = _storable(reason)
+    if state != "retry":
+        return _end(cx, job, now, state=state, reason=reason)
+    attempts = job.attempts + 1
+    if attempts < ATTEMPTS:
+        return _change(cx, job.object_id, job.lease, lease=None, reason=reason, attempts=attempts, due=now + _PAUSE)
+    final = f"{reason} It was tried {attempts} times and is not tried again."
+    return _end(cx, job, now, state="failed", reason=final, attempts=attempts)
+
+
+def _end(cx: Connection, job: Job, now: Instant, **outcome: object) -> bool:
+    is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
+    if is_stored:
+        changes.note(cx, job.repository_id, job.object_id, "text", now)
+    return is_stored
+
+
+def postpone(cx: Connection, job: Job, now: Instant) -> None:
+    """Let a file wait for the Tika server, which is away, for ten minutes or until ``wake``. This is no attempt."""
+    _change(cx, job.object_id, job.lease, lease=None, due=now + _LONG_PAUSE, reason=WAITS_FOR_TIKA)
+
+
+def waiting_for_tika(cx: Connection) -> list[str]:
+    """List the objects whose files wait for the Tika server, or part of whose text does. This reads the whole table."""
+    return list(cx.execute(sa.select(texts.c.object_id).where(_WAITS_FOR_TIKA)).scalars())
+
+
+def count_of_tika(cx: Connection, repository_id: int) -> int:
+    """Count the repository's files that wait for the Tika server."""
+    where = sa.and_(
+        texts.c.repository_id == repository_id, texts.c.state == "waiting", texts.c.reason == WAITS_FOR_TIKA
+    )
+    return cx.execute(sa.select(sa.func.count()).where(where)).scalar_one()
+
+
+def wake(cx: Connection, object_ids: Sequence[str], now: Instant) -> None:
+    """Queue some hundred files of ``waiting_for_tika`` anew. Their texts are not found until they are read again."""
+    _queue_anew(cx, sa.and_(texts.c.object_id.in_(object_ids), _WAITS_FOR_TIKA), now)
+
+
+def read_again(cx: Connection, repository_id: int, after_seq: int, now: Instant) -> tuple[int, int]:
+    """Queue the next few hundred files of the repository that have no text anew, in the order of ``unread``.
+
+    Returns how many, and the counter of the last one's object.
+    """
+    without_text = sa.and_(
+        texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported", "no-text"))
+    )
+    query = sa.select(texts.c.object_id, texts.c.seq).where(without_text, texts.c.seq > after_seq)
+    rows = cx.execute(query.order_by(texts.c.seq).limit(_MANY)).all()
+    _queue_anew(cx, sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), without_text), now)
+    return len(rows), rows[-1].seq if rows else after_seq
+
+
+def _queue_anew(cx: Connection, where: sa.ColumnElement[bool], now: Instant) -> None:
+    rows = cx.execute(sa.select(texts.c.object_id, texts.c.repository_id, texts.c.owner_key).where(where)).all()
+    which = sa.and_(texts.c.object_id.in_([row.object_id for row in rows]), where)
+    cx.execute(texts.update().where(which).values(state="waiting", reason="", attempts=0, losses=0, due=now))
+    turns.join(cx, {row.owner_key for row in rows})
+    for row in rows:
+        changes.note(cx, row.repository_id, row.object_id, "text", now)
+
+
+def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
+    lease = str(uuid.uuid4())
+    if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
+        return None  # the extractor whose lease ran out has just finished
+    turns.go_to_the_end(cx, turn)
+    file = (row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name)
+    return Job(*file, row.attempts, lease, row.due)
+
+
+def _change(cx: Connection, object_id: str, current_lease: str | None, **values: object) -> bool:
+    same_lease = texts.c.lease == current_lease if current_lease else texts.c.lease.is_(None)
+    where = sa.and_(texts.c.object_id == object_id, texts.c.state == "waiting", same_lease)
+    return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
+
+
+def _outcome(result: ExtractedText) -> dict[str, object]:
+    text, note = _storable(result.text), _storable(result.note)
+    if text.strip():
+        return {"state": "done", "reason": note, "text": text}
+    return {"state": "no-text", "reason": note or TEXTLESS.reason, "text": ""}
+
+
+def _storable(text: str) -> str:
+    if text.isascii():
+        return text.replace("\0", "")
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+_WAITS_FOR_TIKA = sa.and_(
+    texts.c.state.in_(("waiting", "done")), texts.c.reason == WAITS_FOR_TIKA, texts.c.lease.is_(None)
+)
+_INSERT = PreparedStatement(texts.insert())
+_STATUSES = PreparedStatement(
+    sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
+        texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
+    )
+)
+_FIRST = (
+    sa.select(
+        texts.c.object_id,
+        texts.c.repository_id,
+        texts.c.content_key,
+        texts.c.media_type,
+        texts.c.file_name,
+        texts.c.attempts,
+        texts.c.losses,
+        texts.c.lease,
+        texts.c.due,
+    )
+    .where(texts.c.state == "waiting", texts.c.owner_key == sa.bindparam("owner"))
+    .order_by(texts.c.due, texts.c.seq)
+    .limit(1)
+)
+"""The query for an owner's next file, even if an extractor is reading the file now, or if the file is not due yet."""
+
+_FIRST_DUE = (
+    sa.select(texts.c.due)
+    .where(texts.c.state == "waiting", texts.c.owner_key == turns.OWNER_KEY)
+    .order_by(texts.c.due, texts.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)

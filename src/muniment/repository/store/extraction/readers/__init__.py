@@ -1,0 +1,1 @@
+"""Readers: what is the text of a file of this format?"""

@@ -1,0 +1,1 @@
+"""A Tika server reads what our own readers do not."""

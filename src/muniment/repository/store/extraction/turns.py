@@ -1,0 +1,101 @@
+"""Whose file is read next? The owners of waiting files get turns in order; an owner who was served becomes the last.
+
+So the next file of an owner waits for at most one file of each other owner, however many files the others have. An
+owner has one place in the line, over all repositories, as long as one of their files waits.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+
+turns = sa.Table(
+    "turns",
+    repository_tables,
+    sa.Column("owner_key", sa.String(400), primary_key=True),
+    sa.Column("turn", sa.BigInteger, nullable=False),
+    sa.Index("ix_turns_line", "turn", "owner_key"),
+)
+
+
+class Turn(NamedTuple):
+    """An owner's place in the line; the owner with the lowest number is next."""
+
+    number: int
+    owner_key: str
+
+
+FRONT = Turn(0, "")
+"""The place before the first owner."""
+
+
+def join(cx: Connection, owner_keys: Collection[str]) -> None:
+    """Put these owners at the end of the line, in the transaction that makes their files wait.
+
+    An owner who is in the line already keeps their place. Nobody can remove these owners before this transaction ends.
+    """
+    for owner_key in sorted(set(owner_keys)):
+        while True:
+            cx.execute(_JOIN[cx.dialect.name], {"owner_key": owner_key})
+            # On PostgreSQL, another transaction that sees no waiting file may be removing the owner at this moment.
+            if cx.dialect.name == "sqlite" or cx.execute(_HOLD, {"owner_key": owner_key}).first():
+                break
+
+
+def next_after(cx: Connection, turn: Turn) -> Turn | None:
+    """Return the next owner after this place, and lock their row. Owners whom another extractor locks are skipped."""
+    row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
+    return Turn(row.turn, row.owner_key) if row else None
+
+
+def go_to_the_end(cx: Connection, turn: Turn) -> None:
+    """Send an owner who was served to the end of the line."""
+    cx.execute(turns.update().where(turns.c.owner_key == turn.owner_key).values(turn=_LAST))
+
+
+def lock(cx: Connection, turn: Turn) -> bool:
+    """Lock the owner's row without waiting. Return False if an open transaction queues a file of theirs."""
+    return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
+
+
+def leave(cx: Connection, turn: Turn) -> None:
+    """Remove an owner from the line. The caller has made sure that no file of theirs waits."""
+    cx.execute(turns.delete().where(turns.c.owner_key == turn.owner_key))
+
+
+def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
+    """Make a query for one owner in the line: an owner whose first file is due, or who has no waiting file.
+
+    ``first_due`` is a subquery. For the owner in the column ``OWNER_KEY``, it finds when their first file is due.
+    """
+    return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
+
+
+OWNER_KEY = turns.c.owner_key
+"""The column of the owner, for use in a query of another module."""
+
+_LAST = sa.select(sa.func.coalesce(sa.func.max(turns.c.turn), 0) + 1).scalar_subquery()
+
+
+def _join(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    return insert.values(owner_key=sa.bindparam("owner_key"), turn=_LAST).on_conflict_do_nothing()
+
+
+_JOIN = {"postgresql": _join(postgresql.insert(turns)), "sqlite": _join(sqlite.insert(turns))}
+_ONE = sa.select(turns).where(turns.c.owner_key == sa.bindparam("owner_key"))
+_HOLD = _ONE.with_for_update(read=True, key_share=True)
+_LOCK = _ONE.with_for_update(skip_locked=True)
+_NEXT = (
+    sa.select(turns)
+    .where(
+        sa.tuple_(turns.c.turn, turns.c.owner_key)
+        > sa.tuple_(sa.bindparam("number", type_=sa.BigInteger), sa.bindparam("owner_key", type_=sa.String))
+    )
+    .order_by(turns.c.turn, turns.c.owner_key)
+    .limit(1)
+    .with_for_update(key_share=True, skip_locked=True)
+)

@@ -1,0 +1,88 @@
+"""One page of a list whose members are in no table. Each member is a name with properties: texts or integers."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.folding import fold
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.store.filters import listed, pages, sql
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+
+MOST = 490
+"""How many members a list may have. SQLite takes at most 500 queries in one UNION."""
+
+_TEXT, _NUMBER = sa.String(255), sa.BigInteger()
+
+
+class ListedName(NamedTuple):
+    """A member of a list, and its place in the order."""
+
+    name: str
+    place: Place
+
+
+def page(
+    cx: Connection,
+    members: Mapping[str, Mapping[str, str | int]],
+    property_names: Sequence[str],
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    numbers: Collection[str] = (),
+) -> list[ListedName]:
+    """List the members that the selection wants, in the selection's order. If it has none, they are ordered by name.
+
+    ``members`` maps at most ``MOST`` names to the values of ``property_names``. ``numbers`` are the properties that are
+    integers. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    query, properties, order = _as_rows(members, property_names, numbers)
+    return [ListedName(row.name, place) for row, place in pages.fetch(cx, query, properties, order, stretch, selection)]
+
+
+def count(
+    cx: Connection,
+    members: Mapping[str, Mapping[str, str | int]],
+    property_names: Sequence[str],
+    selection: Selection = EVERYTHING,
+    *,
+    numbers: Collection[str] = (),
+) -> int:
+    """Count all members that the selection wants. Raises UnknownProperty, WrongValue."""
+    query, properties, _ = _as_rows(members, property_names, numbers)
+    return pages.count(cx, query, properties, selection)
+
+
+def _as_rows(
+    members: Mapping[str, Mapping[str, str | int]], property_names: Sequence[str], numbers: Collection[str]
+) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+    columns = ("name", *property_names)
+    rows: list[dict[str, str | int]] = [{"name": name, **of_name} for name, of_name in members.items()]
+
+    def one(row: Mapping[str, str | int]) -> sa.Select[Any]:
+        cells: list[sa.ColumnElement[Any]] = [
+            sa.literal(row[each], _NUMBER if each in numbers else _TEXT).label(each) for each in columns
+        ]
+        cells += [sa.literal(fold(str(row[each])), _TEXT).label(f"folded_{each}") for each in columns]
+        return sa.select(*cells)
+
+    none = one({column: 0 if column in numbers else "" for column in columns}).where(sa.false())
+    table = sa.union_all(none, *map(one, rows)).subquery("members")
+    properties: dict[str, ListedProperty] = {
+        column: listed.single("integer", table.c[column])
+        if column in numbers
+        else listed.single("string", table.c[column], compared=table.c[f"folded_{column}"])
+        for column in columns
+    }
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return sa.select(table), find, Order((OrderKey(sql.by_code_point(table.c.name)),))

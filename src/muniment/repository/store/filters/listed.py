@@ -1,0 +1,90 @@
+"""The properties by which the members of a list are filtered and sorted, each as an SQL expression."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import sqlalchemy as sa
+
+from muniment.repository.folding import fold
+from muniment.repository.store.filters import sql
+
+Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"]
+"""The kinds of values. A truth value is compared as 1 or 0, a date as an Instant."""
+
+Test: TypeAlias = Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]
+"""Makes the condition that a value must meet, from the SQL expression of the value."""
+
+SORTED = 255
+"""How many characters of a text count when a list is sorted by it."""
+
+
+@dataclass(frozen=True)
+class ListedProperty:
+    """A property of the members of a list.
+
+    ``value`` is the value that the list is sorted by, and ``compared`` the value that a sort without case uses: for a
+    text, usually its folded form. Both are None if no list can be sorted by the property. ``match`` makes the condition
+    that at least one value of the property meets a test; the condition is never null. ``names`` is given if a value can
+    have several names, as an ACL can. ``names`` makes the condition that a text is one of the names. A property with
+    ``names`` can only be tested for equality with a text. With ``indexed``, a database index holds ``value``.
+    """
+
+    kind: Kind
+    match: Callable[[Test], sa.ColumnElement[bool]]
+    value: sa.ColumnElement[Any] | None = None
+    compared: sa.ColumnElement[Any] | None = None
+    nullable: bool = False
+    fold: Callable[[str], str] = fold
+    names: Callable[[str], sa.ColumnElement[bool]] | None = None
+    indexed: bool = False
+
+
+class PropertiesOf(Protocol):
+    """Finds the properties of a list's members by name."""
+
+    def __call__(self, name: str, /) -> ListedProperty:
+        """Return the property. Raises UnknownProperty."""
+
+
+def single(
+    kind: Kind,
+    value: sa.ColumnElement[Any],
+    *,
+    compared: sa.ColumnElement[Any] | None = None,
+    nullable: bool = False,
+    fold: Callable[[str], str] = fold,
+    indexed: bool = False,
+) -> ListedProperty:
+    """Make a property of one value, or with ``nullable`` of at most one."""
+    looked_at = value if compared is None else compared
+
+    def match(test: Test) -> sa.ColumnElement[bool]:
+        condition = test(looked_at)
+        return sa.func.coalesce(condition, sa.false()) if nullable else condition
+
+    return ListedProperty(kind, match, value, looked_at, nullable, fold, indexed=indexed)
+
+
+def exact(value: sa.ColumnElement[str]) -> ListedProperty:
+    """Make a property of a text that is compared as it is written, case included."""
+    return single("string", value, fold=str)
+
+
+def plain(value: sa.ColumnElement[str]) -> ListedProperty:
+    """Make a property of a text that is always plain (``folding.is_plain``)."""
+    return single("string", value, compared=sql.plain_folded(value))
+
+
+def several(kind: Kind, rows: sa.TableValuedAlias, value: sa.ColumnElement[Any]) -> ListedProperty:
+    """Make a property of several values. Each of ``rows`` gives one of them, by the expression ``value``."""
+
+    def match(test: Test) -> sa.ColumnElement[bool]:
+        return sa.exists(sa.select(sa.literal_column("1")).select_from(rows).where(test(value)))
+
+    return ListedProperty(kind, match)
+
+
+def naming(names: Callable[[str], sa.ColumnElement[bool]]) -> ListedProperty:
+    """Make a property whose value can have several names (``ListedProperty.names``)."""
+    return ListedProperty("string", lambda test: test(sa.null()), names=names)

@@ -1,0 +1,256 @@
+"""Read one page of a list: the members that meet a filter, in the order of a sort, from any place on.
+
+The place of a member consists of the values that it is sorted by, and of its key at the end. The database continues
+after a place, so a page costs the same at any depth.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql.visitors import replacement_traverse
+
+from muniment.repository.folding import fold
+from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty
+from muniment.repository.store.filters import conditions, listed, sql
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
+from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
+
+MOST_COMPARED = 10_000_000
+"""The most comparisons of a filter, times the members of the list that it is for."""
+
+_FEW_COMPARISONS = 20
+"""The members of a list are not counted for a filter with so few comparisons. Counting them might take longer."""
+
+
+class OrderKey(NamedTuple):
+    """An expression that a list is ordered by. Members without a value come last, in either direction."""
+
+    expression: sa.ColumnElement[Any]
+    descending: bool = False
+    nullable: bool = False
+    kind: Kind = "string"
+
+
+class Order(NamedTuple):
+    """The keys of an order. No two members have the same value for every key.
+
+    With ``indexed``, a database index holds the keys, and a page is found by at most one look-up for each key.
+    """
+
+    keys: tuple[OrderKey, ...]
+    indexed: bool = False
+
+
+class Branch(NamedTuple):
+    """Further members of a list, which are found through another table.
+
+    ``columns`` maps columns of the list's order to columns of the other table with the same values. So an index of the
+    other table finds a page of these members, too.
+    """
+
+    members: sa.Select[Any]
+    columns: Mapping[sa.Column[Any], sa.Column[Any]]
+
+
+class ListedRow(NamedTuple):
+    """A row of a list with its place in the order. Its first columns are those that were selected."""
+
+    row: sa.Row[*tuple[Any, ...]]
+    place: Place
+
+
+def fetch(
+    cx: Connection,
+    members: sa.Select[Any],
+    properties: PropertiesOf,
+    own_order: Order,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    further: Branch | None = None,
+) -> list[ListedRow]:
+    """Read the members that the selection wants, at most ``stretch.limit``. They include those of ``further``.
+
+    Without a sort, the list has its ``own_order``. No two members have the same value of that order's last key, so it
+    is also the last key of every sort. Raises UnknownProperty, WrongValue, BadSort, BadFilter.
+    """
+    order = _order(selection, properties, own_order)
+    wanted = conditions.condition(selection.filter, properties)
+    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
+    branches = [(members.where(wanted), order)]
+    if further is not None:
+        branches.append((further.members.where(wanted), _by_columns(order, further.columns)))
+    if stretch.after is None:
+        return _read(cx, branches, None, stretch.limit, stretch.offset)
+    steps = [_conditions_behind(each, stretch.after) for _, each in branches]
+    if not order.indexed:
+        return _read(cx, branches, [sa.or_(*each) for each in steps], stretch.limit)
+    # There is one statement for each condition: one comparison of all keys would look up only the first key, and scan
+    # every member that has the same value of it.
+    page_rows: list[ListedRow] = []
+    for step in zip(*steps, strict=True):
+        page_rows += _read(cx, branches, step, stretch.limit - len(page_rows))
+        if len(page_rows) == stretch.limit:
+            break
+    return page_rows
+
+
+def count(
+    cx: Connection,
+    members: sa.Select[Any],
+    properties: PropertiesOf,
+    selection: Selection,
+    further: Branch | None = None,
+) -> int:
+    """Count the members that the selection wants. Raises UnknownProperty, WrongValue, BadFilter."""
+    wanted = conditions.condition(selection.filter, properties)
+    _check_size(cx, [members, *([] if further is None else [further.members])], selection)
+    several = [members.where(wanted), *([] if further is None else [further.members.where(wanted)])]
+    counts = [sa.select(sa.func.count()).select_from(query.subquery()).scalar_subquery() for query in several]
+    return sum(cx.execute(sa.select(*counts)).one())
+
+
+def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
+    """Return the order of these sort keys, with ``last`` as its last key. Raises UnknownProperty, BadSort."""
+    return _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
+
+
+def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
+    """Return the first column of these members, sorted. No two members may have the same value of the last key."""
+    return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
+
+
+def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
+    """Return whether the selection wants a member that is in no table, but has these values.
+
+    Raises what ``fetch`` raises.
+    """
+
+    def find(name: str) -> ListedProperty:
+        if name not in member:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(member)}.")
+        value = member[name]
+        if isinstance(value, int):
+            return listed.single("integer", sa.literal(value, sa.BigInteger()))
+        return listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
+
+    one = sa.literal(1, sa.Integer())
+    return bool(fetch(cx, sa.select(one), find, Order((OrderKey(one),)), Stretch(None, 0, 1), selection))
+
+
+def _check_size(cx: Connection, several: Sequence[sa.Select[Any]], selection: Selection) -> None:
+    """Raise BadFilter if the filter has too many comparisons for so many members."""
+    number = conditions.comparisons(selection.filter)
+    if number <= _FEW_COMPARISONS:
+        return
+    most = MOST_COMPARED // number
+    one = sa.literal_column("1", sa.Integer()).label("one")
+    first = sa.union_all(*(sa.select(each.with_only_columns(one).limit(most + 1).subquery()) for each in several))
+    counted = cx.execute(sa.select(sa.func.count()).select_from(first.subquery())).scalar_one()
+    if counted > most:
+        raise BadFilter(
+            f"The filter has {number} comparisons. It may have so many in a list of at most {most} members: use fewer."
+        )
+
+
+def _order(selection: Selection, properties: PropertiesOf, own_order: Order) -> Order:
+    if not selection.sort:
+        return own_order
+    keys, indexed = [], len(selection.sort) == 1
+    for sort_key in selection.sort:
+        try:
+            sort_property = properties(sort_key.name)
+        except UnknownProperty as unknown:
+            raise UnknownProperty(f"{unknown.sentence.rstrip('.')} ({sort_key.place}).") from unknown
+        if sort_property.value is None or sort_property.compared is None:
+            why = (
+                "cannot be sorted by" if sort_property.names else "has several values, so a list cannot be sorted by it"
+            )
+            raise BadSort(f"The property {sort_key.name!r} {why} ({sort_key.place}).")
+        expression = _sorted_by(sort_property, sort_property.compared if sort_key.folded else sort_property.value)
+        keys.append(OrderKey(expression, sort_key.descending, sort_property.nullable, sort_property.kind))
+        indexed = indexed and sort_property.indexed and not sort_key.folded
+    return Order((*keys, *own_order.keys[-1:]), indexed)
+
+
+def _sorted_by(listed_property: ListedProperty, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    if listed_property.kind not in ("string", "id"):
+        return value
+    length = getattr(value.type, "length", None)
+    return sql.by_code_point(value if length and length <= SORTED else sa.func.substr(value, 1, SORTED))
+
+
+def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
+    ordering: list[sa.ColumnElement[Any]] = []
+    for key in order.keys:
+        if key.nullable:
+            ordering.append(key.expression.is_(None))
+        ordering.append(key.expression.desc() if key.descending else key.expression)
+    return ordering
+
+
+def _by_columns(order: Order, columns: Mapping[sa.Column[Any], sa.Column[Any]]) -> Order:
+    """Return the same order, with some columns replaced."""
+
+    def replace(element: Any, **_: Any) -> Any:
+        return columns.get(element) if isinstance(element, sa.Column) else None
+
+    keys = [key._replace(expression=replacement_traverse(key.expression, {}, replace)) for key in order.keys]
+    return Order(tuple(keys), order.indexed)
+
+
+def _read(
+    cx: Connection,
+    branches: Sequence[tuple[sa.Select[Any], Order]],
+    behind: Sequence[sa.ColumnElement[bool]] | None,
+    limit: int,
+    offset: int = 0,
+) -> list[ListedRow]:
+    """Read the first rows of all branches together, in one statement.
+
+    ``behind`` has, for each branch, a condition that only rows after the previous page meet. It is None if no row is to
+    be left out.
+    """
+    order = branches[0][1]
+    queries = []
+    for number, (members, own) in enumerate(branches):
+        query = members if behind is None else members.where(behind[number])
+        queries.append(query.add_columns(*(key.expression for key in own.keys)).order_by(*_ordering(own)))
+    if len(queries) == 1:
+        return _with_places(cx.execute(queries[0].limit(limit).offset(offset or None)), order)
+    first = [sa.select(query.limit(limit + offset).subquery()) for query in queries]
+    every = sa.union_all(*first).subquery()
+    expressions = list(every.c)[-len(order.keys) :]
+    merged = [key._replace(expression=each) for key, each in zip(order.keys, expressions, strict=True)]
+    query = sa.select(every).order_by(*_ordering(Order(tuple(merged)))).limit(limit).offset(offset or None)
+    return _with_places(cx.execute(query), order)
+
+
+def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
+    """Make the conditions for the members after a place. No member meets two of them.
+
+    The first condition is for the members nearest to the place.
+    """
+    same: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
+    for key, value in zip(order.keys, place, strict=True):
+        if value is None:
+            same.append(key.expression.is_(None))
+            continue
+        bound = sql.double(float(value)) if key.kind == "double" else value
+        beyond = key.expression < bound if key.descending else key.expression > bound
+        conditions.append(sa.and_(*same, sa.or_(beyond, key.expression.is_(None)) if key.nullable else beyond))
+        same.append(key.expression == bound)
+    return conditions[::-1]
+
+
+def _with_places(rows: sa.Result[Any], order: Order) -> list[ListedRow]:
+    count = len(order.keys)
+    return [ListedRow(row, tuple(map(_plain, row[-count:]))) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,113 @@
+"""Cut a caller's text into pieces, and read the pieces one after the other.
+
+The pieces are texts in quotes, numbers, names, operators and marks.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from muniment.ground.refusals import Refusal
+
+TEXT = r"""(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")"""
+NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![A-Za-z0-9_.]))"
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+T = TypeVar("T")
+
+
+class TextPiece(NamedTuple):
+    """A piece, its kind, and where it begins, counted from 0. The last piece has the kind ``end``, and is empty."""
+
+    kind: str
+    text: str
+    at: int
+
+    def says(self, *words: str) -> bool:
+        """Return whether the piece is one of these words or marks, in upper or lower case."""
+        return self.kind in ("name", "mark") and self.text.lower() in words
+
+    def content(self) -> str:
+        """Return the text between the quotes. A doubled quote in it stands for one quote."""
+        return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
+
+    def quote(self) -> str:
+        """Return the piece as refusals show it."""
+        return "the end" if self.kind == "end" else repr(self.text[:40])
+
+    def refusal(self, kind: type[Refusal], what: str) -> Refusal:
+        """Make a refusal that names the place of the piece."""
+        return kind(f"{what} (character {self.at + 1}).")
+
+
+class PieceReader:
+    """Steps through the pieces of a text from left to right. The reader of each language extends it.
+
+    The groups of ``pattern`` are the kinds of pieces. ``whole`` is the name of the text in refusals. The methods raise
+    ``refusal`` for a piece that the language does not allow in its place.
+    """
+
+    def __init__(self, text: str, pattern: re.Pattern[str], whole: str, refusal: type[Refusal]) -> None:
+        self._whole = whole
+        self._refusal = refusal
+        self._pieces = _cut(text, pattern, whole, refusal)
+        self._at = 0
+
+    @property
+    def _current(self) -> TextPiece:
+        return self._pieces[self._at]
+
+    def _peek(self) -> TextPiece:
+        return self._pieces[min(self._at + 1, len(self._pieces) - 1)]
+
+    def _next(self) -> TextPiece:
+        piece = self._current
+        if piece.kind != "end":
+            self._at += 1
+        return piece
+
+    def _check(self, word: str) -> None:
+        """Refuse the current piece unless it is this word or mark."""
+        if not self._current.says(word):
+            raise self._unexpected(word.upper() if word.isalpha() else repr(word))
+
+    def _take(self, word: str) -> None:
+        """Step past this word or mark. Refuse any other piece."""
+        self._check(word)
+        self._at += 1
+
+    def _optional(self, word: str) -> bool:
+        """Step past this word or mark if it is the current piece, and say whether it was."""
+        if self._current.says(word):
+            self._at += 1
+            return True
+        return False
+
+    def _separated(self, word: str, read: Callable[[], T]) -> list[T]:
+        """Read one thing, or several that are separated by this word or mark."""
+        things = [read()]
+        while self._optional(word):
+            things.append(read())
+        return things
+
+    def _unexpected(self, what: str) -> Refusal:
+        """Make the refusal that says that ``what`` should stand here, not the current piece."""
+        return self._current.refusal(self._refusal, f"{self._whole} needs {what} here, not {self._current.quote()}")
+
+
+def _cut(text: str, pattern: re.Pattern[str], whole: str, refusal: type[Refusal]) -> list[TextPiece]:
+    pieces, at = [], _skip_blanks(text, 0)
+    while at < len(text):
+        match = pattern.match(text, at)
+        if match is None:
+            stray = f"{whole} has no {text[at : at + 20]!r}"
+            what = "The text in quotes has no end" if text[at] in "'\"" else stray
+            raise refusal(f"{what} (character {at + 1}).")
+        pieces.append(TextPiece(match.lastgroup or "", match[0], at))
+        at = _skip_blanks(text, match.end())
+    return [*pieces, TextPiece("end", "", len(text))]
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at

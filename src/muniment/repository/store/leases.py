@@ -1,0 +1,149 @@
+"""Which process may do the work that only one process may do? The one that has a lease in the database, on any machine.
+
+A lease ends when its holder gives it back, or when its time is over. So the lease of a killed process runs out. A
+process can always take a lease that is held under its own name. Therefore only one process may have a name at one time:
+a file lock on its machine makes sure of that, or the name is random.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Busy, Database, repository_tables
+from muniment.ground.clock import SECOND, Instant
+from muniment.repository.refusals import InUse
+
+SECONDS = 30
+"""How long a lease usually lasts, in seconds. If a machine is killed, its work rests until this time is over."""
+
+_RENEW_AFTER: Instant = 10 * SECOND
+
+log = structlog.get_logger("muniment.agent")
+
+leases = sa.Table(
+    "leases",
+    repository_tables,
+    sa.Column("purpose", sa.String(16), primary_key=True),
+    sa.Column("subject", sa.String(64), primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("until", sa.BigInteger, nullable=False),
+)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to do one piece of work: its purpose, and the subject of the work."""
+
+    purpose: str
+    subject: str
+
+
+class Tenure:
+    """The lease of one process. The process asks before each step of its work whether it still holds the lease.
+
+    With ``lost``, a sentence, the work ends when the lease is lost. Without it, the work waits for the lease.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        lease: Lease,
+        holder: str,
+        clock: Callable[[], Instant],
+        lost: str = "",
+        seconds: int = SECONDS,
+    ) -> None:
+        self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
+        self._lost, self._seconds = lost, seconds
+        self._renewed_at: Instant | None = None
+        self._waits = bool(lost)
+
+    def holds(self) -> bool:
+        """Return whether the work may go on. This takes the lease if it is free, and renews it in time.
+
+        Raises Busy or DBAPIError if the database fails; then the process must not write.
+        """
+        now = self._clock()
+        if self._renewed_at is not None and abs(now - self._renewed_at) < _RENEW_AFTER:
+            return True
+        with self._database.begin() as cx:
+            extend = take if self._renewed_at is None else renew
+            is_held = extend(cx, self._lease, self._holder, now, self._seconds)
+        if not is_held and not self._waits:
+            log.warning(
+                "another process does this work: waiting for its lease",
+                work=self._lease.purpose,
+                of=self._lease.subject,
+                lost=self._renewed_at is not None,
+            )
+        self._renewed_at, self._waits = now if is_held else None, not is_held or bool(self._lost)
+        return is_held
+
+    def keep(self) -> None:
+        """Renew the lease if that is due. Raises InUse, with the sentence ``lost``, if another process has it."""
+        if not self.holds():
+            raise InUse(self._lost)
+
+    def release(self) -> None:
+        """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""
+        if self._renewed_at is None:
+            return
+        self._renewed_at = None
+        try:
+            with self._database.begin() as cx:
+                release(cx, self._lease, self._holder)
+        except (Busy, sa.exc.DBAPIError) as error:
+            log.warning("a lease runs out by itself", work=self._lease.purpose, reason=str(error)[:300])
+
+
+def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
+    """Take a lease for so many seconds. Return False if another holder has it, else True."""
+    row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
+    return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
+
+
+def holder(cx: Connection, lease: Lease) -> str:
+    """Return the name of a lease's last holder, even if its time is over; empty if it was given back or never taken."""
+    return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
+
+
+def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
+    """Extend the holder's lease to so many seconds from now. Return False if the holder no longer has it, else True.
+
+    A lease whose time is over can be extended, as long as nobody else has taken it.
+    """
+    update = leases.update().where(_is(lease), leases.c.holder == holder)
+    return cx.execute(update.values(until=now + seconds * SECOND)).rowcount == 1
+
+
+def release(cx: Connection, lease: Lease, holder: str) -> None:
+    """Give a lease back. If another holder has taken it, nothing happens."""
+    cx.execute(leases.delete().where(_is(lease), leases.c.holder == holder))
+
+
+def forget(cx: Connection) -> None:
+    """Delete every lease, as after a restore. The holders of a backup's leases work for another installation."""
+    cx.execute(leases.delete())
+
+
+def _is(lease: Lease) -> sa.ColumnElement[bool]:
+    return sa.and_(leases.c.purpose == lease.purpose, leases.c.subject == lease.subject)
+
+
+def _take(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    free = sa.or_(leases.c.until <= sa.bindparam("now"), leases.c.holder == insert.excluded.holder)
+    fresh = {name: insert.excluded[name] for name in ("holder", "until")}
+    statement = insert.on_conflict_do_update(index_elements=["purpose", "subject"], set_=fresh, where=free)
+    return statement.returning(leases.c.until)
+
+
+_COLUMNS: dict[str, sa.BindParameter[object]] = {
+    name: sa.bindparam(name) for name in ("purpose", "subject", "holder", "until")
+}
+_TAKE = {
+    "postgresql": _take(postgresql.insert(leases).values(_COLUMNS)),
+    "sqlite": _take(sqlite.insert(leases).values(_COLUMNS)),
+}

@@ -1,0 +1,237 @@
+"""Which contents does the store keep, and how many rows name each of them? Equal bytes are kept once (decision 0073).
+
+Each row that names a content is a *use* of it. The transaction that adds or removes a use also changes the count in
+this table, so the counts are right even after a kill. Only this table says which contents are still used, and the
+sweep, the compaction and backups read no other table for this. The key of a content is never given to another one. So
+when the last use of a content is gone, its bytes may be removed at any time after the commit, whatever other processes
+upload at that time. If several contents have equal bytes, new uploads use the one that is ``offered``.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.repository.refusals import VersionConflict
+from muniment.repository.store.content.contract import Pack, StoredContent
+from muniment.repository.store.objects.contents.usage import Amount
+
+stored_contents = sa.Table(
+    "stored_contents",
+    repository_tables,
+    sa.Column("key", sa.String(32), primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
+    sa.Column("uses", sa.BigInteger, nullable=False),
+    sa.Column("offered", sa.Boolean, nullable=False),
+)
+sa.Index(
+    "ix_stored_contents_offered",
+    stored_contents.c.sha256,
+    unique=True,
+    sqlite_where=stored_contents.c.offered,
+    postgresql_where=stored_contents.c.offered,
+)
+
+_AT_A_TIME = 500
+_ROW = (stored_contents.c.key, stored_contents.c.size, stored_contents.c.sha256)
+
+
+def keep(cx: Connection, contents: Sequence[StoredContent]) -> list[StoredContent]:
+    """Count one use for each of these new contents. Return for each the content that its row has to name.
+
+    If equal bytes are kept already, this is the kept content, and the caller removes the new one after the commit
+    (``content_references.drop_spares``). Locks are taken in the order of digests, so that no two transactions wait for
+    each other.
+    """
+    counts = Counter(content.sha256 for content in contents)
+    firsts = {content.sha256: content for content in reversed(contents)}
+    rows = [
+        {"key": firsts[digest].key, "size": firsts[digest].size, "sha256": digest, "uses": counts[digest]}
+        for digest in sorted(counts)
+    ]
+    keys: dict[bytes, str] = {}
+    if len(rows) == 1:
+        keys[contents[0].sha256] = _KEEP_ONE[cx.dialect.name].all(cx, **rows[0])[0][0]
+    else:
+        _KEEP[cx.dialect.name].run_for_each(cx, rows)
+        for start in range(0, len(rows), _AT_A_TIME):
+            digests = [row["sha256"] for row in rows[start : start + _AT_A_TIME]]
+            keys.update((bytes(sha256), key) for key, sha256 in _OFFERED.all(cx, digests=digests))
+    return [StoredContent(keys[each.sha256], each.size, each.sha256) for each in contents]
+
+
+def share(cx: Connection, contents: Sequence[StoredContent]) -> None:
+    """Count one more use of each of these contents. Raises VersionConflict if one of them is gone.
+
+    For each content, the caller has read and locked a row that names it.
+    """
+    counts = Counter(content.key for content in contents)
+    for content in sorted({content.key: content for content in contents}.values(), key=_in_order):
+        more = stored_contents.c.uses + counts[content.key]
+        one = stored_contents.update().where(stored_contents.c.key == content.key)
+        if not cx.execute(one.values(uses=more)).rowcount:
+            raise VersionConflict("The content was replaced meanwhile: try again.")
+
+
+def keep_or_share(
+    cx: Connection, contents: Sequence[StoredContent | None], shared: Collection[str]
+) -> list[StoredContent | None]:
+    """Call ``share`` for contents with a key in ``shared``, and ``keep`` for all others.
+
+    Returns, in the same order, the content that each row has to name: the given one, or the one that is stored already
+    with equal bytes. For None, it returns None.
+    """
+    share(cx, [content for content in contents if content is not None and content.key in shared])
+    new = [content for content in contents if content is not None and content.key not in shared]
+    kept = iter(keep(cx, new) if new else ())
+    return [content if content is None or content.key in shared else next(kept) for content in contents]
+
+
+def take(keys: set[str], contents: Sequence[StoredContent]) -> tuple[str, ...]:
+    """Remove the keys of these contents from the set ``keys``. Return those that were in the set, each once."""
+    own = tuple(dict.fromkeys(content.key for content in contents if content.key in keys))
+    keys.difference_update(own)
+    return own
+
+
+def release(cx: Connection, contents: Sequence[StoredContent]) -> tuple[str, ...]:
+    """Subtract one use of each of these contents. Return the keys of those that no row uses any more.
+
+    The caller removes their bytes after the commit. If the process ends before that, the sweep removes them.
+    """
+    counts = Counter(content.key for content in contents)
+    some = sorted({content.key: content for content in contents}.values(), key=_in_order)
+    if not some:
+        return ()
+    _RELEASE.run_for_each(cx, [{"of": content.key, "less": counts[content.key]} for content in some])
+    gone: list[str] = []
+    for start in range(0, len(some), _AT_A_TIME):
+        keys = [content.key for content in some[start : start + _AT_A_TIME]]
+        unused = sa.and_(stored_contents.c.key.in_(keys), stored_contents.c.uses <= 0)
+        gone += cx.scalars(stored_contents.delete().where(unused).returning(stored_contents.c.key))
+    return tuple(gone)
+
+
+def exchange(
+    cx: Connection, new: Sequence[StoredContent], former: Sequence[StoredContent]
+) -> tuple[list[StoredContent], tuple[str, ...]]:
+    """Call ``keep`` for new contents, and ``release`` for those that they replace. Return the results of both."""
+    if former and cx.dialect.name == "postgresql":
+        # Two transactions that exchange the same contents in opposite directions must not wait for each other.
+        digests = sorted({content.sha256 for content in (*new, *former)})
+        cx.execute(
+            sa.select(stored_contents.c.key)
+            .where(stored_contents.c.sha256.in_(digests))
+            .order_by(stored_contents.c.sha256, stored_contents.c.key)
+            .with_for_update()
+        )
+    kept = keep(cx, new)
+    return kept, release(cx, former)
+
+
+def used_keys(cx: Connection, keys: Collection[str]) -> set[str]:
+    """Return those of these keys that some row names. At most a few hundred keys may be given."""
+    return set(cx.scalars(sa.select(stored_contents.c.key).where(stored_contents.c.key.in_(keys))))
+
+
+def is_used(cx: Connection, key: str) -> bool:
+    """Return whether some row names a content. Transactions that are changing the count of its uses are waited for."""
+    query = sa.select(stored_contents.c.uses).where(stored_contents.c.key == key).with_for_update()
+    return cx.execute(query).first() is not None
+
+
+def amount(cx: Connection) -> Amount:
+    """Count the contents that are kept, and their bytes, in one statement."""
+    count, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(stored_contents.c.size))).one()
+    return Amount(count, int(size or 0))
+
+
+def amount_in(cx: Connection, pack: Pack) -> Amount:
+    """Count the contents of a pack that some row names, and their bytes."""
+    query = sa.select(sa.func.count(), sa.func.sum(stored_contents.c.size)).where(_in(pack))
+    count, size = cx.execute(query).one()
+    return Amount(count, int(size or 0))
+
+
+def portion_of(cx: Connection, pack: Pack, after_key: str, limit: int) -> list[StoredContent]:
+    """Return, in the order of their keys, the next ``limit`` contents of a pack that are named by some row."""
+    return _portion(cx, limit, sa.and_(_in(pack), stored_contents.c.key > after_key))
+
+
+def every(cx: Connection) -> Iterator[StoredContent]:
+    """Yield every content that is kept, in the order of their keys. Each statement reads at most 500."""
+    last_key: str | None = ""
+    while last_key is not None:
+        portion = page(cx, last_key, _AT_A_TIME)
+        yield from portion
+        last_key = portion[-1].key if portion else None
+
+
+def page(cx: Connection, after_key: str, limit: int) -> list[StoredContent]:
+    """Return the next ``limit`` contents that are kept, in the order of their keys."""
+    return _portion(cx, limit, stored_contents.c.key > after_key)
+
+
+def move_uses(cx: Connection, original: StoredContent, copy: StoredContent, count: int) -> None:
+    """Move ``count`` uses from ``original`` to ``copy``. The caller has just made as many rows name ``copy``.
+
+    If the original was the content that new uploads of equal bytes use, the copy takes its place. If the original has
+    no use left, its row is removed.
+    """
+    offered = cx.execute(
+        sa.select(stored_contents.c.offered).where(stored_contents.c.key == original.key).with_for_update()
+    ).scalar_one_or_none()
+    less = {"uses": stored_contents.c.uses - count, "offered": False}
+    cx.execute(stored_contents.update().where(stored_contents.c.key == original.key).values(**less))
+    more = {"uses": stored_contents.c.uses + count}
+    if not cx.execute(stored_contents.update().where(stored_contents.c.key == copy.key).values(**more)).rowcount:
+        values = {"key": copy.key, "size": copy.size, "sha256": copy.sha256, "uses": count, "offered": bool(offered)}
+        cx.execute(stored_contents.insert().values(**values))
+    cx.execute(stored_contents.delete().where(stored_contents.c.key == original.key, stored_contents.c.uses <= 0))
+
+
+def _in_order(content: StoredContent) -> tuple[bytes, str]:
+    return content.sha256, content.key
+
+
+def _portion(cx: Connection, limit: int, where: sa.ColumnElement[bool]) -> list[StoredContent]:
+    rows = cx.execute(sa.select(*_ROW).where(where).order_by(stored_contents.c.key).limit(limit))
+    return [StoredContent(key, size, bytes(sha256)) for key, size, sha256 in rows]
+
+
+def _in(pack: Pack) -> sa.ColumnElement[bool]:
+    return stored_contents.c.key.between(pack.first, pack.last)
+
+
+def _keep(insert: postgresql.Insert | sqlite.Insert, *, telling: bool) -> PreparedStatement:
+    row: dict[str, sa.BindParameter[Any]] = {name: sa.bindparam(name) for name in ("key", "size", "sha256", "uses")}
+    upsert = insert.values(offered=sa.true(), **row).on_conflict_do_update(
+        index_elements=[stored_contents.c.sha256],
+        index_where=stored_contents.c.offered,
+        set_={"uses": stored_contents.c.uses + insert.excluded.uses},
+    )
+    return PreparedStatement(upsert.returning(stored_contents.c.key) if telling else upsert)
+
+
+_KEEP, _KEEP_ONE = (
+    {
+        "postgresql": _keep(postgresql.insert(stored_contents), telling=telling),
+        "sqlite": _keep(sqlite.insert(stored_contents), telling=telling),
+    }
+    for telling in (False, True)
+)
+_OFFERED = PreparedStatement(
+    sa.select(stored_contents.c.key, stored_contents.c.sha256).where(
+        stored_contents.c.sha256.in_(sa.bindparam("digests", expanding=True)), stored_contents.c.offered
+    )
+)
+_RELEASE = PreparedStatement(
+    stored_contents.update()
+    .where(stored_contents.c.key == sa.bindparam("of"))
+    .values(uses=stored_contents.c.uses - sa.bindparam("less"))
+)

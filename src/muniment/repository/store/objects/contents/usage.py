@@ -1,0 +1,114 @@
+"""How many objects and bytes of content does each owner have, over all repositories, and how many may they have?
+
+The transaction that makes, changes, deletes or gives objects also updates the counts, so they are right even after a
+kill. A quota is checked when an amount grows, on the count that the same transaction has just written. An owner who has
+more than the quota, because it was lowered, keeps what they have.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement, repository_tables
+from muniment.repository.refusals import QuotaExceeded
+
+usage = sa.Table(
+    "usage",
+    repository_tables,
+    sa.Column("owner_key", sa.String(400), primary_key=True),
+    sa.Column("objects", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+)
+
+
+class Amount(NamedTuple):
+    """A number of objects, and the number of bytes of their content."""
+
+    objects: int
+    bytes: int
+
+    def __neg__(self) -> "Amount":
+        return Amount(-self.objects, -self.bytes)
+
+    def with_one(self, size: int) -> "Amount":
+        """Return the amount with one more object, whose content has ``size`` bytes."""
+        return Amount(self.objects + 1, self.bytes + size)
+
+
+NOTHING = Amount(0, 0)
+
+
+class StorageQuota(msgspec.Struct, frozen=True):
+    """How many objects, and how many bytes of content, one user may own."""
+
+    objects: int = 1_000_000
+    bytes: int = 100 * 1024**3
+
+
+def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
+    """Add these amounts, by owner's key, to the stored counts. An amount may be negative.
+
+    One statement is sent for each key. Until the commit, no other transaction can count for these owners. Raises
+    QuotaExceeded if an owner's amount grows beyond the quota; None means no quota.
+    """
+    for owner_key, amount in sorted(amounts.items()):
+        row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
+        (row_counts,) = _COUNT[cx.dialect.name].all(cx, **row)
+        total = Amount(*row_counts)
+        if quota is not None:
+            _check(total, amount, quota)
+
+
+def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
+    """Subtract these amounts, by owner's key, from the stored counts."""
+    count(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
+
+
+def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:
+    """Return how many bytes an owner may still add after ``addition``.
+
+    Raises QuotaExceeded if ``addition`` is too much already.
+    """
+    current = of(cx, owner_key)
+    _check(Amount(current.objects + addition.objects, current.bytes + addition.bytes), addition, quota)
+    return max(0, quota.bytes - current.bytes - addition.bytes)
+
+
+def of(cx: Connection, owner_key: str) -> Amount:
+    """Return the counts of an owner's key."""
+    row = _OF.first(cx, owner=owner_key)
+    return Amount(*row) if row else NOTHING
+
+
+def every(cx: Connection) -> dict[str, Amount]:
+    """Return the counts of each owner's key; owners without objects are left out."""
+    query = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
+    return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(query)}
+
+
+def too_much(quota: StorageQuota) -> QuotaExceeded:
+    """Return the refusal of content that would exceed the quota."""
+    return QuotaExceeded(f"That is more content than one user may own: {quota.bytes} bytes.")
+
+
+def _check(total: Amount, addition: Amount, quota: StorageQuota) -> None:
+    if addition.objects > 0 and total.objects > quota.objects:
+        raise QuotaExceeded(f"That is more objects than one user may own: {quota.objects}.")
+    if addition.bytes > 0 and total.bytes > quota.bytes:
+        raise too_much(quota)
+
+
+_OF = PreparedStatement(sa.select(usage.c.objects, usage.c.bytes).where(usage.c.owner_key == sa.bindparam("owner")))
+
+
+def _count(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
+    sums = {name: usage.c[name] + insert.excluded[name] for name in ("objects", "bytes")}
+    upsert = insert.on_conflict_do_update(index_elements=["owner_key"], set_=sums)
+    return PreparedStatement(upsert.returning(usage.c.objects, usage.c.bytes))
+
+
+_COUNT = {"postgresql": _count(postgresql.insert(usage)), "sqlite": _count(sqlite.insert(usage))}

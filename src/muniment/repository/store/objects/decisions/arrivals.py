@@ -1,0 +1,121 @@
+"""How do objects that already have ids and dates, such as those of an export, come into a repository?
+
+No right is checked, and nobody sees the objects before the repository is opened. Each one is noted as a new object, so
+the index takes it up.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.objects import objects, table
+from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
+from muniment.repository.store.objects.contents.further_contents import ObjectContent
+from muniment.repository.store.objects.folders import filing
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+
+_objects = table.objects
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """An object to be stored, which has no counter yet. ``further`` are its contents beside the main one."""
+
+    stored: StoredObject
+    further: tuple[ObjectContent, ...] = ()
+
+
+def keep(
+    cx: Connection, view: RepositoryView, arrivals: Sequence[Arrival], shared: Collection[str], now: Instant
+) -> list[StoredContent]:
+    """Store objects in this order. Return the contents that their rows name, in the same order.
+
+    If equal bytes were stored already, a row names the stored content, not the new one. ``shared`` holds the keys
+    of the contents that rows name already. The other contents are new: the store has their bytes, but no row names them
+    yet. The folders of each object are in the repository already, or come before it in ``arrivals``. Raises
+    UnknownType, and VersionConflict if something that an object refers to is gone.
+    """
+    contents = [each for arrival in arrivals for each in _contents(arrival)]
+    kept = [each for each in stored_contents.keep_or_share(cx, contents, shared) if each is not None]
+    by_digest = {each.sha256: each for each in kept}
+    stored_objects = [
+        msgspec.structs.replace(
+            arrival.stored,
+            seq=seq,
+            content=None if arrival.stored.content is None else by_digest[arrival.stored.content.sha256],
+        )
+        for arrival, seq in zip(arrivals, objects.next_seqs(cx, len(arrivals)), strict=True)
+    ]
+    objects.put_back(cx, view, stored_objects, now)
+    further = [
+        msgspec.structs.replace(each, content=by_digest[each.content.sha256])
+        for arrival in arrivals
+        for each in arrival.further
+    ]
+    further_contents.put_back(cx, further)
+    sizes = {arrival.stored.id: sum(each.content.size for each in arrival.further) for arrival in arrivals}
+    usage.count(cx, objects.amounts(stored_objects, sizes), None)
+    return kept
+
+
+def link(cx: Connection, stored: StoredObject, folder_ids: Sequence[str], now: Instant) -> None:
+    """Put an object that ``keep`` has just stored into exactly these folders, and note the change.
+
+    The object's modification date and revision stay as they are. Raises IntegrityError if a folder is missing.
+    """
+    columns = filing.write(cx, stored, folder_ids)
+    cx.execute(_objects.update().where(_objects.c.seq == stored.seq).values(**columns))
+    changes.note(cx, stored.repository_id, stored.id, "properties", now)
+
+
+def present(cx: Connection, repository_id: int, ids: Collection[str]) -> set[str]:
+    """Return those of the given ids that belong to objects of the repository."""
+    return {row[0] for row in _rows(cx, ids) if row[1] == repository_id}
+
+
+def taken(cx: Connection, ids: Collection[str]) -> list[str]:
+    """Return those of the given ids that objects of any repository have already, sorted."""
+    return sorted(row[0] for row in _rows(cx, ids))
+
+
+def foreign_trees(cx: Connection, repository_id: int, chronicle_ids: Collection[str]) -> set[str]:
+    """Return the given chronicle ids that belong to an object, or a tree of versions, of another repository."""
+    foreign = {row[0] for row in _rows(cx, chronicle_ids) if row[1] != repository_id}
+    for portion in _portions(chronicle_ids):
+        query = sa.select(_objects.c.chronicle_id).where(
+            _objects.c.chronicle_id.in_(portion), _objects.c.repository_id != repository_id
+        )
+        foreign.update(cx.execute(query.distinct()).scalars())
+    return foreign
+
+
+def broken_tree(cx: Connection, repository_id: int) -> str | None:
+    """Return the chronicle id of a tree that has no or several current versions. None if every tree has exactly one."""
+    current = sa.func.sum(sa.case((_objects.c.former == 0, 1), else_=0))
+    trees = sa.select(_objects.c.chronicle_id).where(
+        _objects.c.repository_id == repository_id, _objects.c.chronicle_id.is_not(None)
+    )
+    row = cx.execute(trees.group_by(_objects.c.chronicle_id).having(current != 1).limit(1)).first()
+    return None if row is None else str(row[0])
+
+
+def _contents(arrival: Arrival) -> list[StoredContent]:
+    return further_contents.with_main(arrival.stored.content, arrival.further)
+
+
+def _rows(cx: Connection, ids: Collection[str]) -> list[tuple[str, int]]:
+    rows: list[tuple[str, int]] = []
+    for portion in _portions(ids):
+        query = sa.select(_objects.c.id, _objects.c.repository_id).where(_objects.c.id.in_(portion))
+        rows += [(row[0], row[1]) for row in cx.execute(query)]
+    return rows
+
+
+def _portions(ids: Collection[str]) -> list[list[str]]:
+    every = sorted(set(ids))
+    return [every[begin : begin + 500] for begin in range(0, len(every), 500)]

@@ -1,0 +1,111 @@
+"""List the versions of one object, or the objects that are checked out. The database leaves out those that the caller
+may not browse. Source: docs/interface.md, ours 17."""
+
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.naming import fold_name
+from muniment.repository.store.filters import pages
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.objects import objects, version_tree
+from muniment.repository.store.objects.listing import lists
+from muniment.repository.store.objects.listing.lists import ListedObject
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
+from muniment.repository.store.objects.table import objects as table
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.principals import Permission
+
+_NEWEST_FIRST = Order((OrderKey(table.c.seq, descending=True),), indexed=True)
+_BY_HOLDER = Order((OrderKey(table.c.lock_owner_key), OrderKey(table.c.seq)), indexed=True)
+
+
+class History(NamedTuple):
+    """A list for one caller: the versions of an object, the newest first."""
+
+    view: RepositoryView
+    stored: StoredObject
+
+    @property
+    def order(self) -> Order:
+        """The order of the list."""
+        return _NEWEST_FIRST
+
+    def members(self, _cx: Connection) -> sa.Select[Any]:
+        """Make the query for the members."""
+        chronicle_id = self.stored.version.chronicle_id
+        of_tree = table.c.id == self.stored.id if chronicle_id is None else table.c.chronicle_id == chronicle_id
+        return sa.select(table).where(of_tree, lists.browsable(self.view))
+
+
+class Checkouts(NamedTuple):
+    """A list for one caller: objects that are checked out, ordered by the key of the user who has the check-out.
+
+    With a ``name``, it has only check-outs of the present and former bearers of that name. With ``mine``, it has only
+    the caller's own check-outs, and ``name`` does not matter.
+    """
+
+    view: RepositoryView
+    name: str | None = None
+    mine: bool = False
+
+    @property
+    def order(self) -> Order:
+        """The order of the list."""
+        return _BY_HOLDER
+
+    def members(self, cx: Connection) -> sa.Select[Any]:
+        """Make the query for the members."""
+        held: sa.ColumnElement[bool] = table.c.lock_owner_key.is_not(None)
+        if self.mine:
+            held = table.c.lock_owner_key == self.view.principals.key
+        elif self.name is not None:
+            held = table.c.lock_owner_key.in_(bearers.keys_of_name(cx, fold_name(self.name)))
+        return sa.select(table).where(
+            table.c.repository_id == self.view.repository.id,
+            table.c.lock_owner_key.is_not(None),
+            held,
+            lists.browsable(self.view),
+        )
+
+
+def page(
+    cx: Connection,
+    listed: History | Checkouts,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    type_prefix: str = "",
+) -> list[ListedObject]:
+    """List the members that the caller may browse and the selection wants.
+
+    They come in the order of the selection's sort or, if it has none, in the order of the list. The shown names of
+    the built-in types begin with ``type_prefix``. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    properties = lists.properties_of(cx, listed.view, type_prefix)
+    return lists.with_places(pages.fetch(cx, listed.members(cx), properties, listed.order, stretch, selection))
+
+
+def count(
+    cx: Connection, listed: History | Checkouts, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> int:
+    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, listed.members(cx), lists.properties_of(cx, listed.view, type_prefix), selection)
+
+
+def current(cx: Connection, view: RepositoryView, object_id: str) -> tuple[StoredObject, Permission]:
+    """Return the current version of an object's tree and the caller's permission on it. Raises UnknownObject."""
+    stored, permission = objects.read(cx, view.repository, object_id, view.principals)
+    if not stored.version.former:
+        return stored, permission
+    return objects.read(cx, view.repository, version_tree.current_id(cx, stored), view.principals)
+
+
+def count_checkouts(cx: Connection, key: str) -> int:
+    """Count the objects that the bearer of a key has checked out, in all repositories, whatever a caller's rights."""
+    query = sa.select(sa.func.count()).where(table.c.lock_owner_key == key)
+    return int(cx.execute(query).scalar_one())

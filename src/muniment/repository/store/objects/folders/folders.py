@@ -1,0 +1,97 @@
+"""Which folders are there, which lie below them, and which is a user's home?
+
+What the caller may not browse is left out.
+"""
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.naming import compositions, fold_name
+from muniment.repository.refusals import UnknownObject
+from muniment.repository.store.objects.listing.lists import browsable
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
+from muniment.repository.store.people import Person
+from muniment.repository.store.permissions import bearers
+
+_AT_ONCE = 500
+
+
+def find(
+    cx: Connection,
+    view: RepositoryView,
+    *,
+    ids: Collection[str] | None = None,
+    inside: Collection[str] | None = None,
+    name: str | None = None,
+    most: int | None = None,
+) -> set[str]:
+    """Return the ids of folders that the caller may browse: those with these ``ids``, or those directly in ``inside``.
+
+    Without ``ids`` and ``inside``, it returns folders that lie in no folder. With a ``name``, it returns only folders
+    of this name, in any composition of its accents. If there are more than ``most``, it may leave some out.
+    """
+    statement = sa.select(objects.c.id).where(
+        objects.c.repository_id == view.repository.id,
+        objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
+        browsable(view),
+        sa.true() if name is None else objects.c.name.in_(compositions(name)),
+    )
+    if ids is not None:
+        branches = [statement.where(objects.c.id.in_(ids))]
+    elif inside is None:
+        branches = [statement.where(objects.c.folder_id.is_(None), objects.c.former == sa.literal_column("0"))]
+    else:
+        # No folder is former. The condition is needed because ``former`` stands before ``name`` in the indexes.
+        link = sa.and_(folder_links.c.folder_id.in_(inside), folder_links.c.former == sa.literal_column("0"))
+        link &= objects.c.id == folder_links.c.object_id
+        if name is not None:
+            link &= folder_links.c.name.in_(compositions(name))
+        statement = statement.where(objects.c.former == sa.literal_column("0"))
+        branches = [statement.where(objects.c.folder_id.in_(inside)), statement.join(folder_links, link)]
+    found: set[str] = set()
+    for branch in branches:
+        found.update(cx.execute(branch if most is None else branch.limit(most)).scalars())
+    return found
+
+
+def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
+    """Return the ids of the ``roots``, and of the folders below them that the caller may browse.
+
+    A folder is left out if it can be reached only through a folder that the caller may not browse. The search ends when
+    it has found more than ``most`` folders.
+    """
+    folder_ids = set(roots)
+    edge = sorted(folder_ids)
+    while edge and len(folder_ids) <= most:
+        children: set[str] = set()
+        for at in range(0, len(edge), _AT_ONCE):
+            children |= find(cx, view, inside=edge[at : at + _AT_ONCE])
+        edge = sorted(children - folder_ids)
+        folder_ids |= children
+    return folder_ids
+
+
+def home(cx: Connection, view: RepositoryView, user: Person) -> StoredObject:
+    """Find a user's home: the oldest cabinet that they own and that has their login name, or their id, as its name.
+
+    Cabinets that the caller may not browse are left out. Raises UnknownObject if no cabinet is left. Source:
+    docs/interface.md, ours 9.
+    """
+    folded = fold_name(user.id)
+    owner_key = bearers.keys(cx, {folded: user.identity})[folded]
+    statement = sa.select(objects).where(
+        objects.c.folder_id.is_(None),
+        objects.c.former == sa.literal_column("0"),
+        objects.c.name.in_(compositions(user.short_name) | compositions(user.id)),
+        objects.c.repository_id == view.repository.id,
+        objects.c.owner_key == owner_key,
+        objects.c.type.in_(sorted(view.catalogue.with_subtypes(["cabinet"]))),
+        browsable(view),
+    )
+    row = cx.execute(statement.order_by(objects.c.seq).limit(1)).first()
+    if row is None:
+        raise UnknownObject(f"The user {user.id} has no home in this repository.")
+    return read_row(row)

@@ -1,0 +1,222 @@
+"""Which paths lead to a folder, and which objects does a path name? What the caller may not browse is left out.
+
+A path is written with a slash before each name. A slash in a name gets a backslash before it. A backslash in a name
+also gets a backslash before it if a slash or a backslash follows, or if the name ends with it. Accents may be composed
+or decomposed, as some systems write them in names of files. Source: docs/interface.md, ours 2 (paths).
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.naming import compositions, is_storable
+from muniment.repository.refusals import WrongValue
+from muniment.repository.store.filters import pages
+from muniment.repository.store.filters.cursors import Stretch
+from muniment.repository.store.filters.pages import Branch, Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.objects.folders import folders
+from muniment.repository.store.objects.listing.lists import ListedObject, browsable, properties_of, with_places
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import Value
+from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_ids
+
+MOST_PATHS = 100
+"""The most paths of a folder that are shown."""
+
+MOST_CHARACTERS = 65_536
+"""The most characters that the shown paths of a folder have together."""
+
+MOST_ABOVE = 1000
+"""The most ids that a folder shows of itself and of all folders above it."""
+
+MOST_STEPS = 500
+"""The most names in a path that is looked up."""
+
+MOST_FOLDERS = 10_000
+"""The most folders to which each name of a path may lead. The last name has no such limit."""
+
+_MOST_READ = 10_000
+_AT_A_TIME = 500
+_NAME = re.compile(r"(?:\\[/\\]|[^/])+")
+_ESCAPED = re.compile(r"\\([/\\])")
+_TO_ESCAPE = re.compile(r"/|\\(?=[/\\]|\Z)")
+
+
+class Ancestry(NamedTuple):
+    """The paths that lead to a folder, and the ids of the folder itself and of all folders above it."""
+
+    paths: list[str]
+    folder_ids: list[str]
+
+
+NOWHERE = Ancestry([], [])
+
+NAMES = frozenset({"r_folder_path", "i_ancestor_id"})
+"""The properties of a folder that say where it lies."""
+
+
+def split(path: str) -> list[str]:
+    """Return the names of a path."""
+    return [_ESCAPED.sub(r"\1", name) for name in _NAME.findall(path)]
+
+
+def write(name: str) -> str:
+    """Write a name as a step of a path, with the slash before it."""
+    return "/" + _TO_ESCAPE.sub(lambda match: "\\" + match[0], name)
+
+
+def ancestries(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> dict[str, Ancestry]:
+    """Return where each of these folders lies, by id. Folders above it that the caller may not browse are left out.
+
+    Each statement reads up to 500 folders of one level. A path is left out unless the caller may browse
+    every folder on it. At most ``MOST_PATHS`` paths and ``MOST_ABOVE`` ids are returned for each folder. The work grows
+    with the links that were read, not with the number of ways up, which may be immense.
+    """
+    if not several:
+        return {}
+    names = {each.id: each.name for each in several}
+    parents = {each.id: each.folder_ids for each in several}
+    edge = {folder_id for each in several for folder_id in each.folder_ids} - names.keys()
+    while edge and len(names) <= _MOST_READ:
+        ids = sorted(edge)[:_MOST_READ]
+        edge = set()
+        for begin in range(0, len(ids), _AT_A_TIME):
+            columns = (objects.c.id, objects.c.name, objects.c.folder_id, objects.c.further_folders)
+            portion = sa.select(*columns).where(objects.c.id.in_(ids[begin : begin + _AT_A_TIME]), browsable(view))
+            for folder_id, name, first, further in cx.execute(portion):
+                names[folder_id], parents[folder_id] = name, [first, *read_ids(further)] if first else []
+                edge.update(parents[folder_id])
+        edge -= names.keys()
+    lengths: dict[str, int] = {}  # of the shortest path of each folder that has one
+    for folder_id in TopologicalSorter(parents).static_order():
+        above = [lengths[each] for each in parents.get(folder_id, ()) if each in lengths]
+        if folder_id in names and (above or not parents[folder_id]):
+            lengths[folder_id] = min(above, default=0) + len(write(names[folder_id]))
+    return {
+        each.id: Ancestry(_paths(each.id, names, parents, lengths), _with_all_above(each.id, names, parents))
+        for each in several
+    }
+
+
+def values(place: Ancestry) -> dict[str, list[Value]]:
+    """Return the properties that say where a folder lies; a property without a value is left out."""
+    every: dict[str, list[Value]] = {"r_folder_path": [*place.paths], "i_ancestor_id": [*place.folder_ids]}
+    return {name: of_name for name, of_name in every.items() if of_name}
+
+
+def folders_at(cx: Connection, view: RepositoryView, names: Sequence[str], most: int) -> set[str]:
+    """Return the ids of the folders to which these names lead. The first name is that of a cabinet.
+
+    There may be several folders, because names need not be unique. If a name leads to more than ``most`` folders,
+    more than ``most`` of their ids are returned, and the names that follow it are ignored.
+    """
+    folder_ids = folders.find(cx, view, name=names[0], most=most + 1)
+    for name in names[1:]:
+        if not folder_ids or len(folder_ids) > most:
+            break
+        folder_ids = folders.find(cx, view, inside=folder_ids, name=name, most=most + 1)
+    return folder_ids
+
+
+def page(
+    cx: Connection,
+    view: RepositoryView,
+    path: str,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    type_prefix: str = "",
+) -> list[ListedObject]:
+    """List the objects that a path names, in the order in which they were made unless the selection sorts them.
+
+    Raises WrongValue (also for a path that is too long or leads through too many folders), UnknownProperty, BadSort.
+    """
+    branches = _query_of(cx, view, path)
+    if branches is None:
+        return []
+    order = Order((OrderKey(objects.c.seq),))
+    members, further = branches
+    rows = pages.fetch(cx, members, properties_of(cx, view, type_prefix), order, stretch, selection, further)
+    return with_places(rows)
+
+
+def count(cx: Connection, view: RepositoryView, path: str, selection: Selection, *, type_prefix: str = "") -> int:
+    """Count what ``page`` lists in all. Raises what ``page`` raises, except BadSort."""
+    branches = _query_of(cx, view, path)
+    if branches is None:
+        return 0
+    members, further = branches
+    return pages.count(cx, members, properties_of(cx, view, type_prefix), selection, further)
+
+
+def _query_of(cx: Connection, view: RepositoryView, path: str) -> tuple[sa.Select[tuple[object]], Branch | None] | None:
+    names = split(path)
+    if len(names) > MOST_STEPS:
+        raise WrongValue(f"A path has at most {MOST_STEPS} names.")
+    if not names or not is_storable(path):
+        return None
+    members = sa.select(objects).where(
+        objects.c.repository_id == view.repository.id,
+        objects.c.name.in_(compositions(names[-1])),
+        objects.c.former == sa.literal_column("0"),
+        browsable(view),
+    )
+    if len(names) == 1:
+        cabinets = objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"])))
+        return members.where(objects.c.folder_id.is_(None), cabinets), None
+    inside = folders_at(cx, view, names[:-1], MOST_FOLDERS)
+    if len(inside) > MOST_FOLDERS:
+        raise WrongValue(f"The path leads through more than {MOST_FOLDERS} folders of one name.")
+    if not inside:
+        return None
+    linked = sa.select(folder_links.c.object_id).where(
+        folder_links.c.folder_id.in_(inside),
+        folder_links.c.former == sa.literal_column("0"),
+        folder_links.c.name.in_(compositions(names[-1])),
+    )
+    # An object that lies in several of the folders is listed once.
+    further = members.where(objects.c.id.in_(linked), sa.not_(objects.c.folder_id.in_(inside)))
+    return members.where(objects.c.folder_id.in_(inside)), Branch(further, {})
+
+
+def _paths(
+    folder_id: str, names: Mapping[str, str], parents: Mapping[str, Collection[str]], lengths: Mapping[str, int]
+) -> list[str]:
+    """Go up from a folder, and return the paths that reach a cabinet, each once.
+
+    Each step goes to all folders above that have one name. Folders are left out if even the shortest path through them
+    would exceed ``MOST_CHARACTERS``, together with the paths that are collected already.
+    """
+    paths, room = list[str](), MOST_CHARACTERS
+    steps = [("", {folder_id})] if folder_id in lengths else []
+    while steps and len(paths) < MOST_PATHS:
+        end, of_one_name = steps.pop()
+        if min(lengths[each] for each in of_one_name) + len(end) > room:
+            continue
+        text = write(names[next(iter(of_one_name))]) + end
+        if not all(parents[each] for each in of_one_name):
+            paths.append(text)
+            room -= len(text)
+        above: dict[str, set[str]] = {}
+        for parent in {parent for each in of_one_name for parent in parents[each] if parent in lengths}:
+            above.setdefault(names[parent], set()).add(parent)
+        steps += [(text, above[name]) for name in sorted(above, reverse=True)]
+    own = write(names[folder_id])
+    return sorted(paths, key=lambda path: path.removesuffix(own))
+
+
+def _with_all_above(folder_id: str, names: Mapping[str, str], parents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the ids of a folder and of those above it. The folder comes first, each other one after a folder in it."""
+    ids: dict[str, None] = {}
+    left = [folder_id]
+    while left and len(ids) < MOST_ABOVE:
+        each = left.pop()
+        if each not in ids:
+            ids[each] = None
+            left += [parent for parent in reversed(parents[each]) if parent in names and parent not in ids]
+    return list(ids)

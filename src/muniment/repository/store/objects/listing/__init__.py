@@ -1,0 +1,1 @@
+"""Lists of objects, and what a caller may see in them."""

@@ -1,0 +1,398 @@
+"""Which objects does a caller see in a folder, which of these meet a filter, and in which order are they listed?
+
+The queries themselves leave out what the caller may not browse. Source: docs/filters.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import Connection
+
+from muniment.repository.folding import fold
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.store.extraction import queue
+from muniment.repository.store.filters import listed, pages, sql
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf, Test
+from muniment.repository.store.filters.pages import Branch, ListedRow, Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection, SortKey
+from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.properties.properties import PropertyDefinition
+from muniment.repository.store.objects.table import StoredObject, folder_links, objects, read_row
+from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES, SHOWN_ONLY
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission
+
+_COLUMN_COUNT = len(objects.c)
+_BY_NAME = Order((OrderKey(objects.c.name), OrderKey(objects.c.seq)), indexed=True)
+_EVERY_VERSION = Order((OrderKey(objects.c.former, kind="integer"), *_BY_NAME.keys), indexed=True)
+
+
+class ListedObject(NamedTuple):
+    """An object of a list, with its place in the order."""
+
+    stored: StoredObject
+    place: Place
+
+
+class ListedParent(NamedTuple):
+    """A folder in which an object lies, with its place in the order."""
+
+    folder_id: str
+    place: Place
+
+
+class ContentDigest(NamedTuple):
+    """The SHA-256 digest of an object's content, with the ACL and the owner's key that decide who may read it."""
+
+    counter: int
+    object_id: str
+    acl_id: int
+    owner_key: str
+    sha256: bytes
+
+
+class Folder(NamedTuple):
+    """A list for one caller: the objects of a type and its sub-types that lie in a folder.
+
+    If ``folder_id`` is None, it has the objects that lie in no folder. Former versions are left out unless
+    ``all_versions`` are wanted.
+    """
+
+    view: RepositoryView
+    folder_id: str | None
+    type_name: str
+    all_versions: bool = False
+
+
+def page(
+    cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> list[ListedObject]:
+    """List the objects that the caller may browse and the selection wants.
+
+    They come in the order of the selection's sort or, if it has none, by name. In the order by name, former versions
+    come last. The shown names of the built-in types begin with ``type_prefix``. Filters and sorts use the shown names.
+    Raises UnknownProperty, WrongValue, BadSort.
+    """
+    properties = properties_of(cx, folder.view, type_prefix)
+    order = _EVERY_VERSION if folder.all_versions else _BY_NAME
+    page_rows = pages.fetch(cx, _members(folder), properties, order, stretch, selection, _link_branch(folder))
+    return with_places(page_rows)
+
+
+def with_places(page_rows: Sequence[ListedRow]) -> list[ListedObject]:
+    """Return the objects of a page, with their places. Each row begins with all columns of the table of objects."""
+    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
+
+
+def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
+    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(
+        cx, _members(folder), properties_of(cx, folder.view, type_prefix), selection, _link_branch(folder)
+    )
+
+
+class Extent(NamedTuple):
+    """All objects of a type and its sub-types that one caller may browse, from all folders.
+
+    If ``counters`` is not None, it has only objects with these counters. Former versions are left out unless
+    ``all_versions`` are wanted.
+    """
+
+    view: RepositoryView
+    type_name: str
+    counters: Sequence[int] | None = None
+    all_versions: bool = False
+
+
+def page_of_extent(
+    cx: Connection, extent: Extent, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> list[ListedObject]:
+    """List the objects of an extent that the selection wants.
+
+    They come in the order of the selection's sort, or if it has none, by counter. Raises what ``page`` raises.
+    """
+    properties, order = properties_of(cx, extent.view, type_prefix), Order((OrderKey(objects.c.seq),), indexed=True)
+    return with_places(pages.fetch(cx, _of_extent(extent), properties, order, stretch, selection))
+
+
+def count_of_extent(cx: Connection, extent: Extent, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
+    """Count what ``page_of_extent`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _of_extent(extent), properties_of(cx, extent.view, type_prefix), selection)
+
+
+def _of_extent(extent: Extent) -> sa.Select[Any]:
+    members, view = sa.select(objects), extent.view
+    if extent.counters is not None:
+        numbers = sql.numbers_of(sql.numbers_parameter(extent.counters)).table_valued("value")
+        members = members.join_from(numbers, objects, objects.c.seq == numbers.c.value)
+    return members.where(
+        objects.c.repository_id == view.repository.id,
+        objects.c.type.in_(sorted(view.catalogue.with_subtypes([extent.type_name]))),
+        sa.true() if extent.all_versions else objects.c.former == sa.literal_column("0"),
+        browsable(view),
+    )
+
+
+def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
+    """Return the order by these sort keys, and then by counter. ``type_prefix`` is as in ``page``.
+
+    Raises UnknownProperty, BadSort.
+    """
+    return pages.order_of(sort_keys, properties_of(cx, view, type_prefix), OrderKey(objects.c.seq))
+
+
+def sort(
+    cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
+) -> list[int]:
+    """Sort the objects with these counters, skip ``offset`` of them, and return the counters of the next ``limit``.
+
+    Objects that do not exist are left out. It checks no right. It takes one statement, however many objects there are.
+    """
+    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
+    members = members.where(objects.c.repository_id == view.repository.id)
+    return pages.sort(cx, members, order, offset, limit)
+
+
+def content_digests(cx: Connection, repository_id: int, counters: Sequence[int]) -> list[ContentDigest]:
+    """Return the digests of the contents of these objects, in any order; an object without content is left out.
+
+    It checks no right. It takes one statement, however many objects there are.
+    """
+    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    columns = (objects.c.seq, objects.c.id, objects.c.acl_id, objects.c.owner_key, objects.c.content_sha256)
+    # A condition on the repository would make SQLite read all of its objects.
+    statement = sa.select(*columns, objects.c.repository_id).join_from(
+        numbers, objects, objects.c.seq == numbers.c.value
+    )
+    rows = cx.execute(statement.where(objects.c.content_sha256.is_not(None)))
+    return [ContentDigest(*row[:4], bytes(row[4])) for row in rows if row[5] == repository_id]
+
+
+def places(
+    cx: Connection,
+    view: RepositoryView,
+    object_ids: Sequence[str],
+    sort_keys: Sequence[SortKey],
+    *,
+    type_prefix: str = "",
+) -> dict[str, Place]:
+    """Return each object's place in the order of a sort, by object id. Each place ends with the counter.
+
+    ``object_ids`` holds at most as many ids as a page has objects. It checks no right. Raises what
+    ``order_of`` raises.
+    """
+    members = sa.select(objects.c.id).where(
+        objects.c.repository_id == view.repository.id, objects.c.id.in_(list(object_ids))
+    )
+    by_counter, every = Order((OrderKey(objects.c.seq),)), Stretch(None, 0, len(object_ids))
+    properties = properties_of(cx, view, type_prefix)
+    page_rows = pages.fetch(cx, members, properties, by_counter, every, Selection(sort=tuple(sort_keys)))
+    return {row[0]: place for row, place in page_rows}
+
+
+def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
+    """List the objects with these ids, in this order, except those that do not exist or that the caller may not browse.
+
+    ``object_ids`` is a JSON list of ids, each at most once.
+    """
+    members, order = _among(cx, view, object_ids)
+    page_rows = pages.fetch(cx, members, _any_property, order, stretch)
+    return with_places(page_rows)
+
+
+def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
+    """Count what ``page_among`` lists in all."""
+    members, _ = _among(cx, view, object_ids)
+    return pages.count(cx, members, _any_property, EVERYTHING)
+
+
+def parents(
+    cx: Connection, stored: StoredObject, stretch: Stretch, selection: Selection = EVERYTHING
+) -> list[ListedParent]:
+    """List the folders in which an object lies, in the order of its links unless the selection sorts them.
+
+    It checks no right. The selection can use the properties ``parent-id`` and ``child-id``. Raises UnknownProperty,
+    WrongValue, BadSort.
+    """
+    ids, properties = _parents(cx, stored)
+    order = Order((OrderKey(ids.c.key, kind="integer"),))
+    page_rows = pages.fetch(cx, sa.select(ids.c.value), properties, order, stretch, selection)
+    return [ListedParent(row[0], place) for row, place in page_rows]
+
+
+def count_parents(cx: Connection, stored: StoredObject, selection: Selection = EVERYTHING) -> int:
+    """Count what ``parents`` lists in all. Raises UnknownProperty, WrongValue."""
+    ids, properties = _parents(cx, stored)
+    return pages.count(cx, sa.select(ids.c.value), properties, selection)
+
+
+def _parents(cx: Connection, stored: StoredObject) -> tuple[sa.TableValuedAlias, PropertiesOf]:
+    ids = _ids_table(cx, msgspec.json.encode(stored.folder_ids).decode())
+    properties = {
+        "parent-id": listed.single("id", ids.c.value),
+        "child-id": listed.single("id", sa.literal(stored.id, sa.Text())),
+    }
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return ids, find
+
+
+def _ids_table(cx: Connection, ids: str) -> sa.TableValuedAlias:
+    """Make a table of the ids in a JSON list: ``value`` is the id, and ``key`` grows in the order of the list."""
+    ids_text = sa.literal(ids, sa.Text())
+    if cx.dialect.name == "postgresql":
+        elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
+        return elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
+    return sa.func.json_each(ids_text).table_valued(
+        sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
+    )
+
+
+def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Select[Any], Order]:
+    ids = _ids_table(cx, object_ids)
+    join = objects.join(ids, objects.c.id == ids.c.value)
+    members = sa.select(objects).select_from(join)
+    members = members.where(objects.c.repository_id == view.repository.id, browsable(view))
+    return members, Order((OrderKey(ids.c.key, kind="integer"),), indexed=True)
+
+
+def _any_property(name: str) -> ListedProperty:
+    raise UnknownProperty(f"This list has its own order, and no property {name[:100]!r}.")
+
+
+def _members(folder: Folder) -> sa.Select[Any]:
+    first = objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None)
+    return sa.select(objects).where(first, *_list_conditions(folder))
+
+
+def _link_branch(folder: Folder) -> Branch | None:
+    """Make the query branch for objects with a further link to this folder. None if ``folder_id`` is None."""
+    if folder.folder_id is None:
+        return None
+    joined = sa.select(objects).join_from(folder_links, objects, objects.c.id == folder_links.c.object_id)
+    members = joined.where(folder_links.c.folder_id == folder.folder_id, *_list_conditions(folder))
+    if not folder.all_versions:
+        members = members.where(folder_links.c.former == sa.literal_column("0"))
+    return Branch(members, {objects.c[name]: folder_links.c[name] for name in ("former", "name", "seq")})
+
+
+def _list_conditions(folder: Folder) -> list[sa.ColumnElement[bool]]:
+    types = sorted(folder.view.catalogue.with_subtypes([folder.type_name]))
+    in_repository = objects.c.repository_id == folder.view.repository.id
+    wanted = sa.true() if folder.all_versions else objects.c.former == sa.literal_column("0")
+    return [in_repository, objects.c.type.in_(types), wanted, browsable(folder.view)]
+
+
+def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
+    """Make the condition that the caller may browse the object of a row."""
+    if view.principals.administrator:
+        return sa.true()
+    acl_ids = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
+    return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(acl_ids))
+
+
+def properties_of(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
+    """Make the function that finds a property of objects by its neutral name, for filters and sorts of lists.
+
+    The shown names of the built-in types begin with ``type_prefix``.
+    """
+
+    def find(name: str) -> ListedProperty:
+        definition = view.catalogue.property(name)
+        if name == "acl_name":
+            return listed.naming(named_acl)
+        if name == "r_object_type":
+            return _type(type_prefix)
+        if name in SHOWN_ONLY:
+            raise UnknownProperty(f"The property {name!r} is shown only: no list is filtered or sorted by it.")
+        return _COLUMNS.get(name) or _stored_property(definition)
+
+    def named_acl(text: str) -> sa.ColumnElement[bool]:
+        acl_id = acls.look_up(cx, view.repository.id, [text], view.principals).get(text)
+        return sa.false() if acl_id is None else objects.c.acl_id == acl_id
+
+    return find
+
+
+def _type(prefix: str) -> ListedProperty:
+    built_in = objects.c.type.in_(sorted(BUILT_IN_NAMES))
+
+    def with_prefix(with_this: str) -> sa.ColumnElement[str]:
+        return sa.case((built_in, sa.literal(with_this, sa.String(64)) + objects.c.type), else_=objects.c.type)
+
+    return listed.single("string", with_prefix(prefix), compared=with_prefix(fold(prefix)))
+
+
+def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, indexed: bool = False) -> ListedProperty:
+    stored_form = sql.as_text(sql.first_value(objects.c.folded, sa.literal(name, sa.Text())))
+    folded_column = sa.func.coalesce(stored_form, sql.plain_folded(column))
+    return listed.single("string", column, compared=folded_column, nullable=nullable, indexed=indexed)
+
+
+def _stored_property(definition: PropertyDefinition) -> ListedProperty:
+    """Make the SQL expressions for a property whose values are stored in the JSON column ``properties``."""
+    name = sa.literal(definition.name, sa.Text())
+    is_text = definition.kind == "string"
+    if definition.repeating:
+        first = objects.c.folded if is_text else sa.null()
+        rows = sql.values_of(first, objects.c.properties, name).table_valued("value")
+        value = _FROM_JSON[definition.kind](rows.c.value)
+        return listed.several(definition.kind, rows, sql.plain_folded(value) if is_text else value)
+    value = _FROM_JSON[definition.kind](sql.first_value(objects.c.properties, name))
+    if is_text:
+        return _text(definition.name, value, nullable=True)
+    return listed.single(definition.kind, value, nullable=True)
+
+
+def _labels() -> ListedProperty:
+    shown = '{"r_version_label":' + sa.func.coalesce(objects.c.labels, sa.literal('["1.0","CURRENT"]', sa.Text())) + "}"
+    rows = sql.values_of(objects.c.folded, shown, sa.literal("r_version_label", sa.Text())).table_valued("value")
+    return listed.several("string", rows, sql.plain_folded(sql.as_text(rows.c.value)))
+
+
+def _lies_in(test: Test) -> sa.ColumnElement[bool]:
+    link = folder_links.alias()
+    of_object = sa.and_(link.c.object_id == objects.c.id, test(link.c.folder_id))
+    further = sa.exists(sa.select(sa.literal_column("1")).select_from(link).where(of_object).correlate(objects))
+    return sa.or_(sa.func.coalesce(test(objects.c.folder_id), sa.false()), further)
+
+
+_FROM_JSON: Mapping[str, Callable[..., sa.ColumnElement[Any]]] = {
+    "string": sql.as_text,
+    "id": sql.as_text,
+    "integer": sql.as_whole,
+    "date": sql.as_whole,
+    "double": sql.as_double,
+    "boolean": sql.as_truth,
+}
+
+_COLUMNS: Mapping[str, ListedProperty] = {
+    "object_name": _text("object_name", objects.c.name, indexed=True),
+    "owner_name": _text("owner_name", objects.c.owner),
+    "r_creator_name": _text("r_creator_name", objects.c.creator),
+    "r_modifier": _text("r_modifier", objects.c.modifier),
+    "a_content_type": _text("a_content_type", sa.func.nullif(objects.c.media_type, ""), nullable=True),
+    "r_object_id": listed.single("id", objects.c.id),
+    "i_folder_id": ListedProperty("id", _lies_in),
+    "r_creation_date": listed.single("date", objects.c.created),
+    "r_modify_date": listed.single("date", objects.c.modified),
+    "r_full_content_size": listed.single("integer", objects.c.content_size),
+    "a_content_date": listed.single("date", objects.c.content_date, nullable=True),
+    "r_index_status": listed.plain(queue.state_of(objects.c.id)),
+    "i_chronicle_id": listed.single("id", sa.func.coalesce(objects.c.chronicle_id, objects.c.id)),
+    "i_antecedent_id": listed.single("id", objects.c.antecedent_id, nullable=True),
+    "i_latest_flag": listed.single("boolean", 1 - objects.c.superseded),
+    "r_log_entry": _text("r_log_entry", objects.c.comment, nullable=True),
+    "r_lock_owner": _text("r_lock_owner", objects.c.lock_owner, nullable=True),
+    "r_lock_date": listed.single("date", objects.c.locked, nullable=True),
+    "r_version_label": _labels(),
+}

@@ -1,0 +1,53 @@
+"""Which ACL does a caller mean by a text, and by which text is an object's ACL shown to that caller?
+
+The text is either one that ``acl_look_up`` knows, or the id of an object. An id means the ACL that this object carries.
+Callers can use only the ids of their own objects; administrators can use the ids of all objects. So callers can name an
+unnamed ACL without learning which other objects carry it.
+"""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.refusals import UnknownAcl
+from muniment.repository.store.objects.listing import object_ids
+from muniment.repository.store.objects.table import StoredObject, objects, wastebasket
+from muniment.repository.store.permissions import acl_look_up, acls, unnamed_acls
+from muniment.repository.store.permissions.principals import Principals
+
+
+def shown_name(cx: Connection, stored: StoredObject, principals: Principals) -> str:
+    """Return a text that names an object's ACL for the caller. If they may assign the ACL, they can send this text."""
+    return shown_names(cx, [stored], principals)[stored.id]
+
+
+def shown_names(cx: Connection, several: Sequence[StoredObject], principals: Principals) -> dict[str, str]:
+    """Return what ``shown_name`` returns for each of these objects, by the object's id."""
+    names = acl_look_up.shown_names(cx, {stored.acl_id for stored in several}, principals)
+    return {stored.id: names[stored.acl_id] or stored.id for stored in several}
+
+
+def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
+    """Return the id of the ACL that a text names for a caller who puts it on an object. Raises UnknownAcl."""
+    folded_id = text.lower()
+    if not object_ids.may_be_of(folded_id, "object"):
+        return acls.find_assignable(cx, repository_id, text, principals)
+    columns = sa.select(objects.c.acl_id, objects.c.owner_key)
+    row = cx.execute(columns.where(objects.c.id == folded_id, objects.c.repository_id == repository_id)).first()
+    if row is None or not (principals.administrator or principals.is_(row.owner_key)):
+        raise UnknownAcl(f"There is no ACL {text!r}.")
+    return int(row.acl_id)
+
+
+def remove_unused(cx: Connection) -> int:
+    """Remove some unnamed ACLs that no object carries and that are no folder's default ACL. Return how many.
+
+    An ACL that an object or a folder in the wastebasket refers to stays, too.
+    """
+
+    def is_used(acl_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+        columns = [table.c[name] for table in (objects, wastebasket) for name in ("acl_id", "default_acl_id")]
+        return sa.or_(*(sa.exists(sa.select(sa.literal(1)).where(column == acl_id)) for column in columns))
+
+    return unnamed_acls.remove_unused(cx, is_used)

@@ -1,0 +1,326 @@
+"""The tables of objects and of their types, and what rows of objects hold.
+
+Only this room, ``removal`` and ``exports/rebuilding`` use the tables.
+
+``properties`` and ``folded`` are each a JSON object of lists. ``folded`` holds, by property, the folded forms of texts
+that a database cannot fold itself (``folding.is_plain``). It is null for most objects.
+
+``folder_id`` is the first folder in which an object lies. ``further_folders`` is a JSON list of the ids of its other
+folders, and null for most objects. For each of these folders there is also a row in ``folder_links``, by which the
+object is found from the folder.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from muniment.database.connections import BigId, repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.folding import folded_forms
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.objects.properties import stored_values, version
+from muniment.repository.store.objects.properties.properties import Value
+from muniment.repository.store.objects.properties.version import FIRST, Version
+
+_WHERE_DEFAULT: dict[str, Any] = {
+    f"{dialect}_where": sa.text("default_acl_id IS NOT NULL") for dialect in ("sqlite", "postgresql")
+}
+
+objects = sa.Table(
+    "objects",
+    repository_tables,
+    sa.Column("seq", BigId, primary_key=True),
+    sa.Column("id", sa.String(16), nullable=False, unique=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("type", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("owner", sa.String(400), nullable=False),
+    sa.Column("owner_key", sa.String(400), nullable=False),
+    sa.Column("acl_id", sa.ForeignKey("acls.id"), nullable=False, index=True),
+    sa.Column("folder_id", sa.ForeignKey("objects.id"), nullable=True),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("creator", sa.String(400), nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.Column("modifier", sa.String(400), nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("properties", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("content_key", sa.String(32), nullable=True, index=True),
+    sa.Column("content_size", sa.BigInteger, nullable=False),
+    sa.Column("content_sha256", sa.LargeBinary, nullable=True),
+    sa.Column("folded", sa.Text, nullable=True),
+    sa.Column("default_acl_id", sa.ForeignKey("acls.id"), nullable=True),
+    sa.Column("further_folders", sa.Text, nullable=True),
+    sa.Column("content_date", sa.BigInteger, nullable=True),
+    sa.Column("chronicle_id", sa.String(16), nullable=True),
+    sa.Column("antecedent_id", sa.String(16), nullable=True),
+    sa.Column("labels", sa.Text, nullable=True),
+    sa.Column("former", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("superseded", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("comment", sa.Text, nullable=True),
+    sa.Column("lock_owner", sa.String(400), nullable=True),
+    sa.Column("lock_owner_key", sa.String(400), nullable=True),
+    sa.Column("locked", sa.BigInteger, nullable=True),
+    sa.Index("ix_objects_default_acl", "default_acl_id", **_WHERE_DEFAULT),
+    sa.Index("ix_objects_repository", "repository_id", "seq"),
+    sa.Index("ix_objects_folder", "folder_id", "former", "name", "seq"),
+    # Few objects are in these two indexes: those that have a chronicle id, and those that are checked out.
+    sa.Index(
+        "ix_objects_chronicle",
+        "chronicle_id",
+        "seq",
+        sqlite_where=sa.text("chronicle_id IS NOT NULL"),
+        postgresql_where=sa.text("chronicle_id IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_objects_locked",
+        "repository_id",
+        "lock_owner_key",
+        "seq",
+        sqlite_where=sa.text("lock_owner_key IS NOT NULL"),
+        postgresql_where=sa.text("lock_owner_key IS NOT NULL"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+folder_links = sa.Table(
+    "folder_links",
+    repository_tables,
+    sa.Column("object_id", sa.ForeignKey("objects.id"), primary_key=True),
+    sa.Column("folder_id", sa.ForeignKey("objects.id"), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("former", sa.SmallInteger, nullable=False),
+    sa.Index("ix_folder_links_folder", "folder_id", "former", "name", "seq"),
+)
+"""The links of objects to their further folders. ``name``, ``seq`` and ``former`` repeat the columns of the object's
+own row, so that the list of a folder can be read in the order of an index."""
+
+
+wastebasket = sa.Table(
+    "wastebasket",
+    repository_tables,
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.String(16), nullable=False, unique=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("root", sa.String(16), nullable=False, index=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("owner", sa.String(400), nullable=False),
+    sa.Column("owner_key", sa.String(400), nullable=False),
+    sa.Column("acl_id", sa.BigInteger, nullable=False, index=True),
+    sa.Column("default_acl_id", sa.BigInteger, nullable=True, index=True),
+    sa.Column("deleter", sa.String(400), nullable=False),
+    sa.Column("deleter_key", sa.String(400), nullable=False),
+    sa.Column("deleted", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+    sa.Column("object", sa.Text, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("content_key", sa.String(32), nullable=True, index=True),
+    sa.Column("content_size", sa.BigInteger, nullable=False),
+    sa.Column("content_sha256", sa.LargeBinary, nullable=True),
+    sa.Index("ix_wastebasket_repository", "repository_id", "deleted", "seq"),
+)
+"""Deleted objects that can still be restored. ``object`` is the StoredObject as JSON, ``root`` the id of the object
+with which it was deleted (perhaps its own), ``bytes`` the size of all its contents. ``acl_id`` may name an ACL that is
+gone: deleted objects do not keep a named ACL from being removed."""
+
+
+def further_columns() -> Sequence[sa.Column[Any]]:
+    """Make the columns of a table of further contents: the place, the media type and the content."""
+    return (
+        sa.Column("is_primary", sa.Boolean, nullable=False),
+        sa.Column("page", sa.Integer, nullable=False),
+        sa.Column("media_type", sa.Text, nullable=False),
+        sa.Column("format", sa.String(255), nullable=False),
+        sa.Column("modifier", sa.String(64), nullable=False),
+        sa.Column("added", sa.BigInteger, nullable=False),
+        sa.Column("content_key", sa.String(32), nullable=False, index=True),
+        sa.Column("content_size", sa.BigInteger, nullable=False),
+        sa.Column("content_sha256", sa.LargeBinary, nullable=False),
+    )
+
+
+discarded_contents = sa.Table(
+    "discarded_contents",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("object_id", sa.ForeignKey("wastebasket.id"), nullable=False, index=True),
+    *further_columns(),
+    sqlite_autoincrement=True,
+)
+"""The further contents of the objects in the wastebasket, as ``further_contents`` held them."""
+
+
+object_types = sa.Table(
+    "object_types",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("parent", sa.String(64), nullable=False),
+    sa.Column("label", sa.String(255), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("repository_id", "name"),
+)
+
+type_properties = sa.Table(
+    "type_properties",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("type_id", sa.ForeignKey("object_types.id"), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("repeating", sa.Boolean, nullable=False),
+    sa.Column("length", sa.Integer, nullable=False),
+    sa.Column("label", sa.String(255), nullable=False),
+    sa.Column("searchable", sa.Boolean, nullable=False),
+    sa.Column("awaiting_index", sa.Boolean, nullable=False),
+    # The default and the allowed values, as JSON; empty if there are neither.
+    sa.Column("rules", sa.Text, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("type_id", "name"),
+)
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """One object as it is stored, in our neutral names.
+
+    ``owner`` is the user id of the owner, and ``owner_key`` is the key that stands for the owner (``bearers``).
+    ``properties`` holds the properties without a field here, such as the title and the custom ones; a date is an
+    Instant. The file name of the content is the object's name. ``content_date`` is the content's own date, such as the
+    modification time of an imported file. In the object that a writing function returns, ``position`` is the position
+    of the change in the change log, and ``freed`` holds the keys of contents that no row names any more. The caller
+    removes their bytes after the commit. If the object is a folder, new objects in it get the ACL ``default_acl_id``,
+    or if this is None, the folder's own ACL.
+    """
+
+    seq: int
+    id: str
+    repository_id: int
+    type: str
+    name: str
+    owner: str
+    owner_key: str
+    acl_id: int
+    folder_id: str | None
+    created: Instant
+    creator: str
+    modified: Instant
+    modifier: str
+    revision: int
+    properties: dict[str, list[Value]]
+    media_type: str
+    content: StoredContent | None
+    version: Version = FIRST
+    position: Position | None = None
+    default_acl_id: int | None = None
+    freed: tuple[str, ...] = ()
+    further_folders: tuple[str, ...] = ()
+    content_date: Instant | None = None
+
+    @property
+    def folder_ids(self) -> list[str]:
+        """The ids of all folders in which the object lies, the first one first."""
+        return [] if self.folder_id is None else [self.folder_id, *self.further_folders]
+
+    @property
+    def chronicle_id(self) -> str:
+        """The id that all versions of the object share."""
+        return self.version.chronicle_id or self.id
+
+    @property
+    def former(self) -> bool:
+        """Whether the object is a former version."""
+        return self.version.former
+
+
+class ObjectSummary(msgspec.Struct, frozen=True):
+    """The fields of an object that a page of hits shows, and those that decide who may see the object."""
+
+    seq: int
+    id: str
+    name: str
+    owner: str
+    owner_key: str
+    acl_id: int
+    modified: Instant
+    properties: str
+    former: int
+
+    @property
+    def title(self) -> str:
+        """The first title of the object; empty without one."""
+        return str(next(iter(stored_values.decode(self.properties).get("title", ())), ""))
+
+
+_SAME_NAME = [
+    column.name
+    for column in objects.columns
+    if column.name in StoredObject.__struct_fields__ and column.name not in ("default_acl_id", "further_folders")
+]
+"""The names of the columns that have a field of the same name, except ``default_acl_id`` and ``further_folders``."""
+
+_ids = msgspec.json.Decoder(tuple[str, ...])
+
+_OWN_COLUMNS = len(objects.c) - len(version.columns(FIRST))
+"""How many columns come before those that make the object a version."""
+
+
+def read_row(row: Sequence[Any]) -> StoredObject:
+    """Return the object that a row describes. The row has all columns of the table in their order.
+
+    It reads columns by number, because for a page of hits this takes half the time of reading them by name.
+    """
+    *same_name, encoded, media_type, key, size, digest, _folded, default_acl_id, further, dated = row[:_OWN_COLUMNS]
+    content = None if key is None else StoredContent(key, size, bytes(digest))
+    of_version = version.read(row[_OWN_COLUMNS:])
+    optional = (of_version, None, default_acl_id, (), read_ids(further), dated)
+    return StoredObject(*[*same_name, stored_values.decode(encoded), media_type, content, *optional])
+
+
+def row_of(stored: StoredObject) -> dict[str, object]:
+    """Return all columns for the row of a new object."""
+    columns = {name: getattr(stored, name) for name in _SAME_NAME}
+    texts = {
+        "properties": stored_values.encode(stored.properties),
+        "folded": fold_texts(stored),
+        "default_acl_id": stored.default_acl_id,
+        "further_folders": encode_ids(stored.further_folders),
+    }
+    return columns | texts | content_columns(stored.content) | version.columns(stored.version)
+
+
+def read_ids(text: str | None) -> tuple[str, ...]:
+    """Read the ids of further folders from the column ``further_folders``."""
+    return () if text is None else _ids.decode(text)
+
+
+def encode_ids(ids: Sequence[str]) -> str | None:
+    """Write the ids of further folders for the column ``further_folders``; None if there are none."""
+    return msgspec.json.encode(list(ids)).decode() if ids else None
+
+
+def fold_texts(stored: StoredObject) -> str | None:
+    """Write as JSON the folded forms of those texts that a database cannot fold itself; None if there are none."""
+    forms = folded_forms(
+        {
+            **stored.properties,
+            "object_name": [stored.name],
+            "owner_name": [stored.owner],
+            "r_creator_name": [stored.creator],
+            "r_modifier": [stored.modifier],
+            "a_content_type": [stored.media_type],
+            **({} if stored.version is FIRST else version.values(stored.id, stored.version)),
+        }
+    )
+    return msgspec.json.encode(forms).decode() if forms else None
+
+
+def content_columns(content: StoredContent | None) -> dict[str, object]:
+    """Return the columns that name an object's content."""
+    if content is None:
+        return {"content_key": None, "content_size": 0, "content_sha256": None}
+    return {"content_key": content.key, "content_size": content.size, "content_sha256": content.sha256}

@@ -1,0 +1,89 @@
+"""List the properties of a repository's object types page by page, each property once, with its kind."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.store.filters import listed, pages, sql
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.objects.types import type_lists
+from muniment.repository.store.objects.types.object_types import BUILT_IN, SYSTEM_PROPERTIES
+
+_TEXT = sa.String(64)
+
+
+class ListedAttribute(NamedTuple):
+    """A property in a list, with its name as callers see it, its kind and its place in the order."""
+
+    name: str
+    kind: str
+    place: Place
+
+
+def page(
+    cx: Connection,
+    repository_id: int,
+    names_left_out: Collection[str],
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    system_prefix: str = "r_",
+) -> list[ListedAttribute]:
+    """List the properties of all types, ordered by name unless the selection sorts them.
+
+    ``names_left_out`` are neutral names of built-in properties that are left out. Custom properties that queries cannot
+    use are left out, too. The shown names of the built-in ``SYSTEM_PROPERTIES`` begin with ``system_prefix``. Raises
+    UnknownProperty, WrongValue, BadSort.
+    """
+    members, properties, order = _definitions(repository_id, names_left_out, system_prefix)
+    rows = pages.fetch(cx, members, properties, order, stretch, selection)
+    return [ListedAttribute(row.name, row.kind, place) for row, place in rows]
+
+
+def count(
+    cx: Connection,
+    repository_id: int,
+    names_left_out: Collection[str],
+    selection: Selection = EVERYTHING,
+    *,
+    system_prefix: str = "r_",
+) -> int:
+    """Count all properties that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    members, properties, _ = _definitions(repository_id, names_left_out, system_prefix)
+    return pages.count(cx, members, properties, selection)
+
+
+def _definitions(
+    repository_id: int, names_left_out: Collection[str], system_prefix: str
+) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+    built_in = [
+        sa.select(
+            sa.literal(system_prefix + one.name[2:] if one.name in SYSTEM_PROPERTIES else one.name, _TEXT).label(
+                "name"
+            ),
+            sa.literal(one.kind, _TEXT).label("kind"),
+        )
+        for kind in BUILT_IN
+        for one in kind.properties
+        if one.name not in names_left_out
+    ]
+    custom = type_lists.custom_properties(repository_id)
+    members = sa.union(*built_in, custom).subquery("attributes")
+    properties: dict[str, ListedProperty] = {
+        "name": listed.plain(members.c.name),
+        "label": listed.plain(members.c.name),
+        "kind": listed.plain(members.c.kind),
+    }
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"A list of facets has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return sa.select(members), find, Order((OrderKey(sql.by_code_point(members.c.name)),))

@@ -1,0 +1,166 @@
+"""Which objects must be indexed again because a property became searchable, or ceased to be?
+
+Only objects that have a value of the property are noted in the change log, some at a time, in the order of their
+counters. The transaction that notes them also writes to ``reindexings`` the counter of the last object that was looked
+at. So the work goes on after a kill, any number of processes may do it, and each process knows which properties the
+document of an object holds now. Until the work ends, queries that use the property are refused (docs/decisions/0076).
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import BigId, repository_tables
+from muniment.ground.clock import Instant
+from muniment.repository.store.change_log import changes
+from muniment.repository.store.change_log.changes import Position
+from muniment.repository.store.objects import table
+from muniment.repository.store.objects.table import StoredObject, objects, type_properties
+from muniment.repository.store.objects.types import object_types
+from muniment.repository.store.objects.types.object_types import Catalogue
+
+reindexings = sa.Table(
+    "reindexings",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("property", sa.String(64), nullable=False),
+    # The counter of the last object that was looked at; null if all were.
+    sa.Column("after", sa.BigInteger, nullable=True),
+    # The position in the change log at which the last object was noted.
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("begun", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("repository_id", "property"),
+)
+
+LOOKED_AT, NOTED = 2000, 400
+"""How many objects one step looks at, and how many it notes at most."""
+
+
+class Reindexing(NamedTuple):
+    """A property of one repository whose objects are indexed again, because it became searchable or ceased to be.
+
+    ``after`` is the counter of the last object that was looked at, None if all were. ``position`` is the position of
+    the last change that was noted.
+    """
+
+    id: int
+    repository_id: int
+    property: str
+    after: int | None
+    position: Position
+
+
+def begin(cx: Connection, repository_id: int, name: str, now: Instant, *, searchable: bool) -> None:
+    """Make a property searchable, or not, in every type that has it.
+
+    No query may use the property until its objects are indexed again. The caller has called
+    ``object_types.lock_all``, and has then seen that the property is not being reindexed.
+    """
+    of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == repository_id)
+    rows = sa.and_(type_properties.c.name == name, type_properties.c.type_id.in_(of_repository))
+    cx.execute(type_properties.update().where(rows).values(searchable=searchable, awaiting_index=True))
+    # A property of this name may have been removed while it was being reindexed.
+    cx.execute(reindexings.delete().where(_of(repository_id, name)))
+    row = {"repository_id": repository_id, "property": name, "after": 0, "begun": now}
+    cx.execute(reindexings.insert().values(**row, transaction=0, sequence=0))
+
+
+def under_way(cx: Connection) -> list[Reindexing]:
+    """List the reindexings under way in all repositories, in the order in which they began."""
+    return [_read(row) for row in cx.execute(sa.select(reindexings).order_by(reindexings.c.id))]
+
+
+def advance(cx: Connection, reindexing_id: int, now: Instant) -> Reindexing | None:
+    """Note the next objects, and return how far the work has come, or None if another process has finished it.
+
+    The row of the reindexing is locked until the commit, so other processes wait and then go on after these objects.
+    """
+    row = cx.execute(sa.select(reindexings).where(reindexings.c.id == reindexing_id).with_for_update()).first()
+    if row is None:
+        return None
+    current = _read(row)
+    if current.after is None:
+        return current
+    types = object_types.catalogue(cx, current.repository_id).having(current.property)
+    # JSON escapes a quotation mark within a text, so only the name of a property matches.
+    has_value = sa.and_(
+        objects.c.type.in_(sorted(types)), objects.c.properties.contains(f'"{current.property}":', autoescape=True)
+    )
+    query = sa.select(objects.c.seq, objects.c.id, has_value.label("has_value"))
+    query = query.where(objects.c.repository_id == current.repository_id, objects.c.seq > current.after)
+    looked_at = cx.execute(query.order_by(objects.c.seq).limit(LOOKED_AT)).all()
+    ids: list[str] = []
+    after = current.after
+    for seq, object_id, is_wanted in looked_at:
+        if is_wanted and len(ids) == NOTED:
+            break
+        after = seq
+        ids += [object_id] if is_wanted else []
+    positions = changes.note_all(cx, current.repository_id, ids, "type", now)
+    further = current._replace(
+        after=after if looked_at else None, position=positions[-1] if positions else current.position
+    )
+    columns = {"transaction": further.position.transaction, "sequence": further.position.sequence}
+    cx.execute(reindexings.update().where(reindexings.c.id == current.id).values(after=further.after, **columns))
+    return further
+
+
+def finish(cx: Connection, done: Reindexing) -> None:
+    """End a reindexing: queries may use the property if it is searchable now.
+
+    The caller has seen that the index has reached ``done.position``. This function calls ``object_types.lock_all``.
+    Without the lock, another process could add the property to a type at the same time, and that property would wait
+    for the index for ever. If another process has ended this reindexing already, this changes nothing.
+    """
+    object_types.lock_all(cx, done.repository_id)
+    # SQLite may give the id to a later reindexing, perhaps of the same property.
+    same = (reindexings.c.id == done.id, _of(done.repository_id, done.property), reindexings.c.after.is_(None))
+    at = (reindexings.c.transaction == done.position.transaction, reindexings.c.sequence == done.position.sequence)
+    unchanged = sa.and_(*same, *at)
+    if not cx.execute(reindexings.delete().where(unchanged)).rowcount:
+        return
+    of_repository = sa.select(table.object_types.c.id).where(table.object_types.c.repository_id == done.repository_id)
+    rows = sa.and_(type_properties.c.name == done.property, type_properties.c.type_id.in_(of_repository))
+    cx.execute(type_properties.update().where(rows).values(awaiting_index=False))
+
+
+def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
+    """Make the condition that a row is the reindexing of a property in a repository."""
+    return sa.and_(reindexings.c.repository_id == repository_id, reindexings.c.property == name)
+
+
+class IndexedProperties:
+    """Which properties does the document of an object hold, as of one read of the database?"""
+
+    def __init__(self, catalogue: Catalogue, reached: Mapping[str, int | None]) -> None:
+        self._unsearchable, self._reached = catalogue.unsearchable, reached
+
+    @classmethod
+    def read(cls, cx: Connection, repository_id: int, catalogue: Catalogue) -> "IndexedProperties":
+        """Read how far each reindexing has come. It sends no statement if no property is being reindexed."""
+        reached: dict[str, int | None] = {}
+        if catalogue.awaiting_index:
+            query = sa.select(reindexings.c.property, reindexings.c.after)
+            rows = cx.execute(query.where(reindexings.c.repository_id == repository_id))
+            # A row of a property that was removed, and perhaps added anew, stays until it is finished.
+            reached = {row.property: row.after for row in rows if row.property in catalogue.awaiting_index}
+        return cls(catalogue, reached)
+
+    def lacking(self, stored: StoredObject) -> AbstractSet[str]:
+        """Return the names of the properties that the object's document leaves out."""
+        if not self._reached:
+            return self._unsearchable
+        lacking = set(self._unsearchable)
+        for name, after in self._reached.items():
+            if after is not None and stored.seq > after:  # its document was made before the change
+                lacking ^= {name}
+        return lacking
+
+
+def _read(row: sa.Row[tuple[int, int, str, int | None, int, int, Instant]]) -> Reindexing:
+    return Reindexing(row.id, row.repository_id, row.property, row.after, Position(row.transaction, row.sequence))

@@ -1,0 +1,115 @@
+"""Which properties may a caller write, and which values do they send? Each value is converted to its property's kind.
+
+A property that the caller may not write is refused, unless its values are the present ones. Source: docs/interface.md,
+ours 2.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name, has_reordering
+from muniment.repository.refusals import NotWritable, UnknownProperty, WrongValue
+from muniment.repository.store.objects.properties import properties
+from muniment.repository.store.objects.properties.properties import Given, PropertyDefinition, Value
+from muniment.repository.store.objects.types.object_types import MAX_NAME, Catalogue
+from muniment.repository.store.permissions.principals import Principals
+
+
+def read(
+    catalogue: Catalogue,
+    type_name: str,
+    json_values: Mapping[str, Given],
+    current: Mapping[str, list[Value]],
+    principals: Principals,
+    *,
+    owns: bool,
+    new: bool = False,
+) -> dict[str, list[Value]]:
+    """Read the properties that a caller sends for an object of this type, and return those to be written.
+
+    A property that the caller may not write is left out if its values are those in ``current``. In the owner's name,
+    case makes no difference here. ``owns`` says whether the caller is the owner, who may assign the ACL. A ``new``
+    object gets the default of each property that the caller leaves out. Raises UnknownProperty, WrongValue,
+    NotWritable.
+    """
+    definitions = catalogue.properties_of(type_name)
+    values: dict[str, list[Value]] = {}
+    for name, value in json_values.items():
+        if name not in definitions:
+            raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
+        definition = definitions[name]
+        new_values = properties.read_values(definition, value)
+        if definition.writable:
+            values[name] = new_values
+        elif new_values != current.get(name, []):
+            if (
+                name == "owner_name"
+                and _are_one_user(new_values, current.get(name, []))
+                and not principals.administrator
+            ):
+                continue
+            is_allowed = principals.administrator or (name == "acl_name" and owns)
+            if name not in ("acl_name", "owner_name") or not is_allowed:
+                raise NotWritable(f"The property {name!r} is not yours to write.")
+            values[name] = new_values
+    if "owner_name" in values:
+        _check_owner(text_of(values, "owner_name"))
+    if ruled := catalogue.ruled(type_name):
+        if new:
+            values |= {each.name: list(each.default) for each in ruled if each.default and each.name not in json_values}
+        _check_rules(ruled, values, current)
+    return values
+
+
+def _check_rules(
+    ruled: Sequence[PropertyDefinition], values: Mapping[str, list[Value]], current: Mapping[str, list[Value]]
+) -> None:
+    """Check values against closed lists. Raises WrongValue.
+
+    A property is checked only if its own value changes, or if the property on which its list depends changes.
+    """
+    changed = {name for name, of_name in values.items() if of_name != current.get(name, [])}
+    of_object = {**current, **values}
+    for definition in ruled:
+        assistance = definition.assistance
+        if definition.name not in changed and assistance.depends_on not in changed:
+            continue
+        if forbidden := assistance.list_forbidden(of_object.get(definition.name, []), of_object):
+            (value,) = properties.as_sent(definition, forbidden[:1])
+            depending = f" with this value of {assistance.depends_on!r}" if assistance.depends_on else ""
+            raise WrongValue(
+                f"The property {definition.name!r} may not have the value {str(value)[:60]!r}{depending}: "
+                "it has a closed list of values."
+            )
+
+
+def object_name(values: Mapping[str, list[Value]]) -> str:
+    """Return the object's name. Raises WrongValue if it has none, or one that is too long or reads in another order."""
+    name = text_of(values, "object_name")
+    if not name.strip():
+        raise WrongValue("An object needs a name: give the property 'object_name'.")
+    if len(name) > MAX_NAME:
+        raise WrongValue(f"The value of 'object_name' is longer than {MAX_NAME} characters.")
+    if has_reordering(name):
+        raise WrongValue("The value of 'object_name' holds a character that shows others in another order (U+202E).")
+    return name
+
+
+def text_of(values: Mapping[str, list[Value]], name: str) -> str:
+    """Return the text of a property that has one value; empty if it has none."""
+    return str(values[name][0]) if values.get(name) else ""
+
+
+def content_date(values: Mapping[str, list[Value]]) -> Instant | None:
+    """Return the date of the content that a caller gives; None without one."""
+    return next((value for value in values.get("a_content_date", ()) if isinstance(value, int)), None)
+
+
+def _are_one_user(left: Sequence[Value], right: Sequence[Value]) -> bool:
+    return [fold_name(str(each)) for each in left] == [fold_name(str(each)) for each in right]
+
+
+def _check_owner(owner: str) -> None:
+    name, _, partition = owner.rpartition("@")
+    if not name or not partition or len(owner) > 320:
+        raise WrongValue("An owner is a user, written name@partition.")

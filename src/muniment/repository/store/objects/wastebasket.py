@@ -1,0 +1,279 @@
+"""Which deleted objects can still be restored?
+
+If the setting ``wastebasket_days`` is not 0, a deletion moves the whole row of an object into the wastebasket. So no
+search and no other list has the object any more. Its content stays stored, and still counts against the owner's quota.
+Source: docs/interface.md, ours 18; decision 0077.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import UnknownObject, UnknownProperty
+from muniment.repository.store.content.contract import StoredContent
+from muniment.repository.store.filters import listed, pages
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.objects.contents import further_contents, stored_contents, usage
+from muniment.repository.store.objects.contents.further_contents import ObjectContent
+from muniment.repository.store.objects.contents.usage import Amount
+from muniment.repository.store.objects.table import StoredObject, content_columns, discarded_contents, wastebasket
+from muniment.repository.store.permissions import acls
+from muniment.repository.store.permissions.principals import Permission, Principals
+from muniment.repository.store.repositories import Repository
+
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+
+_AT_A_TIME = 500
+_BY_DELETION = Order(
+    (
+        OrderKey(wastebasket.c.deleted, descending=True, kind="date"),
+        OrderKey(wastebasket.c.seq, descending=True, kind="integer"),
+    )
+)
+_decoder = msgspec.json.Decoder(StoredObject)
+
+
+class Discard(NamedTuple):
+    """A deleted object as it was, who deleted it, when, and when it expires.
+
+    ``root`` is the id of the object with which it was deleted: this object, a folder above it, or the newest of the
+    versions that were deleted together.
+    """
+
+    stored: StoredObject
+    root: str
+    deleter: str
+    deleted: Instant
+    expires: Instant
+
+
+class ListedDiscard(NamedTuple):
+    """A deleted object of a list, with its place in the order."""
+
+    discard: Discard
+    place: Place
+
+
+def keep(
+    cx: Connection,
+    stored_objects: Sequence[StoredObject],
+    further: Mapping[str, Sequence[ObjectContent]],
+    by: Principals,
+    now: Instant,
+    days: int,
+) -> None:
+    """Put objects that are deleted together into the wastebasket, where they stay for ``days`` days.
+
+    ``further`` holds their further contents by object id. The last object is the one with which the others are deleted.
+    The counts of uses of their contents stay as they are.
+    """
+    rows = [
+        {
+            "seq": each.seq,
+            "id": each.id,
+            "repository_id": each.repository_id,
+            "root": stored_objects[-1].id,
+            "name": each.name,
+            "owner": each.owner,
+            "owner_key": each.owner_key,
+            "acl_id": each.acl_id,
+            "default_acl_id": each.default_acl_id,
+            "deleter": by.id,
+            "deleter_key": by.key,
+            "deleted": now,
+            "expires": now + days * DAY,
+            "object": msgspec.json.encode(each).decode(),
+            "bytes": sum(one.size for one in further_contents.with_main(each.content, further.get(each.id, ()))),
+            **content_columns(each.content),
+        }
+        for each in stored_objects
+    ]
+    if rows:
+        cx.execute(wastebasket.insert(), rows)
+    if contents := [further_contents.row_of(each) for some in further.values() for each in some]:
+        cx.execute(discarded_contents.insert(), contents)
+
+
+def page(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    now: Instant,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+) -> list[ListedDiscard]:
+    """List deleted objects that the caller owns, and those that they deleted and may browse.
+
+    The last deletion comes first unless the selection sorts the list. An administrator sees the root of every deletion,
+    and nothing else. The user who deleted the objects sees only the root, too, if they own it or may browse it. Of all
+    other deletions, a caller sees each object that they own. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    rows = pages.fetch(cx, _members(repository, principals, now), _property, _BY_DELETION, stretch, selection)
+    return [ListedDiscard(_read(row), place) for row, place in rows]
+
+
+def count(
+    cx: Connection, repository: Repository, principals: Principals, now: Instant, selection: Selection = EVERYTHING
+) -> int:
+    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _members(repository, principals, now), _property, selection)
+
+
+def find(cx: Connection, repository: Repository, principals: Principals, object_id: str, now: Instant) -> Discard:
+    """Find one of the objects that ``page`` lists. Raises UnknownObject."""
+    members = _members(repository, principals, now).where(wastebasket.c.id == object_id.lower())
+    row = cx.execute(members).first()
+    if row is None:
+        raise UnknownObject(f"There is no object {object_id[:40]!r} in the wastebasket.")
+    return _read(row)
+
+
+def lock_with_all_below(cx: Connection, discard: Discard) -> list[StoredObject]:
+    """Return a deleted object, and then the objects to restore or remove with it. Lock all rows of its deletion.
+
+    If the object is the root of its deletion, all objects of that deletion are returned. Otherwise, the object and the
+    objects of the deletion that lay below it are returned. Raises UnknownObject.
+    """
+    query = sa.select(wastebasket).where(wastebasket.c.root == discard.root).order_by(wastebasket.c.seq)
+    left = {row.id: _read(row).stored for row in cx.execute(query.with_for_update())}
+    if discard.stored.id not in left:
+        raise UnknownObject(f"There is no object {discard.stored.id!r} in the wastebasket.")
+    if discard.stored.id == discard.root:
+        return [left.pop(discard.root), *left.values()]
+    below = [left.pop(discard.stored.id)]
+    ids = {below[0].id}
+    while edge := [each for each in left.values() if not ids.isdisjoint(each.folder_ids)]:
+        below += edge
+        ids.update(each.id for each in edge)
+        for each in edge:
+            del left[each.id]
+    return below
+
+
+def take_out(cx: Connection, ids: Sequence[str]) -> list[ObjectContent]:
+    """Take objects out of the wastebasket, and return their further contents.
+
+    The uses of their contents and their owners' counts stay as they are.
+    """
+    contents: list[ObjectContent] = []
+    for begin in range(0, len(ids), _AT_A_TIME):
+        portion = ids[begin : begin + _AT_A_TIME]
+        gone = discarded_contents.delete().where(discarded_contents.c.object_id.in_(portion))
+        contents += map(further_contents.read_row, cx.execute(gone.returning(discarded_contents)))
+        cx.execute(wastebasket.delete().where(wastebasket.c.id.in_(portion)))
+    return contents
+
+
+def remove(cx: Connection, stored_objects: Collection[StoredObject]) -> tuple[str, ...]:
+    """Remove objects from the wastebasket for good, and subtract them from their owners' counts.
+
+    Returns the keys of contents that no row uses any more. The caller removes these contents after the commit.
+    """
+    further = take_out(cx, [each.id for each in stored_objects])
+    contents = [each.content for each in stored_objects if each.content is not None]
+    contents += [each.content for each in further]
+    sizes: dict[str, int] = {}
+    for each in further:
+        sizes[each.object_id] = sizes.get(each.object_id, 0) + each.content.size
+    amounts: dict[str, Amount] = {}
+    for one in stored_objects:
+        size = (one.content.size if one.content else 0) + sizes.get(one.id, 0)
+        amounts[one.owner_key] = amounts.get(one.owner_key, usage.NOTHING).with_one(size)
+    usage.release(cx, amounts)
+    return stored_contents.release(cx, contents)
+
+
+def purge(cx: Connection, now: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
+    """Remove at most ``limit`` objects whose time in the wastebasket is over.
+
+    Returns how many it removed, and the keys of contents that no row uses any more, as ``remove`` does.
+    """
+    query = sa.select(wastebasket).where(wastebasket.c.expires <= now).order_by(wastebasket.c.expires)
+    return _remove(cx, query.limit(limit).with_for_update())
+
+
+def remove_until(cx: Connection, repository_id: int, until: Instant, limit: int) -> tuple[int, tuple[str, ...]]:
+    """Remove objects of a repository that were deleted up to ``until``, the oldest first.
+
+    Objects that were deleted together are removed together, so that a restoration never finds only some of them. So
+    more than ``limit`` objects may be removed. Returns what ``purge`` returns.
+    """
+    table = wastebasket.c
+    oldest = sa.select(table.root).where(table.repository_id == repository_id, table.deleted <= until)
+    roots = set(cx.execute(oldest.order_by(table.deleted, table.seq).limit(limit)).scalars())
+    return _remove(cx, sa.select(wastebasket).where(table.root.in_(roots)).with_for_update())
+
+
+def remove_of_repository(cx: Connection, repository_id: int, limit: int) -> tuple[int, tuple[str, ...]]:
+    """Remove at most ``limit`` objects of a repository from the wastebasket. Returns what ``purge`` returns."""
+    return _remove(cx, sa.select(wastebasket).where(wastebasket.c.repository_id == repository_id).limit(limit))
+
+
+def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
+    """Count each owner's objects in the wastebasket and the bytes of their contents, by owner's key."""
+    query = sa.select(wastebasket.c.owner_key, sa.func.count(), sa.func.sum(wastebasket.c.bytes))
+    return {key: Amount(number, int(size)) for key, number, size in cx.execute(query.group_by(wastebasket.c.owner_key))}
+
+
+def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str) -> int:
+    """Give the deleted objects of the bearer of a key to another owner. Return how many were given."""
+    where = sa.and_(wastebasket.c.repository_id == repository_id, wastebasket.c.owner_key == key)
+    number, size = cx.execute(sa.select(sa.func.count(), sa.func.sum(wastebasket.c.bytes)).where(where)).one()
+    if number:
+        cx.execute(wastebasket.update().where(where).values(owner=owner, owner_key=owner_key))
+        amount = Amount(number, int(size))
+        usage.count(cx, {key: -amount, owner_key: amount}, None)
+    return int(number)
+
+
+def _remove(cx: Connection, query: sa.Select[tuple[object]]) -> tuple[int, tuple[str, ...]]:
+    gone = [_read(row).stored for row in cx.execute(query)]
+    return len(gone), remove(cx, gone)
+
+
+def _members(repository: Repository, principals: Principals, now: Instant) -> sa.Select[tuple[object]]:
+    table, top = wastebasket.c, wastebasket.alias().c
+    statement = sa.select(wastebasket).where(table.repository_id == repository.id, table.expires > now)
+    is_root = table.root == table.id
+    if principals.administrator:
+        return statement.where(is_root)
+    browsable = top.acl_id.in_(acls.acls_with(repository.id, principals, Permission.BROWSE))
+    root_is_visible = sa.exists().where(top.id == table.root, sa.or_(top.owner_key == principals.key, browsable))
+    by_root = sa.and_(table.deleter_key == principals.key, root_is_visible)
+    owned = table.owner_key == principals.key
+    return statement.where(sa.or_(sa.and_(is_root, by_root), sa.and_(owned, sa.not_(by_root))))
+
+
+def _read(row: sa.Row[tuple[object]]) -> Discard:
+    """Read a row. Its column ``object`` may hold a former owner or content: other columns hold the present ones."""
+    content = None
+    if row.content_key is not None:
+        content = StoredContent(row.content_key, row.content_size, bytes(row.content_sha256))
+    stored = msgspec.structs.replace(
+        _decoder.decode(row.object), owner=row.owner, owner_key=row.owner_key, content=content, position=None
+    )
+    return Discard(stored, row.root, row.deleter, row.deleted, row.expires)
+
+
+_PROPERTIES = {
+    "object_name": listed.exact(wastebasket.c.name),
+    "owner_name": listed.exact(wastebasket.c.owner),
+    "r_object_id": listed.single("id", wastebasket.c.id),
+    "deleter": listed.exact(wastebasket.c.deleter),
+    "deleted": listed.single("date", wastebasket.c.deleted),
+    "expires": listed.single("date", wastebasket.c.expires),
+}
+
+
+def _property(name: str) -> ListedProperty:
+    if name not in _PROPERTIES:
+        raise UnknownProperty(f"The wastebasket has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
+    return _PROPERTIES[name]

@@ -1,0 +1,193 @@
+"""Which accessor has which permission? The entries of an ACL say so."""
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository.refusals import UnknownAccessor, WrongValue
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
+
+acl_entries = sa.Table(
+    "acl_entries",
+    repository_tables,
+    sa.Column("acl_id", sa.ForeignKey("acls.id"), primary_key=True),
+    sa.Column("accessor", sa.String(400), primary_key=True),
+    sa.Column("permission", sa.SmallInteger, nullable=False),
+    sa.Index("ix_acl_entries_accessor", "accessor", "permission", "acl_id"),
+)
+
+MAX_ENTRIES = 1000
+"""The most entries of one ACL."""
+
+
+def check(
+    cx: Connection, entries: Mapping[str, Permission], present: Collection[str], principals: Principals, now: Instant
+) -> dict[str, Permission]:
+    """Return the entries with the key of each accessor instead of its name, ordered by key.
+
+    ``present`` holds the keys of the accessors that the ACL has now. A name that the ACL has now keeps its key.
+    Raises WrongValue, UnknownAccessor.
+    """
+    levels_by_name = _fold_names(entries)
+    keys = bearers.keys_in_list(cx, levels_by_name.keys() - {OWNER, WORLD}, present, principals.identify, now)
+    levels_by_key = {keys.get(name, name): level for name, level in levels_by_name.items()}
+    if len(levels_by_key) < len(levels_by_name):
+        raise WrongValue("The ACL names one user or group twice.")
+    return dict(sorted(levels_by_key.items()))
+
+
+def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> dict[int, dict[str, Permission]]:
+    """Return the entries of several ACLs with the name of each accessor instead of its key."""
+    names = bearers.names_of_keys(cx, {accessor for entries_of_acl in entries.values() for accessor in entries_of_acl})
+    return {
+        acl_id: {names.get(accessor, accessor): level for accessor, level in entries_of_acl.items()}
+        for acl_id, entries_of_acl in entries.items()
+    }
+
+
+def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
+    if len(entries) > MAX_ENTRIES:
+        raise WrongValue(f"An ACL has at most {MAX_ENTRIES} entries.")
+    levels_by_name: dict[str, Permission] = {}
+    for accessor, level in entries.items():
+        key = fold_name(accessor)
+        name, _, partition = key.rpartition("@")
+        if key not in (OWNER, WORLD) and not (name and partition):
+            raise UnknownAccessor(f"{accessor[:100]!r} is no user or group: write name@partition, owner or world.")
+        if len(key) > 400 or any(unicodedata.category(each)[0] == "C" for each in accessor):
+            raise UnknownAccessor(f"{accessor[:100]!r} is no user or group: too long, or not printable.")
+        if key in levels_by_name:
+            raise WrongValue(f"The ACL names {accessor[:100]!r} twice.")
+        levels_by_name[key] = level
+    return levels_by_name
+
+
+def keep(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:
+    """Store the entries of an ACL that has none yet, in one statement: each statement renews the mark of ACLs."""
+    rows = [{"acl_id": acl_id, "accessor": accessor, "permission": int(p)} for accessor, p in entries.items()]
+    if rows:
+        cx.execute(acl_entries.insert().values(rows))
+
+
+def of(
+    cx: Connection, acl_ids: Iterable[int], accessors: Collection[str] | None = None
+) -> dict[int, dict[str, Permission]]:
+    """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs.
+
+    With ``accessors``, it reads only the entries for these.
+    """
+    of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
+    by_acl: dict[int, dict[str, Permission]] = {}
+    ids = sorted(set(acl_ids))
+    for begin in range(0, len(ids), 500):
+        rows = cx.execute(
+            sa.select(acl_entries)
+            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]), of_accessors)
+            .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
+        )
+        for row in rows:
+            by_acl.setdefault(row.acl_id, {})[row.accessor] = Permission(row.permission)
+    return by_acl
+
+
+def drop(cx: Connection, acl_id: int) -> None:
+    """Remove the entries of an ACL."""
+    cx.execute(acl_entries.delete().where(acl_entries.c.acl_id == acl_id))
+
+
+def drop_accessor(cx: Connection, accessor: str) -> list[int]:
+    """Remove every entry for this accessor, and return the ACLs that had one."""
+    deletion = acl_entries.delete().where(acl_entries.c.accessor == accessor).returning(acl_entries.c.acl_id)
+    return list(cx.execute(deletion).scalars())
+
+
+def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) -> dict[int, int]:
+    """Count the entries of these ACLs for these accessors, in one statement; ACLs without such entries are left out."""
+    query = (
+        sa.select(acl_entries.c.acl_id, sa.func.count())
+        .where(acl_entries.c.acl_id.in_(acl_ids), acl_entries.c.accessor.in_(accessors))
+        .group_by(acl_entries.c.acl_id)
+    )
+    return dict(cx.execute(query).all()) if acl_ids else {}
+
+
+def permits(
+    acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
+) -> sa.ColumnElement[bool]:
+    """Make the condition that a row's ACL gives one of the accessors a permission above NONE."""
+    return sa.exists().where(
+        acl_entries.c.acl_id == acl_id,
+        acl_entries.c.accessor.in_(accessors),
+        acl_entries.c.permission > int(Permission.NONE),
+    )
+
+
+def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int | sa.BindParameter[Any]) -> sa.Subquery:
+    """Make a query for the entries that give one of the accessors at least this permission."""
+    return (
+        sa.select(acl_entries.c.acl_id, acl_entries.c.permission)
+        .where(acl_entries.c.accessor.in_(accessors), acl_entries.c.permission >= at_least)
+        .subquery("granting")
+    )
+
+
+def highest(
+    acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str], principals: Principals | None = None
+) -> sa.ScalarSelect[Any]:
+    """Make a subquery for the highest permission that a row's ACL gives the caller; null if no entry applies to them.
+
+    Without ``principals``, the subquery has parameters, for which ``caller_parameters`` returns the values. The rule
+    that an owner can always read is not part of the subquery; see ``level``.
+    """
+    key: sa.ColumnElement[str] = sa.bindparam("caller_key")
+    accessors: Any = sa.bindparam("caller_accessors", expanding=True)
+    if principals is not None:
+        values = caller_parameters(principals)
+        key, accessors = sa.literal(values["caller_key"]), values["caller_accessors"]
+    as_owner = sa.or_(acl_entries.c.accessor != OWNER, owner_key == key)
+    for_caller = acl_entries.c.accessor.in_(accessors)
+    query = sa.select(sa.func.max(acl_entries.c.permission)).where(acl_entries.c.acl_id == acl_id, for_caller, as_owner)
+    return query.scalar_subquery()
+
+
+def caller_parameters(principals: Principals) -> dict[str, Any]:
+    """Return the parameters of ``highest`` for this caller."""
+    return {"caller_key": principals.key, "caller_accessors": [*sorted(principals.accessors), OWNER]}
+
+
+def level(highest: int | None, *, owns: bool) -> Permission:
+    """Turn the result of ``highest`` into a permission; an owner can always read."""
+    return max(Permission(highest or Permission.NONE), Permission.READ if owns else Permission.NONE)
+
+
+def permission(cx: Connection, acl_id: int, owner_key: str, principals: Principals) -> Permission:
+    """Return the caller's permission on an object that has this ACL and owner."""
+    return permissions(cx, [(acl_id, owner_key)], principals)[(acl_id, owner_key)]
+
+
+def permissions(
+    cx: Connection, pairs: Collection[tuple[int, str]], principals: Principals
+) -> dict[tuple[int, str], Permission]:
+    """Return the caller's permission for each pair of ACL id and owner's key: one statement for each 500 ACLs."""
+    if principals.administrator:
+        return dict.fromkeys(pairs, Permission.DELETE)
+    entries = of(cx, {acl_id for acl_id, _ in pairs})
+    keys = principals.accessors
+    return {
+        (acl_id, owner_key): _permission(entries.get(acl_id, {}), keys, owns=principals.is_(owner_key))
+        for acl_id, owner_key in pairs
+    }
+
+
+def _permission(entries: Mapping[str, Permission], keys: frozenset[str], *, owns: bool) -> Permission:
+    levels = [permission for accessor, permission in entries.items() if accessor in keys]
+    if owns:
+        levels += [entries.get(OWNER, Permission.NONE), Permission.READ]
+    return max(levels, default=Permission.NONE)

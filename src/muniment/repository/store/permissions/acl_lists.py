@@ -1,0 +1,94 @@
+"""Which ACLs does a caller see in a list, filtered and sorted? Source: docs/filters.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.naming import fold_name
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.store.filters import listed, pages
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+from muniment.repository.store.permissions import acl_entries, acl_look_up
+from muniment.repository.store.permissions import acls as acls_room
+from muniment.repository.store.permissions.acls import AclSummary
+from muniment.repository.store.permissions.principals import OWNER, Permission, Principals
+from muniment.repository.store.permissions.table import acls
+
+_BY_NAME = Order((OrderKey(acls.c.name), OrderKey(acls.c.shown_id)), indexed=True)
+
+
+class ListedAcl(NamedTuple):
+    """An ACL of a list, with its place in the order, and whether the caller may see all its entries."""
+
+    acl: AclSummary
+    place: Place
+    owned: bool
+
+
+def page(
+    cx: Connection, repository_id: int, principals: Principals, stretch: Stretch, selection: Selection = EVERYTHING
+) -> list[ListedAcl]:
+    """List the ACLs that the caller may see and the selection wants.
+
+    They come in the order of the selection, or by name and id if it has none. Raises UnknownProperty, WrongValue,
+    BadSort.
+    """
+    rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
+    own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}
+    foreign = [row.id for row, _ in rows if row.id not in own_ids]
+    counts = acl_entries.count(cx, foreign, principals.accessors | {OWNER})
+    return [
+        ListedAcl(acls_room.summary(row, counts.get(row.id, 0) if foreign else row.entry_count), place, not foreign)
+        for row, place in rows
+        for foreign in [row.id not in own_ids]
+    ]
+
+
+def count(cx: Connection, repository_id: int, principals: Principals, selection: Selection = EVERYTHING) -> int:
+    """Count all ACLs that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _members(repository_id, principals), _property, selection)
+
+
+def entries(
+    cx: Connection, listed_acls: Sequence[ListedAcl], principals: Principals
+) -> dict[int, dict[str, Permission]]:
+    """Return the entries that the caller may see in each ACL.
+
+    The outer key is the key of the ACL's row. The inner key is the accessor's name, and the value is its permission.
+    """
+    own_entries = acl_entries.of(cx, [each.acl.id for each in listed_acls if each.owned])
+    foreign = acl_entries.of(
+        cx, [each.acl.id for each in listed_acls if not each.owned], principals.accessors | {OWNER}
+    )
+    return acl_entries.by_name(
+        cx, {each.acl.id: {**own_entries, **foreign}.get(each.acl.id, {}) for each in listed_acls}
+    )
+
+
+def _members(repository_id: int, principals: Principals) -> sa.Select[Any]:
+    return sa.select(acls).where(acls.c.repository_id == repository_id, acl_look_up.visible_to(principals))
+
+
+_OWNER = listed.single("string", acls.c.owner, compared=acls.c.owner_name, fold=fold_name)
+
+# Names of ACLs are compared as they are written: case tells two of them apart.
+_PROPERTIES: Mapping[str, ListedProperty] = {
+    "name": listed.exact(acls.c.name),
+    "object_name": listed.exact(acls.c.name),
+    "owner": _OWNER,
+    "owner_name": _OWNER,
+    "id": listed.single("id", acls.c.shown_id),
+    "r_object_id": listed.single("id", acls.c.shown_id),
+    "r_modify_date": listed.single("date", acls.c.modified),
+}
+
+
+def _property(name: str) -> ListedProperty:
+    if name not in _PROPERTIES:
+        raise UnknownProperty(f"A list of ACLs has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
+    return _PROPERTIES[name]

@@ -1,0 +1,192 @@
+"""Which ACL does a caller mean by a text, and by which text is an ACL shown to that caller?
+
+A text that names an ACL which the caller may not see is refused as if there were no such ACL. Source:
+docs/interface.md, ours 4.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement
+from muniment.ground.caches import Memory
+from muniment.ground.naming import fold_name
+from muniment.repository import version_stamps
+from muniment.repository.store.permissions import acl_entries, acl_names
+from muniment.repository.store.permissions.acl_names import AclName
+from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.permissions.table import acls
+
+UNNAMED = "="
+"""The owner's key in the row of each unnamed ACL (``unnamed_acls``). No user has this key."""
+
+AT_A_TIME = 200
+"""How many ACLs, or names of ACLs, one statement looks up."""
+
+Row: TypeAlias = sa.Row[*tuple[Any, ...]]
+
+_NAMED = acls.c.owner_key != UNNAMED
+
+
+class _Namesake(NamedTuple):
+    """An object's ACL, with an ACL of the same name that the caller sees: perhaps the same ACL, perhaps another one.
+
+    ``carried_id``, ``carried`` and ``carried_key`` are the id, the public id and the owner's key of the object's ACL.
+    If the caller can mean no ACL by this name, alone or with the owner, the database has NULL for the other fields.
+    """
+
+    carried_id: int
+    carried: str
+    carried_key: str
+    id: int
+    shown_id: str
+    name: str
+    owner: str
+    owner_name: str
+    owner_key: str
+    common: bool
+
+
+_R = TypeVar("_R", Row, _Namesake)
+
+
+def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
+    """Return a text that names an object's ACL for the caller.
+
+    For an unnamed ACL the text is empty. For another ACL that the caller may not see, it is the id. For an ACL that the
+    caller may see, it is the first of these texts that means this ACL when the caller sends it back: the bare name, the
+    owner with the name, the id.
+    """
+    return shown_names(cx, [acl_id], principals)[acl_id]
+
+
+_Question: TypeAlias = tuple[int, bool, str, frozenset[str]]
+"""What a shown name depends on beside the mark of all ACLs: the ACL's id, whether the caller is an administrator, the
+key of the caller, and the accessors that apply to the caller."""
+
+_REMEMBERED = 50_000
+_shown_names: Memory[_Question, str] = Memory(_REMEMBERED)
+
+
+def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
+    """Return for each of these ACLs what ``shown_name`` returns, with one statement for each 200 ACLs.
+
+    The process may remember the names for each caller until the mark of all ACLs changes (``marks``).
+    """
+    mark, who = version_stamps.read(cx).acls, (principals.administrator, principals.key, principals.accessors)
+    names = {acl_id: name for acl_id in acl_ids if (name := _shown_names.recall((acl_id, *who), mark)) is not None}
+    missing = sorted(set(acl_ids) - names.keys())
+    if not missing:
+        return names
+    found = _read_shown_names(cx, missing, principals)
+    # A transaction that is no snapshot may have read the mark before a commit, and the rows after it.
+    if version_stamps.read(cx).acls == mark:
+        for acl_id, name in found.items():
+            _shown_names.keep((acl_id, *who), name, 1 + len(principals.accessors), mark)
+    return names | found
+
+
+def _read_shown_names(cx: Connection, ids: Sequence[int], principals: Principals) -> dict[int, str]:
+    rows_of: dict[int, list[_Namesake]] = {}
+    seeing: dict[str, Any] = {"own_key": principals.key}
+    if not principals.administrator:
+        seeing["accessors"] = sorted(principals.accessors)
+    for begin in range(0, len(ids), AT_A_TIME):
+        portion = ids[begin : begin + AT_A_TIME]
+        for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
+            namesake = _Namesake(*row)
+            rows_of.setdefault(namesake.carried_id, []).append(namesake)
+    return {acl_id: _shown_name(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
+
+
+def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
+    if rows[0].carried_key == UNNAMED:
+        return ""
+    row_of_acl = next((row for row in rows if row.id == acl_id), None)
+    for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)) if row_of_acl else ():
+        name = acl_names.read(text)
+        if name is not None and _choose(rows, name, own_key) is row_of_acl:
+            return str(text)
+    return str(rows[0].carried)
+
+
+def rows_named(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, Row]:
+    """Find the ACL that each text means if this caller sends it. Return the rows of the ACLs, each under its text."""
+    own_key = principals.key
+    row_by_text: dict[str, Row] = {}
+    names_read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]
+    for begin in range(0, len(names_read), AT_A_TIME):
+        portion = names_read[begin : begin + AT_A_TIME]
+        rows = cx.execute(_candidates(repository_id, [name for _, name in portion], own_key, principals)).all()
+        row_by_text.update((text, row) for text, name in portion if (row := _choose(rows, name, own_key)) is not None)
+    return row_by_text
+
+
+def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
+    """Choose the ACL that a name means for a caller, among ``rows`` of ACLs that this caller may see."""
+    if name.shown_id:
+        return next((row for row in rows if row.shown_id == name.shown_id), None)
+    same_name = [row for row in rows if row.name == name.name]
+    if name.owner:
+        of_owner = [row for row in same_name if row.owner_name == fold_name(name.owner)]
+        return of_owner[0] if len(of_owner) == 1 else None
+    own_row = next((row for row in same_name if row.owner_key == own_key), None)
+    return own_row or next((row for row in same_name if row.common), None)
+
+
+def _candidates(repository_id: int, names: Collection[AclName], own_key: str, principals: Principals) -> sa.Select[Any]:
+    ids = [name.shown_id for name in names if name.shown_id]
+    bare = [name.name for name in names if name.name and not name.owner]
+    in_repository = acls.c.repository_id == repository_id
+    # Each way uses a database index of its own, so each names the repository.
+    ways = [sa.and_(in_repository, acls.c.shown_id.in_(ids))] if ids else []
+    if bare:
+        ways.append(sa.and_(in_repository, acls.c.owner_key == own_key, acls.c.name.in_(bare)))
+        ways.append(sa.and_(in_repository, acls.c.common, acls.c.name.in_(bare)))
+    with_owner = [(fold_name(name.owner), name.name) for name in names if name.owner]
+    ways += [sa.and_(in_repository, acls.c.owner_name == owner, acls.c.name == name) for owner, name in with_owner]
+    return sa.select(acls).where(sa.or_(*ways), visible_to(principals))
+
+
+def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
+    """Make a statement that finds, for each of some ACLs, the visible ACLs of its name that a caller could mean.
+
+    The parameter ``carried`` has the ids of the ACLs, which objects carry. ``own_key`` is the caller's key. If there is
+    no visible ACL for one of these ids, the id has a row with NULL in the columns of the visible ACL.
+    """
+    carried = acls.alias("carried")
+    same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
+    # As in ``_candidates``, each way uses a database index of its own.
+    ways = [acls.c.owner_key == sa.bindparam("own_key"), acls.c.owner_name == carried.c.owner_name, acls.c.common]
+    columns = (getattr(acls.c, name) for name in _Namesake._fields[3:])
+    return PreparedStatement(
+        sa.select(carried.c.id, carried.c.shown_id, carried.c.owner_key, *columns)
+        .select_from(carried.outerjoin(acls, sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), visible)))
+        .where(carried.c.id.in_(sa.bindparam("carried", expanding=True)))
+    )
+
+
+def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
+    """Make the condition that the caller may see an ACL: it is theirs or built in, or gives them a permission.
+
+    Administrators see every ACL that has a name. Nobody sees an unnamed ACL: objects of several owners may carry it.
+    """
+    if principals.administrator:
+        return _NAMED
+    return _visible(principals.key, sorted(principals.accessors))
+
+
+def _visible(
+    own_key: str | sa.BindParameter[str], accessors: Collection[str] | sa.BindParameter[Any]
+) -> sa.ColumnElement[bool]:
+    own = sa.or_(acls.c.owner_key == "", acls.c.owner_key == own_key)
+    return sa.and_(_NAMED, sa.or_(own, acl_entries.permits(acls.c.id, accessors)))
+
+
+_NAMESAKES = {
+    True: _namesakes(_NAMED),
+    False: _namesakes(_visible(sa.bindparam("own_key"), sa.bindparam("accessors", expanding=True))),
+}
+"""One statement for administrators, who see every ACL that has a name, and one for all other callers."""

@@ -1,0 +1,132 @@
+"""How are rows of ACLs written, imported, listed and removed? No rights are checked here."""
+
+from collections.abc import Collection, Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository import keys
+from muniment.repository.store.permissions import acl_entries
+from muniment.repository.store.permissions.acl_look_up import UNNAMED, Row
+from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions.table import acls
+
+_AT_A_TIME = 500
+
+
+def insert(
+    cx: Connection,
+    repository_id: int,
+    name: str,
+    owner: tuple[str, str],
+    entries: Mapping[str, Permission],
+    now: Instant,
+    *,
+    common: bool,
+) -> Row | None:
+    """Store a new ACL without its entries. Return None if the name is taken.
+
+    The name is taken if the owner has an ACL of this name, or if this ACL is ``common`` and another common ACL has
+    the name. ``owner`` is the owner's name and key.
+    """
+    key = _next_key(cx)
+    insertion = postgresql.insert(acls) if cx.dialect.name == "postgresql" else sqlite.insert(acls)
+    return cx.execute(
+        insertion.values(
+            id=key,
+            repository_id=repository_id,
+            shown_id=f"45{keys.scramble(cx, keys.ACLS, key)}",
+            name=name,
+            owner=owner[0],
+            owner_name=fold_name(owner[0]),
+            owner_key=owner[1],
+            common=common,
+            entry_count=len(entries),
+            created=now,
+            modified=now,
+        )
+        .on_conflict_do_nothing()
+        .returning(acls)
+    ).first()
+
+
+def put_back(
+    cx: Connection,
+    repository_id: int,
+    shown_id: str,
+    name: str,
+    owner: tuple[str, str],
+    entry_count: int,
+    dates: tuple[Instant, Instant],
+    *,
+    common: bool,
+) -> int:
+    """Store an ACL of an export, with its id but without its entries. Return the key of its row.
+
+    ``dates`` are the instants when it was made and last changed. Raises IntegrityError if another ACL has the id, or if
+    the name is taken as in ``insert``.
+    """
+    key = _next_key(cx)
+    cx.execute(
+        acls.insert().values(
+            id=key,
+            repository_id=repository_id,
+            shown_id=shown_id,
+            name=name,
+            owner=owner[0],
+            owner_name=fold_name(owner[0]),
+            owner_key=owner[1],
+            common=common,
+            entry_count=entry_count,
+            created=dates[0],
+            modified=dates[1],
+        )
+    )
+    return key
+
+
+def page(cx: Connection, repository_id: int, after_key: int, limit: int) -> list[Row]:
+    """Return at most ``limit`` ACLs of a repository, unnamed ones included: those after ``after_key``, oldest first."""
+    query = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.id > after_key)
+    return list(cx.execute(query.order_by(acls.c.id).limit(limit)))
+
+
+def shown_ids(cx: Connection, keys_of_rows: Collection[int]) -> dict[int, str]:
+    """Return the public ids of at most a few hundred ACLs by the keys of their rows."""
+    rows = cx.execute(sa.select(acls.c.id, acls.c.shown_id).where(acls.c.id.in_(sorted(set(keys_of_rows)))))
+    return {row.id: row.shown_id for row in rows}
+
+
+def keys_of(cx: Connection, repository_id: int, public_ids: Collection[str]) -> dict[str, int]:
+    """Return the keys of the rows of at most a few hundred ACLs of a repository by their public ids."""
+    named = acls.c.shown_id.in_(sorted(set(public_ids)))
+    rows = cx.execute(sa.select(acls.c.shown_id, acls.c.id).where(named, acls.c.repository_id == repository_id))
+    return {row.shown_id: row.id for row in rows}
+
+
+def has_own(cx: Connection, repository_id: int) -> bool:
+    """Return whether a repository has ACLs that users made, beside the built-in and the unnamed ones."""
+    owned = acls.c.owner_key.not_in(("", UNNAMED))
+    return (
+        cx.execute(sa.select(acls.c.id).where(acls.c.repository_id == repository_id, owned).limit(1)).first()
+        is not None
+    )
+
+
+def remove_every(cx: Connection, repository_id: int) -> None:
+    """Remove all ACLs of a repository. No object may carry an ACL when this is called."""
+    while rows := page(cx, repository_id, 0, _AT_A_TIME):
+        for row in rows:
+            acl_entries.drop(cx, row.id)
+        cx.execute(acls.delete().where(acls.c.id.in_([row.id for row in rows])))
+
+
+def _next_key(cx: Connection) -> int:
+    if cx.dialect.name == "postgresql":
+        return int(cx.execute(sa.text("SELECT nextval(pg_get_serial_sequence('acls', 'id'))")).scalar_one())
+    # SQLite has one writer at a time, and the insert moves the sequence on.
+    last_key = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'acls'")).scalar()
+    return int(last_key or 0) + 1

@@ -1,0 +1,319 @@
+"""Access control lists (ACLs): who may do how much with the objects that carry one?
+
+An entry gives a permission to an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of
+all entries that apply to a caller, the highest permission counts. The owner can always read, and an administrator can
+do everything.
+
+The name of an ACL is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, or
+else a common one: a built-in ACL, or one that an administrator made. Callers get the same answer about an ACL that they
+may not see as about one that does not exist.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.database.connections import PreparedStatement
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
+from muniment.repository.store import named_locks
+from muniment.repository.store.permissions import acl_entries, acl_look_up, acl_names, acl_rows, unnamed_acls
+from muniment.repository.store.permissions.acl_look_up import UNNAMED, Row
+from muniment.repository.store.permissions.acl_names import AclQuota
+from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
+from muniment.repository.store.permissions.table import acls
+
+PRIVATE = "private"
+PUBLIC = "public"
+
+
+class Acl(msgspec.Struct, frozen=True):
+    """One ACL. ``id`` is its internal key, ``shown_id`` its public id. A built-in ACL has no owner."""
+
+    id: int
+    repository_id: int
+    shown_id: str
+    name: str
+    owner: str
+    owner_key: str
+    created: Instant
+    modified: Instant
+    entries: Mapping[str, Permission]
+
+
+class AclSummary(msgspec.Struct, frozen=True):
+    """An ACL in a list.
+
+    If it is ``common``, its name without an owner means this ACL to all who see it and own no ACL of this name.
+    ``entries`` is how many of its entries the caller sees.
+    """
+
+    id: int
+    shown_id: str
+    name: str
+    owner: str
+    common: bool
+    entries: int
+    modified: Instant
+
+
+_BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
+    PRIVATE: {OWNER: Permission.DELETE},
+    PUBLIC: {OWNER: Permission.DELETE, WORLD: Permission.READ},
+}
+
+
+def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
+    """Make the built-in ACLs of a repository, ``private`` and ``public``; existing ones stay as they are."""
+    for name, entries in _BUILT_IN.items():
+        row = acl_rows.insert(cx, repository_id, name, ("", ""), entries, now, common=True)
+        if row is not None:
+            acl_entries.keep(cx, row.id, entries)
+
+
+def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
+    """Return the id of ``private`` or ``public``. Make the built-in ACLs first if the repository lacks them."""
+    row = _BUILT_IN_ID.first(cx, repository=repository_id, name=name)
+    if row is None:
+        initialise(cx, repository_id, now)
+        (row,) = _BUILT_IN_ID.all(cx, repository=repository_id, name=name)
+    return int(row[0])
+
+
+def add(
+    cx: Connection,
+    repository_id: int,
+    name: str,
+    principals: Principals,
+    entries: Mapping[str, Permission],
+    now: Instant,
+    quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
+) -> Acl:
+    """Make an ACL owned by the caller. An ACL that an administrator makes is common.
+
+    NameTaken reveals only the caller's own ACLs and the built-in ones; to an administrator, also those of other
+    administrators. Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
+    """
+    acl_names.check(name)
+    checked_entries = acl_entries.check(cx, entries, (), principals, now)
+    if not principals.administrator:
+        _check_quota(cx, repository_id, principals.key, None, len(checked_entries), quota)
+    row = None
+    if name not in _BUILT_IN:
+        row = acl_rows.insert(
+            cx,
+            repository_id,
+            name,
+            (principals.id, principals.key),
+            checked_entries,
+            now,
+            common=principals.administrator,
+        )
+    if row is None:
+        raise NameTaken(f"There is an ACL {name!r} already.")
+    acl_entries.keep(cx, row.id, checked_entries)
+    return _acl(row, checked_entries)
+
+
+def change(
+    cx: Connection,
+    acl: Acl,
+    principals: Principals,
+    entries: Mapping[str, Permission],
+    now: Instant,
+    quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
+) -> Acl:
+    """Replace an ACL's entries; the new ones apply from the next request on.
+
+    Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
+    """
+    _check_owned(acl, principals)
+    checked_entries = acl_entries.check(cx, entries, acl.entries, principals, now)
+    if not principals.administrator:
+        _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked_entries), quota)
+    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked_entries))
+    if not cx.execute(update).rowcount:
+        raise UnknownAcl(f"There is no ACL {acl.name!r}.")
+    acl_entries.drop(cx, acl.id)
+    acl_entries.keep(cx, acl.id, checked_entries)
+    return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
+
+
+def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
+    """Delete an ACL that no object carries, and no folder has as its default. Raises NotPermitted, InUse."""
+    if not acl.owner:
+        raise NotPermitted(f"The ACL {acl.name!r} belongs to the repository and stays.")
+    _check_owned(acl, principals)
+    acl_entries.drop(cx, acl.id)
+    try:
+        cx.execute(acls.delete().where(acls.c.id == acl.id))
+    except IntegrityError as error:
+        raise InUse(f"The ACL {acl.name!r} is still on objects, or the default of folders.") from error
+
+
+def find(cx: Connection, repository_id: int, text: str, principals: Principals) -> Acl:
+    """Return the ACL that a text names for the caller, with its entries.
+
+    Raises UnknownAcl, also if the caller may not see the ACL.
+    """
+    row = acl_look_up.rows_named(cx, repository_id, [text], principals).get(text)
+    if row is None:
+        raise _unknown(text)
+    return _acl(row, acl_entries.of(cx, [row.id]).get(row.id, {}))
+
+
+def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
+    """Return the id of the ACL that a text names for the caller, to put it on an object. Raises UnknownAcl."""
+    ids = look_up(cx, repository_id, [text], principals)
+    if text not in ids:
+        raise _unknown(text)
+    return ids[text]
+
+
+def look_up(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, int]:
+    """Return the ids of the ACLs that texts name for the caller, by text: one statement for each 200 texts."""
+    return {text: row.id for text, row in acl_look_up.rows_named(cx, repository_id, texts, principals).items()}
+
+
+def by_id(cx: Connection, acl_id: int) -> Acl:
+    """Read an ACL by its internal key. No rights are checked."""
+    row = cx.execute(sa.select(acls).where(acls.c.id == acl_id)).one()
+    return _acl(row, acl_entries.of(cx, [acl_id]).get(acl_id, {}))
+
+
+def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
+    """Return the names of these ACLs by id, in one statement; an unnamed one has an empty name.
+
+    ``acl_ids`` are at most the ACLs of one page or batch.
+    """
+    rows = cx.execute(sa.select(acls.c.id, acls.c.name, acls.c.owner_key).where(acls.c.id.in_(set(acl_ids))))
+    return {acl_id: "" if owner_key == UNNAMED else name for acl_id, name, owner_key in rows}
+
+
+def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
+    """Count the ACLs that the owners with these keys have together in each repository, by the repository's id."""
+    rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
+    return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
+
+
+def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
+    """Give the ACLs of the owner with this ``key`` to another owner, and return how many were given.
+
+    If the new owner has an ACL of the same name already, the given ACL's name is extended by its id.
+    """
+    used_names = sa.select(_other_acls.c.name).where(
+        _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
+    )
+    distinct_name = sa.func.substr(acls.c.name, 1, 100) + " " + acls.c.shown_id
+    name = sa.case((acls.c.name.in_(used_names), distinct_name), else_=acls.c.name)
+    columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "name": name}
+    of_owner = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
+    return cx.execute(acls.update().where(of_owner).values(modified=now, **columns)).rowcount
+
+
+def forget(cx: Connection, key: str) -> int:
+    """Remove the entries for a removed user or group from all ACLs. Return how many ACLs had such an entry."""
+    acl_ids = acl_entries.drop_accessor(cx, key)
+    cx.execute(acls.update().where(acls.c.id.in_(acl_ids)).values(entry_count=acls.c.entry_count - 1))
+    unnamed_acls.keep_apart(cx, acl_ids)
+    return len(acl_ids)
+
+
+def permissions_by_acl(
+    cx: Connection, repository_id: int, principals: Principals, at_least: Permission
+) -> dict[int, Permission]:
+    """Return, by ACL, the caller's permission on objects of other owners, in one statement.
+
+    ACLs that give the caller less than ``at_least`` are left out.
+    """
+    rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
+    return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
+
+
+def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
+    """Make a subquery for the ACLs that give the caller at least this permission on objects of others."""
+    giving = acl_entries.granting(sorted(principals.accessors), int(at_least))
+    query = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
+    return query.where(acls.c.repository_id == repository_id).distinct()
+
+
+def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
+    """Return, by name, the entries of the ACL that the caller may see.
+
+    Its owner and administrators see all entries, other callers only those that can apply to them. With ``every``, it
+    returns all entries to any caller: the owner of an object may see all entries of its ACL.
+    """
+    accessors: Collection[str] = acl.entries
+    if not (every or owns(acl.owner_key, principals)):
+        accessors = acl.entries.keys() & (principals.accessors | {OWNER})
+    visible = {accessor: level for accessor, level in acl.entries.items() if accessor in accessors}
+    return acl_entries.by_name(cx, {acl.id: visible})[acl.id]
+
+
+def _check_quota(
+    cx: Connection, repository_id: int, owner_key: str, acl_id: int | None, size: int, quota: AclQuota
+) -> None:
+    """Raise QuotaExceeded if the owner would have too many ACLs or entries.
+
+    ``acl_id`` is that of the ACL that gets ``size`` entries, or None for a new ACL. An existing ACL that gets no more
+    entries than it has is never refused. Until the commit, no other transaction that calls this can add ACLs or entries
+    of this owner.
+    """
+    named_locks.take(cx, f"acls {repository_id} {owner_key}")
+    present = sa.case((acls.c.id == acl_id, acls.c.entry_count), else_=0)
+    count, entries, former_size = cx.execute(
+        sa.select(
+            sa.func.count(),
+            sa.func.coalesce(sa.func.sum(acls.c.entry_count), 0),
+            sa.func.coalesce(sa.func.sum(present), 0),
+        ).where(acls.c.repository_id == repository_id, acls.c.owner_key == owner_key)
+    ).one()
+    if acl_id is None and count >= quota.acls:
+        raise QuotaExceeded(f"You own {count} ACLs; one user may own {quota.acls}.")
+    if size > former_size and entries - former_size + size > quota.entries:
+        raise QuotaExceeded(f"Your ACLs have {entries} entries together; those of one user may have {quota.entries}.")
+
+
+def owns(owner_key: str, principals: Principals) -> bool:
+    """Return whether the caller may see all entries of this owner's ACLs, and may change the ACLs."""
+    return principals.administrator or principals.is_(owner_key)
+
+
+def _acl(row: Row, entries: Mapping[str, Permission]) -> Acl:
+    about = row.id, row.repository_id, row.shown_id, row.name, row.owner, row.owner_key, row.created, row.modified
+    return Acl(*about, entries)
+
+
+def summary(row: Row, entries: int) -> AclSummary:
+    """Turn a row with all columns into the ACL that a list shows."""
+    return AclSummary(row.id, row.shown_id, row.name, row.owner, row.common, entries, row.modified)
+
+
+def _unknown(text: str) -> UnknownAcl:
+    return UnknownAcl(f"There is no ACL {text[:100]!r}.")
+
+
+def _check_owned(acl: Acl, principals: Principals) -> None:
+    if not owns(acl.owner_key, principals):
+        raise NotPermitted(f"Only its owner or an administrator may change the ACL {acl.name!r}.")
+
+
+_BUILT_IN_ID = PreparedStatement(
+    sa.select(acls.c.id).where(
+        acls.c.repository_id == sa.bindparam("repository"), acls.c.owner_key == "", acls.c.name == sa.bindparam("name")
+    )
+)
+_other_acls = acls.alias()
+_PERMISSIONS = {int(permission): permission for permission in Permission}
+
+# The repository is compared afterwards: in the query, SQLite would read every ACL instead of the caller's entries.
+_GIVING = acl_entries.granting(sa.bindparam("accessors", expanding=True), sa.bindparam("least"))
+_GRANTED = PreparedStatement(
+    sa.select(_GIVING.c.acl_id, sa.func.max(_GIVING.c.permission), acls.c.repository_id)
+    .join_from(_GIVING, acls, _GIVING.c.acl_id == acls.c.id)
+    .group_by(_GIVING.c.acl_id, acls.c.repository_id)
+)

@@ -1,0 +1,291 @@
+"""Which key stands for a user or a group in the repository's rows?
+
+A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
+first bearer of a name has the folded name itself as key. Every other bearer has a key without ``@``, which cannot be a
+name. If an import brings former bearers of a name that is new here, all of these get such keys, and the folded name is
+kept for the present bearer.
+
+If a name has no row in the table, no bearer of the name is known yet. Whatever the repository stores under this name
+waits for its first bearer. A row of the table without an identity comes from an import that knows former bearers of
+the name. It waits for ``settle``, or for the first call of its bearer (decision 0019).
+"""
+
+import hashlib
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import repository_tables
+from muniment.ground.clock import Instant
+
+bearers = sa.Table(
+    "bearers",
+    repository_tables,
+    sa.Column("key", sa.String(400), primary_key=True),
+    sa.Column("name", sa.String(400), nullable=False, index=True),
+    sa.Column("identity", sa.String(200), nullable=True, unique=True),
+    sa.Column("bound", sa.BigInteger, nullable=False),
+)
+
+Identify: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
+"""Asks the directory who bears these names now. It returns the identity of each name that has a bearer."""
+
+LONGEST_IDENTITY = 200
+
+_NOBODY = "nobody:"
+_AT_A_TIME = 500
+_REMEMBERED = 100_000
+_TRIES = 3
+
+
+class SettledNames(NamedTuple):
+    """How many names were bound to a bearer, and how many to nobody."""
+
+    borne: int
+    unborne: int
+
+
+class Bearing(NamedTuple):
+    """Who has a key: the name, the bearer's identity if it is known, and which former bearer of the name this is.
+
+    ``former`` is 0 for the last known bearer of the name. The earlier bearers are numbered from 1, the first one first.
+    """
+
+    name: str
+    identity: str = ""
+    former: int = 0
+
+
+class KeyMemory:
+    """A process's memory of the keys of identities. A binding never changes, so no entry goes stale."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+        self._changing = threading.Lock()
+
+    def lacks(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the names whose identity has no remembered key, with their identities."""
+        return {name: identity for name, identity in names.items() if identity and identity not in self._keys}
+
+    def keep(self, keys: Mapping[str, str]) -> None:
+        """Remember these keys by identity. Only committed keys may be remembered."""
+        with self._changing:
+            if len(self._keys) + len(keys) > _REMEMBERED:
+                self._keys.clear()
+            self._keys.update(keys)
+
+    def of(self, names: Mapping[str, str]) -> dict[str, str] | None:
+        """Return the key of each of these names; None if one has no identity or no remembered key."""
+        keys = {name: self._keys.get(identity, "") for name, identity in names.items()}
+        return keys if all(keys.values()) else None
+
+
+def nobody(_names: Collection[str]) -> Mapping[str, str]:
+    """Return no identity: the ``Identify`` of a directory in another installation, which cannot be asked."""
+    return {}
+
+
+def key_of(identity: str) -> str:
+    """Return the key of a bearer whose key is not the folded name itself."""
+    return f"id:{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
+
+
+def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
+    """Return the keys of these identities; an identity without a key is left out."""
+    by_identity: dict[str, str] = {}
+    for portion in _portions(identities):
+        rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(portion)))
+        by_identity.update((row.identity, row.key) for row in rows)
+    return by_identity
+
+
+def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the key of each of these folded names: one statement for each 500 names.
+
+    ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
+    an identity is its own key in two cases: that key is not bound to an identity yet, or the bearer who has that key is
+    the only one that the name has had. Otherwise the name gets a key that nobody has.
+    """
+    return {name: key for name, key, _ in _look_up(cx, names)}
+
+
+def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, str]:
+    """Bind each of these identities to a key for good, and return the keys by name.
+
+    ``names`` maps folded names to identities.
+    """
+    for _ in range(_TRIES):
+        rows = _look_up(cx, names)
+        waiting = [(name, key) for name, key, is_bound in rows if not is_bound and names[name]]
+        if not waiting:
+            return {name: key for name, key, _ in rows}
+        for name, key in waiting:
+            _claim(cx, name, key, names[name], now)
+    # Another transaction has bound these names: its keys are visible by now, or follow from the rows.
+    return keys(cx, names)
+
+
+def of_names(cx: Connection, names: Collection[str], identify: Identify, now: Instant) -> dict[str, str]:
+    """Return, for each of these folded names, the key under which something new is stored for its present bearer.
+
+    If the directory knows no bearer, this is the key of the last known bearer. A name that has had no bearer yet is its
+    own key, for its first bearer.
+    """
+    identities = {name: identity for name, identity in identify(names).items() if is_identity(identity)}
+    by_name = bind(cx, identities, now) if identities else {}
+    unbound = [name for name in names if name not in by_name]
+    for portion in _portions(unbound):
+        rows = cx.execute(sa.select(bearers.c.name, bearers.c.key).where(bearers.c.name.in_(portion)).order_by(*_ORDER))
+        by_name.update((row.name, row.key) for row in rows)
+    return {name: by_name.get(name, name) for name in names}
+
+
+def keys_in_list(
+    cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
+) -> dict[str, str]:
+    """Return the keys of folded names that are to be in a list. ``present`` holds the keys that the list holds now.
+
+    A name that is in the list now keeps its key, and so its bearer. The other names get the keys of ``of_names``.
+    """
+    by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
+    new = of_names(cx, [name for name in names if name not in by_name], identify, now)
+    return {name: by_name[name] if name in by_name else new[name] for name in names}
+
+
+def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
+    """Return the name for each key that is not a name itself. If there is no such key, no statement is executed."""
+    by_key: dict[str, str] = {}
+    for portion in _portions(key for key in set(some_keys) if key.startswith("id:")):
+        rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
+        by_key.update((row.key, row.name) for row in rows)
+    return by_key
+
+
+def keys_of_name(cx: Connection, name: str) -> list[str]:
+    """Return the keys of all known bearers of this folded name, the last bearer's key at the end.
+
+    If none is known, return the name itself, which is the key of its first bearer.
+    """
+    rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
+    return list(rows) or [name]
+
+
+def bearings(cx: Connection, some_keys: Iterable[str]) -> dict[str, Bearing]:
+    """Say who has each of these keys. A key that is a name is always in the answer.
+
+    Any other key is left out if it has no bearer.
+    """
+    every = set(some_keys)
+    names = {key: key for key in every if not key.startswith("id:")} | names_of_keys(cx, every)
+    rows_of: dict[str, list[tuple[str, str]]] = {}
+    for portion in _portions(set(names.values())):
+        query = sa.select(bearers.c.name, bearers.c.key, bearers.c.identity).where(bearers.c.name.in_(portion))
+        for row in cx.execute(query.order_by(*_ORDER)):
+            rows_of.setdefault(row.name, []).append((row.key, row.identity or ""))
+    by_key: dict[str, Bearing] = {}
+    for key, name in names.items():
+        rows = rows_of.get(name, [])
+        found = [(number, identity) for number, (each, identity) in enumerate(rows, 1) if each == key]
+        number, identity = found[0] if found else (0, "")
+        by_key[key] = Bearing(name, identity, 0 if number == len(rows) else number)
+    return by_key
+
+
+def add_former(cx: Connection, former: Bearing, now: Instant) -> str:
+    """Bind the identity of a former bearer to a key, and return the key. The present bearer gets another key."""
+    insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
+    key = key_of(former.identity)
+    # This low ``bound`` orders the former bearer before all that are known here. The key that is the name itself
+    # waits for the present bearer.
+    row = {"key": key, "name": former.name, "identity": former.identity, "bound": former.former}
+    cx.execute(insert.values(**row).on_conflict_do_nothing())
+    if not cx.execute(sa.select(bearers.c.key).where(bearers.c.name == former.name, bearers.c.key != key)).first():
+        waiting = {"key": former.name, "name": former.name, "identity": None, "bound": now}
+        cx.execute(insert.values(**waiting).on_conflict_do_nothing())
+    return key
+
+
+def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
+    """Bind names whose rows have no identity: each to its present bearer, or to nobody.
+
+    Binds at most ``limit`` names. Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer
+    inherits nothing.
+    """
+    query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
+    waiting = cx.execute(query).scalars().all()
+    if not waiting:
+        return SettledNames(0, 0)
+    identities = identify(waiting)
+    key_by_identity, unborne = bound_keys(cx, identities.values()), 0
+    for name in waiting:
+        identity = identities.get(name, "")
+        if not is_identity(identity) or identity in key_by_identity:
+            identity = _NOBODY + str(uuid.uuid4())
+            unborne += 1
+        key_by_identity[identity] = name
+        cx.execute(bearers.update().where(_waits(name)).values(identity=identity, bound=now))
+    return SettledNames(len(waiting) - unborne, unborne)
+
+
+def is_identity(text: object) -> TypeGuard[str]:
+    """Return whether a value from a directory can be an identity: a printable text of 1 to 200 characters."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_IDENTITY and text.isprintable()
+
+
+def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
+    """Return each name, its key, and whether the key is bound to the name's identity."""
+    of_identity: dict[str, str] = {}
+    of_name: dict[str, dict[str, str | None]] = {}
+    for portion in _portions(names):
+        identities = [names[name] for name in portion if names[name]]
+        either = sa.or_(bearers.c.identity.in_(identities), bearers.c.name.in_(portion))
+        for row in cx.execute(sa.select(bearers).where(either)):
+            of_name.setdefault(row.name, {})[row.key] = row.identity
+            if row.identity is not None:
+                of_identity[row.identity] = row.key
+    return [
+        (name, of_identity.get(identity) or _key(name, identity, of_name.get(name, {})), identity in of_identity)
+        for name, identity in names.items()
+    ]
+
+
+def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) -> str:
+    """Choose the key for a name whose identity is unknown or not bound yet.
+
+    ``identity_of_key`` has the identity of each key of the name.
+    """
+    first_identity = identity_of_key.get(name)
+    if first_identity is None:
+        return name
+    if identity:
+        return key_of(identity)
+    is_only_bearer = len(identity_of_key) == 1 and not first_identity.startswith(_NOBODY)
+    return name if is_only_bearer else key_of(f"name:{name}")
+
+
+def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:
+    """Bind an identity to a key, unless another transaction does so first."""
+    other_bearer = sa.exists().where(_other_bearers.c.identity == identity)
+    binding = {"identity": identity, "bound": now}
+    if not cx.execute(bearers.update().where(_waits(key), ~other_bearer).values(binding)).rowcount:
+        insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
+        cx.execute(insert.values(key=key, name=name, **binding).on_conflict_do_nothing())
+
+
+def _waits(key: str) -> sa.ColumnElement[bool]:
+    return sa.and_(bearers.c.key == key, bearers.c.identity.is_(None))
+
+
+def _portions(names: Iterable[str]) -> Iterator[Sequence[str]]:
+    texts = sorted(names)
+    for begin in range(0, len(texts), _AT_A_TIME):
+        yield texts[begin : begin + _AT_A_TIME]
+
+
+_other_bearers = bearers.alias()
+_ORDER: tuple[sa.ColumnElement[Any], ...] = (bearers.c.bound, bearers.c.key)

@@ -1,0 +1,101 @@
+"""Who calls, which accessors apply to them, and which permissions are there?
+
+Source: docs/interface.md, ours 4, for the permissions.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cached_property
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.ground.naming import fold_name
+from muniment.repository.store.permissions import bearers
+from muniment.repository.store.permissions.bearers import Identify, KeyMemory
+
+OWNER = "owner"
+WORLD = "world"
+
+
+class Permission(IntEnum):
+    """How much an accessor may do; each level includes those below it (docs/interface.md, ours 4)."""
+
+    NONE = 1
+    BROWSE = 2
+    READ = 3
+    RELATE = 4
+    VERSION = 5
+    WRITE = 6
+    DELETE = 7
+
+
+class Principals(msgspec.Struct, frozen=True, dict=True):
+    """A caller: their user id, all their groups however deep, and whether they administer the repository.
+
+    ``identities`` maps the names of the caller and their groups to the identities that the directory has sent. ``keys``
+    maps the names to the keys under which rows are stored (``bearers``). ``identify`` asks the directory who bears a
+    name now.
+    """
+
+    id: str
+    groups: frozenset[str] = frozenset()
+    administrator: bool = False
+    identities: Mapping[str, str] = {}
+    keys: Mapping[str, str] = {}
+    identify: Identify = bearers.nobody
+
+    @cached_property
+    def key(self) -> str:
+        """The key under which the caller's objects, ACLs and kept searches are stored."""
+        return self._key(fold_name(self.id))
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The folded names of the caller and their groups, each with its identity, or an empty text."""
+        return {name: self.identities.get(name, "") for name in map(fold_name, (self.id, *self.groups))}
+
+    @cached_property
+    def accessors(self) -> frozenset[str]:
+        """Every accessor that applies to the caller: themselves, their groups, the world."""
+        return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
+
+    def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
+        """Return the key under which something new is stored for the user whose name is ``owner``."""
+        name = fold_name(owner)
+        if name == fold_name(self.id):
+            return self.key
+        return bearers.of_names(cx, [name], self.identify, now)[name]
+
+    def is_(self, owner_key: str) -> bool:
+        """Return whether this is the caller's key."""
+        return self.key == owner_key
+
+    def with_keys(self, keys: Mapping[str, str]) -> "Principals":
+        """Return the caller with these keys of their names. The next call with equal keys returns the same object."""
+        keyed: Principals | None = vars(self).get("_keyed")
+        if keyed is None or keyed.keys != keys:
+            keyed = msgspec.structs.replace(self, keys=keys)
+            vars(self)["_keyed"] = keyed
+        return keyed
+
+    def bound(self, memory: KeyMemory) -> "Principals | None":
+        """Return the caller with the keys of their identities.
+
+        Returns None if an identity was not sent, or if the memory lacks its key. A binding never changes, so the result
+        is remembered for this memory.
+        """
+        remembered: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
+        if remembered is not None and remembered[0] is memory:
+            return remembered[1]
+        keys = memory.of(self.names)
+        if keys is None:
+            return None
+        caller = self.with_keys(keys)
+        vars(self)["_bound"] = memory, caller
+        return caller
+
+    def _key(self, name: str) -> str:
+        # A name whose identity has no known key must not pass for the name's first bearer.
+        return self.keys.get(name) or (bearers.key_of(self.identities[name]) if name in self.identities else name)

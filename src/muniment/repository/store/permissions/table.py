@@ -1,0 +1,34 @@
+"""The table of ACLs: one row for each ACL, without its entries."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from muniment.database.connections import BigId, repository_tables
+
+_WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
+
+# ``owner_name`` is the owner's folded name, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
+# ``common`` marks an ACL that a bare name means for everybody. It is never null.
+# Ids are never used again: index entries of a deleted ACL must not pass to a new one.
+acls = sa.Table(
+    "acls",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("shown_id", sa.String(16), nullable=False),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("owner", sa.String(400), nullable=False),
+    sa.Column("owner_name", sa.String(400), nullable=False),
+    sa.Column("owner_key", sa.String(400), nullable=False),
+    sa.Column("common", sa.Boolean, nullable=True),
+    sa.Column("entry_count", sa.Integer, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.Index("ix_acls_shown_id", "shown_id", unique=True),
+    sa.Index("ix_acls_owner", "repository_id", "owner_key", "name", unique=True),
+    sa.Index("ix_acls_owner_name", "repository_id", "owner_name", "name"),
+    sa.Index("ix_acls_common", "repository_id", "name", unique=True, **_WHERE_COMMON),
+    sa.Index("ix_acls_name", "repository_id", "name", "shown_id"),
+    sqlite_autoincrement=True,
+)

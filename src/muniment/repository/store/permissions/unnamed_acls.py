@@ -1,0 +1,92 @@
+"""ACLs without a name hold sets of entries that were put on objects directly.
+
+Objects with equal sets carry the same ACL. An object whose entries are changed gets another ACL. The entries of an
+unnamed ACL change only when a user or group leaves the directory; then no further object gets the ACL.
+
+Callers see only the entries on an object, not the ACL, so nobody can tell that objects share it. An unnamed ACL has no
+owner and counts against no quota. Source: docs/interface.md, ours 4; docs/decisions/0080.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import VersionConflict
+from muniment.repository.store import repositories
+from muniment.repository.store.permissions import acl_entries, acl_rows
+from muniment.repository.store.permissions.acl_look_up import UNNAMED
+from muniment.repository.store.permissions.principals import Permission
+from muniment.repository.store.permissions.table import acls
+
+_AT_A_TIME = 500
+_CHANGED = "changed "
+
+
+def find_or_make(cx: Connection, repository_id: int, entries: Mapping[str, Permission], now: Instant) -> int:
+    """Return the id of the unnamed ACL with these entries, which ``acl_entries.check`` has returned.
+
+    Until the commit nobody removes the ACL. Raises VersionConflict if it was removed while this function ran.
+    """
+    name = name_of(entries)
+    present = sa.select(acls.c.id).where(
+        acls.c.repository_id == repository_id, acls.c.owner_key == UNNAMED, acls.c.name == name
+    )
+    locked = present.with_for_update(read=True, key_share=True)
+    acl_id = cx.execute(locked).scalar()
+    if acl_id is None:
+        row = acl_rows.insert(cx, repository_id, name, ("", UNNAMED), entries, now, common=False)
+        if row is not None:
+            acl_entries.keep(cx, row.id, entries)
+            return int(row.id)
+        acl_id = cx.execute(locked).scalar()  # another transaction has made it meanwhile
+    if acl_id is None:
+        raise VersionConflict("The permissions were changed at the same time: try again.")
+    return int(acl_id)
+
+
+def keep_apart(cx: Connection, acl_ids: Collection[int]) -> None:
+    """Mark those of these ACLs that are unnamed. Their entries have changed, so no further object may share them."""
+    own_name = sa.literal(_CHANGED) + acls.c.shown_id
+    cx.execute(acls.update().where(acls.c.id.in_(acl_ids), acls.c.owner_key == UNNAMED).values(name=own_name))
+
+
+def remove_unused(cx: Connection, is_used: Callable[[sa.ColumnElement[int]], sa.ColumnElement[bool]]) -> int:
+    """Remove some unnamed ACLs that nothing uses, and return how many.
+
+    ``is_used`` takes an ACL's id, and makes the condition that something uses this ACL. If something begins to use one
+    of the ACLs during the removal, none is removed. In a repository without a guard, all stay: an import stores its
+    ACLs before the objects that carry them.
+    """
+    closed = [each.id for each in repositories.every(cx) if not each.resource_id]
+    unused = sa.select(acls.c.id).where(acls.c.owner_key == UNNAMED, sa.not_(is_used(acls.c.id))).limit(_AT_A_TIME)
+    if closed:
+        unused = unused.where(acls.c.repository_id.not_in(closed))
+    acl_ids = list(cx.execute(unused).scalars())
+    try:
+        with cx.begin_nested():
+            for acl_id in acl_ids:
+                acl_entries.drop(cx, acl_id)
+            cx.execute(acls.delete().where(acls.c.id.in_(acl_ids)))
+    except IntegrityError:
+        return 0
+    return len(acl_ids)
+
+
+def is_apart(name: str) -> bool:
+    """Return whether a name in the row of an unnamed ACL means that no further object shares the ACL."""
+    return name.startswith(_CHANGED)
+
+
+def name_apart(shown_id: str) -> str:
+    """Return the name that the row of an unnamed ACL gets so that no further object shares the ACL."""
+    return _CHANGED + shown_id
+
+
+def name_of(entries: Mapping[str, Permission]) -> str:
+    """Return the text that stands for a set of entries. Equal sets have the same text."""
+    return hashlib.sha256(msgspec.json.encode(sorted((key, int(level)) for key, level in entries.items()))).hexdigest()

@@ -1,0 +1,116 @@
+"""Which types can a relation have? A few are built in; administrators add others to a repository.
+
+Source: docs/interface.md, ours 20.
+"""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.database.connections import repository_tables
+from muniment.ground.clock import Instant
+from muniment.ground.naming import is_storable
+from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownRelationType, WrongValue
+from muniment.repository.store.permissions.principals import Principals
+
+relation_types = sa.Table(
+    "relation_types",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("description", sa.String(250), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+BUILT_IN: Mapping[str, str] = {
+    "annotation": "The child says something about the parent.",
+    "peer": "The two belong together, neither above the other.",
+    "translation_of": "The child says in another language what the parent says.",
+}
+"""The types that every repository has: the meaning of each, by its neutral name."""
+
+MAX_TYPES = 100
+"""The most types that can be added to one repository."""
+
+LONGEST_DESCRIPTION = 250
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+class RelationType(msgspec.Struct, frozen=True):
+    """A type of relations: its name and what it means."""
+
+    name: str
+    description: str
+
+
+def every(cx: Connection, repository_id: int) -> list[RelationType]:
+    """Return the built-in types and the types that were added to the repository, ordered by name."""
+    query = sa.select(relation_types).where(relation_types.c.repository_id == repository_id)
+    added = {row.name: row.description for row in cx.execute(query)}
+    return [RelationType(name, description) for name, description in sorted({**BUILT_IN, **added}.items())]
+
+
+def find(cx: Connection, repository_id: int, name: str, *, lock: bool = False) -> RelationType:
+    """Return a type; with ``lock`` it cannot be removed before the commit. Raises UnknownRelationType."""
+    if name in BUILT_IN:
+        return RelationType(name, BUILT_IN[name])
+    query = sa.select(relation_types).where(_of(repository_id, name))
+    row = cx.execute(query.with_for_update(read=True) if lock else query).first()
+    if row is None:
+        raise UnknownRelationType(f"There is no relation type {name[:100]!r}.")
+    return RelationType(row.name, row.description)
+
+
+def add(cx: Connection, repository_id: int, new: RelationType, principals: Principals, now: Instant) -> RelationType:
+    """Add a type to a repository. Raises NotPermitted, WrongValue, NameTaken."""
+    _check_administrator(principals)
+    if not _NAME.fullmatch(new.name):
+        raise WrongValue(
+            "The name of a relation type begins with a letter and has up to 64 letters, digits and underscores."
+        )
+    if len(new.description) > LONGEST_DESCRIPTION or not is_storable(new.description):
+        raise WrongValue(f"The description of a relation type has at most {LONGEST_DESCRIPTION} characters.")
+    count = sa.select(sa.func.count()).where(relation_types.c.repository_id == repository_id)
+    if cx.execute(count).scalar_one() >= MAX_TYPES:
+        raise WrongValue(f"A repository has at most {MAX_TYPES} relation types of its own.")
+    if new.name in BUILT_IN or cx.execute(sa.select(sa.literal(1)).where(_of(repository_id, new.name))).first():
+        raise _name_taken(new.name)
+    try:
+        cx.execute(relation_types.insert().values(repository_id=repository_id, created=now, **_columns(new)))
+    except IntegrityError as error:
+        raise _name_taken(new.name) from error
+    return new
+
+
+def remove(cx: Connection, repository_id: int, name: str, principals: Principals) -> None:
+    """Remove a type that was added. The caller of this function makes sure that no relation has it.
+
+    Raises NotPermitted, UnknownRelationType, InUse (if the type is built in).
+    """
+    find(cx, repository_id, name)
+    _check_administrator(principals)
+    if name in BUILT_IN:
+        raise InUse(f"The relation type {name!r} is built in.")
+    cx.execute(relation_types.delete().where(_of(repository_id, name)))
+
+
+def _of(repository_id: int, name: str) -> sa.ColumnElement[bool]:
+    return sa.and_(relation_types.c.repository_id == repository_id, relation_types.c.name == name)
+
+
+def _columns(new: RelationType) -> dict[str, str]:
+    return {"name": new.name, "description": new.description}
+
+
+def _check_administrator(principals: Principals) -> None:
+    if not principals.administrator:
+        raise NotPermitted("Only administrators may add and remove relation types.")
+
+
+def _name_taken(name: str) -> NameTaken:
+    return NameTaken(f"There is a relation type {name!r} already.")

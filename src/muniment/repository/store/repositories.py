@@ -1,0 +1,205 @@
+"""Which repositories does this installation have? A resource of a directory guards each open repository."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import BigId, PreparedStatement, repository_tables
+from muniment.ground.clock import Instant
+from muniment.ground.naming import disguise
+from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository, WrongValue
+from muniment.repository.store.filters import listed, pages
+from muniment.repository.store.filters.cursors import Place, Stretch
+from muniment.repository.store.filters.listed import ListedProperty
+from muniment.repository.store.filters.pages import Order, OrderKey
+from muniment.repository.store.filters.tree import EVERYTHING, Selection
+
+LONGEST = 120
+"""The longest name of a repository, in characters."""
+
+repositories = sa.Table(
+    "repositories",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("name", sa.String(LONGEST), nullable=False, unique=True),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("resource_id", sa.String(36), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("language", sa.String(20), nullable=False, server_default=""),
+    # Ids are never used again: cursors and positions of a removed repository must not work in a new one.
+    sqlite_autoincrement=True,
+)
+
+
+_GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
+_BY_NAME = Order((OrderKey(repositories.c.name),), indexed=True)
+_OPEN = sa.select(repositories).where(repositories.c.resource_id != "")
+_NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository.
+
+    ``language`` is the language of the word stems in its index, such as ``German``. An empty ``language`` means that of
+    the installation.
+    """
+
+    id: int
+    name: str
+    description: str
+    resource_id: str
+    created: Instant
+    language: str = ""
+
+
+def check_name(name: str) -> None:
+    """Raise WrongValue unless a new repository may have this name.
+
+    A repository must be reached by its address and by the parameter ``repositories`` of a search. In an address ``.``
+    and ``..`` stand for no name (RFC 3986 5.2.4). In a command an empty name means every repository.
+    """
+    printable = 0 < len(name) <= LONGEST and name == name.strip() and name.isprintable()
+    if not printable or name in (".", ".."):
+        raise WrongValue(
+            f"A repository's name has 1 to {LONGEST} printable characters, no space at either end, and is neither '.' "
+            "nor '..'."
+        )
+    if what := disguise(name):
+        raise WrongValue(f"A repository's name may not hold {what}.")
+
+
+def check_free(cx: Connection, name: str) -> None:
+    """Raise NameTaken if there is a repository of this name."""
+    if cx.execute(_NAMED, {"name": name}).first():
+        raise NameTaken(f"There is a repository {name!r} already.")
+
+
+def add(cx: Connection, name: str, resource_id: str, description: str, now: Instant, language: str = "") -> Repository:
+    """Make a repository. Raises NameTaken, WrongValue."""
+    check_name(name)
+    check_free(cx, name)
+    row = cx.execute(
+        repositories.insert()
+        .values(name=name, description=description, resource_id=resource_id, created=now, language=language)
+        .returning(repositories)
+    ).one()
+    return Repository(*row)
+
+
+def set_language(cx: Connection, repository: Repository, language: str) -> None:
+    """Give a repository another language. The index agent then makes its index anew.
+
+    An empty ``language`` means that of the installation.
+    """
+    cx.execute(repositories.update().where(repositories.c.id == repository.id).values(language=language))
+
+
+def find(cx: Connection, name: str) -> Repository:
+    """Find a repository by its name. Raises UnknownRepository."""
+    row = cx.execute(_NAMED, {"name": name}).first()
+    if row is None:
+        raise unknown(name)
+    return Repository(*row)
+
+
+def find_open(cx: Connection, name: str) -> Repository:
+    """Find a repository that has a guard, so that callers may enter it. Raises UnknownRepository.
+
+    A repository without a guard is being imported or removed. For callers it does not exist.
+    """
+    repository = find(cx, name)
+    if not repository.resource_id:
+        raise unknown(name)
+    return repository
+
+
+def unknown(name: str) -> UnknownRepository:
+    """Make the refusal for a repository that does not exist, or that must look as if it did not."""
+    return UnknownRepository(f"There is no repository {name[:100]!r}.")
+
+
+def lock(cx: Connection, repository: Repository) -> None:
+    """Let one transaction at a time decide about the whole repository, such as which folder lies in which.
+
+    Transactions that make or change objects without calling this do not wait for it.
+    """
+    row = sa.select(repositories.c.id).where(repositories.c.id == repository.id)
+    cx.execute(row.with_for_update(key_share=True))
+
+
+def every(cx: Connection) -> list[Repository]:
+    """List all repositories, ordered by name."""
+    return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
+
+
+def by_names(cx: Connection, names: Collection[str]) -> list[Repository]:
+    """List the repositories that have one of these names, ordered by name."""
+    query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(query)]
+
+
+def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
+    """List at most ``limit`` repositories, ordered by name: for each guard, the first repository that it guards."""
+    first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
+    firsts = first.group_by(repositories.c.resource_id)
+    query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
+    return [Repository(*row) for row in cx.execute(query)]
+
+
+def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
+    """List at most ``limit`` of the repositories that these resources guard, ordered by name."""
+    query = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
+    return [Repository(*row) for row in cx.execute(query.order_by(repositories.c.name).limit(limit))]
+
+
+class ListedRepository(NamedTuple):
+    """A repository of a list, with its place in the order."""
+
+    repository: Repository
+    place: Place
+
+
+def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
+    """List a stretch of the repositories that have a guard and meet the selection's filter.
+
+    They are ordered by name, unless the selection sorts them. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    rows = pages.fetch(cx, _OPEN, _property, _BY_NAME, stretch, selection)
+    return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
+
+
+def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
+    """Count the repositories that have a guard and meet the selection's filter. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _OPEN, _property, selection)
+
+
+def _property(name: str) -> ListedProperty:
+    # Anybody may list the names of repositories, and nothing else of them.
+    if name != "name":
+        raise UnknownProperty(f"The list of repositories has no property {name[:100]!r}: it has 'name'.")
+    return listed.exact(repositories.c.name)
+
+
+def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
+    """List the repositories that a resource guards, ordered by name."""
+    query = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(query)]
+
+
+def still_guards(cx: Connection, repository: Repository) -> bool:
+    """Return whether the repository still exists and has the same guard as when it was read."""
+    row = _GUARD.first(cx, repository=repository.id)
+    return row is not None and row[0] == repository.resource_id
+
+
+def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
+    """Let another resource guard a repository. With an empty ``resource_id``, nobody can enter."""
+    cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
+
+
+def remove(cx: Connection, repository: Repository) -> None:
+    """Remove the row of a repository that is already empty."""
+    cx.execute(repositories.delete().where(repositories.c.id == repository.id))

@@ -1,0 +1,94 @@
+"""Which results of a saved search did a caller store? The ids of the hits at one moment, in their order.
+
+Stored results belong to the caller who stored them, because they were found with the caller's rights. Nobody else reads
+them. When the caller reads them, objects that the caller may not browse any more are left out (``objects.lists``).
+Source: docs/interface.md, ours 12.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.ground.clock import Instant
+from muniment.repository.refusals import NoStoredResults
+from muniment.repository.store.saved.table import saved_results
+
+FORMAT = 1
+"""The format of stored results that this release writes and reads. Results of another format are not read."""
+
+
+class StoredResults(msgspec.Struct, frozen=True):
+    """The ids of the hits in their order, as a JSON list, and when they were stored."""
+
+    object_ids: str
+    stored: Instant
+
+
+def write(object_ids: Sequence[str]) -> str:
+    """Return the ids of hits as the JSON text that is stored."""
+    return msgspec.json.encode(object_ids).decode()
+
+
+def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
+    """Store a caller's results of a search in place of the former ones. ``caller`` is the caller's key."""
+    remove(cx, search_id, caller)
+    columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
+    cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
+
+
+def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
+    """Return the caller's stored results. Raises NoStoredResults."""
+    row = cx.execute(
+        sa.select(saved_results.c.object_ids, saved_results.c.stored).where(*_of(search_id, caller))
+    ).first()
+    if row is None:
+        raise NoStoredResults("You have stored no results of this search: PUT stores them.")
+    return StoredResults(row.object_ids, row.stored)
+
+
+def searches_with_results(cx: Connection, search_ids: Collection[str], caller: str) -> frozenset[str]:
+    """Return those of the ``search_ids`` whose searches have results that the caller stored."""
+    of_caller = sa.select(saved_results.c.search_id).where(
+        saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
+    )
+    return frozenset(cx.execute(of_caller).scalars()) if search_ids else frozenset()
+
+
+def size(cx: Connection, caller: str) -> int:
+    """Return how many bytes all stored results of a caller take."""
+    total = sa.select(sa.func.coalesce(sa.func.sum(saved_results.c.size), 0)).where(saved_results.c.caller == caller)
+    return int(cx.execute(total).scalar_one())
+
+
+def remove(cx: Connection, search_id: str, caller: str) -> None:
+    """Remove a caller's stored results, if there are any."""
+    of_caller = sa.and_(saved_results.c.search_id == search_id, saved_results.c.caller == caller)
+    cx.execute(saved_results.delete().where(of_caller))
+
+
+def remove_among(cx: Connection, search_ids: sa.Select[Any], caller: str) -> None:
+    """Remove a caller's stored results of these searches."""
+    of_searches = saved_results.c.search_id.in_(search_ids)
+    cx.execute(saved_results.delete().where(of_searches, saved_results.c.caller == caller))
+
+
+def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
+    """Remove every caller's stored results of a search, except those of the caller ``but``."""
+    statement = saved_results.delete().where(saved_results.c.search_id == search_id)
+    cx.execute(statement if but is None else statement.where(saved_results.c.caller != but))
+
+
+def forget(cx: Connection, caller: str) -> int:
+    """Remove all stored results of a user who is removed, and return for how many searches there were any."""
+    return cx.execute(saved_results.delete().where(saved_results.c.caller == caller)).rowcount
+
+
+def _of(search_id: str, caller: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        saved_results.c.search_id == search_id,
+        saved_results.c.caller == caller,
+        saved_results.c.format == FORMAT,
+    )

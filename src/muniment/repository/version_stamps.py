@@ -1,0 +1,34 @@
+"""Under which marks may a process remember what the database says of types and ACLs?
+
+A mark is random. A trigger renews it in each transaction that writes to one of the mark's tables. Whoever reads a mark
+in a snapshot may use what was remembered under this mark, because the tables have not changed since.
+"""
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import PreparedStatement, repository_tables
+
+_marks = sa.Table(
+    "marks",
+    repository_tables,
+    sa.Column("name", sa.String(10), primary_key=True),
+    sa.Column("mark", sa.String(36), nullable=False),
+)
+
+
+class SearchMarks(NamedTuple):
+    """The marks of one snapshot: ``acls`` for all ACLs with their entries, ``types`` for all object types."""
+
+    acls: str
+    types: str
+
+
+_BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
+
+
+def read(cx: Connection) -> SearchMarks:
+    """Read the marks. ``cx`` must be a snapshot, whose types and ACLs may be remembered under these marks."""
+    return SearchMarks(*(row[0] for row in _BY_NAME.all(cx)))

@@ -1,0 +1,1 @@
+"""Answers: a status, a shape, a page or a stream."""

@@ -1,0 +1,74 @@
+"""What do our pages keep in a browser, and does a form that comes back belong to one of our pages?"""
+
+import secrets
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from muniment.ground.refusals import Forged
+from muniment.web.answers import pages
+
+NEVER_STORED = {"Cache-Control": "no-store"}
+"""The headers of a page that no browser keeps."""
+
+REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
+"""What a person reads whose sign-in is refused."""
+
+
+class FormMark(NamedTuple):
+    """The text of a form's hidden field, and whether another site's page sent the form."""
+
+    text: str
+    foreign: bool
+
+
+def redirect(request: Request, path: str) -> Response:
+    """Lead the browser to another of our pages, below the base address. The browser fetches it by GET."""
+    return RedirectResponse(pages.base_path(request) + path, 303, NEVER_STORED)
+
+
+def cookie_name(request: Request, name: str) -> str:
+    """Return the name of one of our cookies. Over TLS, only this host can set it (RFC 6265bis 4.1.3.2)."""
+    return f"__Host-{name}" if request.scope["scheme"] == "https" else name
+
+
+def set_cookie(
+    response: Response, request: Request, name: str, value: str, *, path: str = "/", seconds: int | None = None
+) -> None:
+    """Set a cookie for ``seconds``. With None it lasts until the browser closes, with 0 it ends at once.
+
+    The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
+    HTTP.
+    """
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path=path,
+        secure=request.scope["scheme"] == "https",
+        httponly=True,
+        samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
+    )
+
+
+def new_mark() -> str:
+    """Make a value for the cookie to which forms are bound while nobody is signed in."""
+    return secrets.token_urlsafe(24)
+
+
+def form_mark(request: Request, text: str) -> FormMark:
+    """Return a form's mark. ``text`` is the value of its hidden field."""
+    foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
+    return FormMark(text, foreign)
+
+
+def require_ours(mark: FormMark, genuine: bool) -> None:
+    """Raise Forged if the form's mark is not ``genuine``, or if the browser says that another site sent the form."""
+    if mark.foreign or not genuine:
+        raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
+
+
+async def static(request: Request, _context: object) -> Response:
+    """Fetch a file that the pages use."""
+    return pages.file(request.path_params["name"])

@@ -1,0 +1,190 @@
+"""Call an address's endpoint, and turn a refusal into a response.
+
+Each address has a table that gives a refusal its status and its code. Each half has error shapes, which write the body.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from muniment.database.connections import Busy, Unwritable
+from muniment.ground.refusals import (
+    InsecureTransport,
+    Malformed,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotStored,
+    Overloaded,
+    Refusal,
+    TimedOut,
+    TooLarge,
+    UnknownAddress,
+    UnsupportedMediaType,
+)
+from muniment.web.answers import unsent
+
+H = TypeVar("H")
+
+log = structlog.get_logger("muniment.web")
+
+
+class ErrorCode(NamedTuple):
+    """The HTTP status of a refusal at an address, and the interface's own code for it."""
+
+    status: int
+    code: str
+
+
+Table = Mapping[type[Refusal], ErrorCode]
+"""The refusals of an address with their codes. ``find_code`` looks a refusal up: the nearest ancestor class counts."""
+
+Shape = Callable[[Request, ErrorCode, str], Response]
+"""Writes an error in the interface's own shape, from the request, the error code and the refusal's sentence."""
+
+SHARED: Table = {
+    Malformed: ErrorCode(400, "malformed_request"),
+    TooLarge: ErrorCode(413, "too_large"),
+    UnsupportedMediaType: ErrorCode(415, "unsupported_media_type"),
+    NotAcceptable: ErrorCode(406, "not_acceptable"),
+    UnknownAddress: ErrorCode(404, "unknown_address"),
+    MethodNotAllowed: ErrorCode(405, "method_not_allowed"),
+    InsecureTransport: ErrorCode(403, "tls_required"),
+    TimedOut: ErrorCode(408, "timed_out"),
+    Overloaded: ErrorCode(503, "overloaded"),
+    NotStored: ErrorCode(507, "insufficient_storage"),
+}
+"""The refusals of every address. For a refusal that is also in the address's own table, that table counts."""
+
+BUG = ErrorCode(500, "internal_error")
+
+_HEADERS = "muniment.headers"
+"""The key in a request's scope for the headers that ``add_header`` has added, by name."""
+
+
+class Endpoint(Generic[H]):
+    """Answers one address. It has a function for each method, one table of refusals and one error shape.
+
+    ``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
+    refusal. With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the
+    headers that ``add_header`` has added, except those that the answer has already.
+    """
+
+    def __init__(
+        self,
+        context: H,
+        methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
+        table: Table,
+        shape: Shape,
+        *,
+        prepare: Callable[[Request, str], Awaitable[None]] | None = None,
+        options: bool = False,
+    ) -> None:
+        self._context = context
+        self._methods = methods
+        self._table = {**SHARED, **table}
+        self._shape = shape
+        self._prepare = prepare
+        self._options = options
+        more = ({"HEAD"} if "GET" in methods else set()) | ({"OPTIONS"} if options else set())
+        self._methods_allowed = tuple(sorted(more.union(methods)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI). A bug is logged, and answered with 500."""
+        request = Request(scope, receive, send)
+        await self._send(request, await self._answer(request), receive, send)
+
+    async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request as if its method had raised this error."""
+        request = Request(scope, receive, send)
+        await self._send(request, self._failure(request, error), receive, send)
+
+    async def _send(self, request: Request, response: Response, receive: Receive, send: Send) -> None:
+        for name, value in request.scope.get(_HEADERS, {}).items():
+            response.headers.setdefault(name, value)
+        size = len(getattr(response, "body", b""))  # a stream has no body
+        if size <= unsent.LONG or unsent.UNSENT not in request.scope:
+            await response(request.scope, receive, send)
+            return
+        try:
+            holding = request.scope[unsent.UNSENT].hold(request.scope, size)
+        except Overloaded as refusal:
+            await refuse(request, refusal, self._table, self._shape)(request.scope, receive, send)
+            return
+        async with holding:
+            await response(request.scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        name = "GET" if request.method == "HEAD" and "HEAD" not in self._methods else request.method
+        method = self._methods.get(name)
+        try:
+            if method is None:
+                if self._options and name == "OPTIONS":
+                    return Response(status_code=204, headers={"Allow": ", ".join(self._methods_allowed)})
+                sentence = f"This address knows {', '.join(self._methods_allowed)}, not {request.method}."
+                raise MethodNotAllowed(sentence, self._methods_allowed)
+            if "\x00" in request.scope["path"]:
+                # PostgreSQL refuses to compare with such a text. No name holds a NUL, so nothing has this address.
+                raise UnknownAddress("There is nothing at this address: it holds a NUL character.")
+            if self._prepare is not None:
+                await self._prepare(request, name)
+            return await method(request, self._context)
+        except Exception as error:  # noqa: BLE001 - every error has its answer
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, Refusal):
+            return refuse(request, error, self._table, self._shape)
+        if isinstance(error, Busy):
+            return refuse(request, trouble(error), self._table, self._shape)
+        if isinstance(error, ClientDisconnect):
+            return Response(status_code=400)
+        log.error("bug", method=request.method, request_id=request.scope.get("muniment.request_id"), exc_info=error)
+        return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+
+
+def add_header(request: Request, name: str, value: str) -> None:
+    """Add a header to the answer of this request, even if the answer is a refusal."""
+    request.scope.setdefault(_HEADERS, {})[name] = value
+
+
+def trouble(busy: Busy) -> Refusal:
+    """Turn the database's error into a refusal: NotStored if the database takes no writes, otherwise Overloaded."""
+    return NotStored(str(busy)) if isinstance(busy, Unwritable) else Overloaded(str(busy))
+
+
+def find_code(refusal: Refusal, table: Table) -> ErrorCode:
+    """Return the code that a table has for a refusal: for its class, or else for the nearest ancestor of its class.
+
+    A refusal without a code is a bug: it is logged, and BUG is returned.
+    """
+    error_code = next((table[kind] for kind in type(refusal).__mro__ if kind in table), None)
+    if error_code is None:
+        log.error("refusal without a status", refusal=type(refusal).__name__)
+        return BUG
+    return error_code
+
+
+def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
+    """Log a refusal, and return the response to it. ``table`` gives the code, and ``shape`` writes the body."""
+    error_code = find_code(refusal, table)
+    if isinstance(refusal, NotStored):
+        log.error("request not stored", reason=refusal.sentence)
+    log.info("refused", refusal=type(refusal).__name__, status=error_code.status)
+    # The shape may redirect a browser (303). The request is refused nevertheless.
+    request.scope["muniment.refused"] = True
+    response = shape(request, error_code, refusal.sentence)
+    if error_code.status == 503:
+        response.headers["Retry-After"] = str(refusal.retry_seconds if isinstance(refusal, Overloaded) else 1)
+    if isinstance(refusal, MethodNotAllowed) and refusal.allowed:
+        response.headers["Allow"] = ", ".join(refusal.allowed)
+    return response
+
+
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON response. ``body`` is a msgspec Struct, a dict or a list."""
+    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

@@ -1,0 +1,92 @@
+"""How much memory may answers take that their callers have not read yet? Each caller and each worker has a bound.
+
+A long answer that was made in one piece stays in memory until its caller has read it, and callers may read slowly.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from starlette.types import Scope
+
+from muniment.ground.refusals import Overloaded
+
+LONG = 65_536
+"""An answer of no more bytes is not counted: the buffers of its connection hold it."""
+
+UNSENT = "muniment.unsent"
+"""The key of the worker's ``Unsent`` in a request's scope."""
+
+CALLER = "muniment.caller"
+"""The key in a request's scope for the user's folded name. It is there as soon as the user is known."""
+
+_SHARE = 4
+"""One caller may have every fourth byte."""
+
+_RETRY_SECONDS = 5
+
+
+class _Answer:
+    """A long answer: whose it is, its size in bytes, and what ends it."""
+
+    __slots__ = ("caller", "size", "timeout")
+
+    def __init__(self, caller: str, size: int) -> None:
+        self.caller = caller
+        self.size = size
+        self.timeout = asyncio.timeout(None)
+
+
+class Unsent:
+    """The long answers of one worker that are being sent. Only its event loop may use this.
+
+    A caller may have one long answer, or several with a quarter of ``most`` bytes together. If the answers of all
+    callers have ``most`` bytes, a further one takes the place of the oldest answer of the caller who has most, if that
+    caller has more than the new one's.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._answers: dict[_Answer, None] = {}
+        self._sizes: Counter[str] = Counter()
+
+    def hold(self, scope: Scope, size: int) -> AbstractAsyncContextManager[None]:
+        """Count an answer of this many bytes while the block sends it. Raises Overloaded if there is no room.
+
+        The block also raises Overloaded, if it ends because the answer has to make room for another one.
+        """
+        caller = scope.get(CALLER) or (scope["client"][0] if scope.get("client") else "")
+        held = self._sizes[caller]
+        if held and held + size > self._most // _SHARE:
+            sentence = "You have not read the long answers that you asked for: read them before you ask for more."
+            raise Overloaded(sentence, _RETRY_SECONDS)
+        while self._answers and self._sizes.total() + size > self._most:
+            largest, _ = self._sizes.most_common(1)[0]
+            if self._sizes[largest] <= held + size:
+                raise Overloaded("Too many long answers are being read; try again in a moment.", _RETRY_SECONDS)
+            self._cut(next(answer for answer in self._answers if answer.caller == largest))
+        return self._holding(_Answer(caller, size))
+
+    @asynccontextmanager
+    async def _holding(self, answer: _Answer) -> AsyncIterator[None]:
+        self._answers[answer] = None
+        self._sizes[answer.caller] += answer.size
+        try:
+            async with answer.timeout:
+                yield
+        except TimeoutError:
+            raise Overloaded("The answer made room for those of other callers.", _RETRY_SECONDS) from None
+        finally:
+            self._remove(answer)
+
+    def _cut(self, answer: _Answer) -> None:
+        self._remove(answer)
+        answer.timeout.reschedule(asyncio.get_running_loop().time())
+
+    def _remove(self, answer: _Answer) -> None:
+        if answer in self._answers:
+            del self._answers[answer]
+            self._sizes[answer.caller] -= answer.size
+            if not self._sizes[answer.caller]:
+                del self._sizes[answer.caller]

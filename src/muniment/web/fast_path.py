@@ -1,0 +1,245 @@
+"""How is a frequent request answered with little work? There are three short ways (decisions 0052, 0057).
+
+First, the listener asks ``HotFront.answer_at_once``, which answers from memory without an asyncio task. Second,
+``HotFront`` stands before the application, and answers if the answer is remembered or quick to find. Third,
+``HotEndpoint`` is an endpoint that answers without Starlette's response.
+
+All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
+with the whole body in one piece. The body has 1 to 65,536 bytes. The first two ways also require HTTPS, each header
+only once, and no ``X-Request-Id``. A request of any other form goes the ordinary way, unchanged, and so does a request
+that a short way cannot decide. If the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal,
+and does not decide again. Any other endpoint decides again.
+
+No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
+lines are those of ``Transport``.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from muniment.web.answers.responses import Endpoint, Shape, Table
+from muniment.web.requests import pace
+from muniment.web.requests.access_log import AccessLine
+from muniment.web.requests.transport import STARTED, Transport, new_request_id
+
+H = TypeVar("H")
+
+_LONGEST_BODY = 65_536
+
+_FAILURE = "muniment.failure"
+"""The key in a request's scope for the exception that the front's decision raised."""
+
+_Pairs = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True)
+class Hot(Generic[H]):
+    """A short way to decide a request: ``decide`` gets the scope, the body, and the half's context.
+
+    ``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
+    answers. It raises what the endpoint may raise. ``media_type`` is the media type of the request's body. ``headers``
+    are the headers of the answer, without Content-Length.
+    """
+
+    decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
+    media_type: bytes
+    headers: _Pairs
+
+
+@dataclass(frozen=True)
+class Foremost(Generic[H]):
+    """A short way before the application: ``answer`` gets the scope, the body, and the half's context.
+
+    ``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None; then
+    the endpoint answers. ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be
+    a ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in
+    ``Hot``.
+
+    ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same
+    answer as ``answer``, or None if it cannot know the answer without waiting. ``recall`` changes nothing.
+    """
+
+    answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
+    media_type: bytes
+    headers: _Pairs
+    recall: Callable[[Sequence[bytes], H], Sequence[bytes | None]] | None = None
+
+
+class AnswerAtOnce(NamedTuple):
+    """An answer of status 200: its header lines, each with its line end, and its body."""
+
+    header_lines: bytes
+    body: bytes
+
+
+class HotFront:
+    """ASGI middleware that answers in the first two short ways, and passes all other requests to ``application``.
+
+    ``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it. ``addresses`` is
+    filled when the halves are open.
+    """
+
+    def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
+        self._transport = transport
+        self._application = application or transport
+        self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
+        """The short way of each path, with the half's context, which the short way gets."""
+
+    def has(self, path: str) -> bool:
+        """Return whether a request to this path may be answered at once."""
+        return path in self.addresses
+
+    def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
+        """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
+
+        ``has`` must be true of their paths. A request that cannot be answered here gets None. It must go the ordinary
+        way, and nothing has changed except that the proxy headers are applied to its scope. A request also gets None if
+        ``recall`` raised an exception: the ordinary way will raise it again, and answer it. ``recall`` is called once
+        for all requests to one path.
+        """
+        start = time.perf_counter()
+        answers: list[AnswerAtOnce | None] = [None] * len(requests)
+        questions: dict[str, list[int]] = {}
+        for place, (scope, body) in enumerate(requests):
+            path = scope["path"]
+            if 0 < len(body) <= _LONGEST_BODY and self._takes(scope, dict(scope["headers"]), self.addresses[path][0]):
+                questions.setdefault(path, []).append(place)
+        for path, places in questions.items():
+            foremost, context = self.addresses[path]
+            if foremost.recall is None:
+                continue
+            try:
+                recalled = foremost.recall([requests[place][1] for place in places], context)
+            except Exception:  # noqa: BLE001, S112 - the ordinary way meets it again
+                continue
+            for place, answer in zip(places, recalled, strict=True):
+                if answer is not None:
+                    answers[place] = self._at_once(requests[place][0], foremost, answer, start)
+        return answers
+
+    def _at_once(self, scope: Scope, foremost: Foremost[object], answer: bytes, start: float) -> AnswerAtOnce:
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        lines = self._transport.way(scope, host).header_lines(foremost.headers)
+        request_id = new_request_id()
+        self._note(scope, request_id, 200, len(answer), start)
+        return AnswerAtOnce(
+            b"%bcontent-length: %d\r\nx-request-id: %b\r\n" % (lines, len(answer), request_id.encode()), answer
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        application = self._application
+        if scope["type"] != "http" or scope["path"] not in self.addresses:
+            await application(scope, receive, send)
+            return
+        start, headers = time.perf_counter(), dict(scope["headers"])
+        foremost, context = self.addresses[scope["path"]]
+        if not self._takes(scope, headers, foremost):
+            await application(scope, receive, send)
+            return
+        message = pace.begin(receive())
+        answer = None
+        if not isinstance(message, pace.Waiting) and _is_whole(message):
+            try:
+                answer = await foremost.answer(scope, message["body"], context)
+            except Exception as error:  # noqa: BLE001 - the endpoint answers it
+                scope[_FAILURE], scope[STARTED] = error, start
+        if answer is None:
+            await application(scope, _receive_again(message, receive), send)
+            return
+        request_id, status = new_request_id(), None
+        head = [
+            *self._transport.way(scope, headers.get(b"host", b"")).complete(foremost.headers),
+            (b"content-length", b"%d" % len(answer)),
+            (b"x-request-id", request_id.encode()),
+        ]
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            status = 200
+            await send({"type": "http.response.body", "body": answer})
+        finally:
+            self._note(scope, request_id, status, len(answer), start)
+
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
+        """Apply the proxy headers to the scope. Then return whether the front takes requests of this form."""
+        self._transport.apply_proxy_headers(scope)
+        return (
+            scope["scheme"] == "https"
+            and _has_form(scope, foremost.media_type)
+            and len(headers) == len(scope["headers"])
+            and b"x-request-id" not in headers
+        )
+
+    def _note(self, scope: Scope, request_id: str, status: int | None, size: int, start: float) -> None:
+        end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
+        line = (request_id, None, "POST", scope["path"], status, size, start, end, "https", client)
+        self._transport.access_log.note(AccessLine(*line))
+
+
+class HotEndpoint(Endpoint[H]):
+    """An endpoint with a short way for requests of the form that ``web.hot`` describes."""
+
+    def __init__(
+        self,
+        hot: Hot[H],
+        context: H,
+        methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
+        table: Table,
+        shape: Shape,
+    ) -> None:
+        super().__init__(context, methods, table, shape)
+        self._hot = hot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if not _has_form(scope, self._hot.media_type):
+            await super().__call__(scope, receive, send)
+            return
+        answer = None
+        try:
+            failure: Exception | None = scope.pop(_FAILURE, None)
+            if failure is not None:
+                raise failure
+            message = await receive()
+            if _is_whole(message):
+                answer = await self._hot.decide(scope, message["body"], self._context)
+        except Exception as error:  # noqa: BLE001 - an endpoint has an answer to each
+            await self._fail(error, scope, receive, send)
+            return
+        if answer is None:
+            await super().__call__(scope, _receive_again(message, receive), send)
+            return
+        headers = [*self._hot.headers, (b"content-length", b"%d" % len(answer))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+
+def _has_form(scope: Scope, media_type: bytes) -> bool:
+    if scope["method"] != "POST" or scope["query_string"]:
+        return False
+    return [value for name, value in scope["headers"] if name == b"content-type"] == [media_type]
+
+
+def _is_whole(message: Message) -> bool:
+    if message["type"] != "http.request" or message.get("more_body", False):
+        return False
+    return 0 < len(message.get("body", b"")) <= _LONGEST_BODY
+
+
+def _receive_again(message: Message | pace.Waiting, receive: Receive) -> Receive:
+    """Return a ``receive`` that begins with this message, whether it has come or is still awaited."""
+    messages = [message]
+
+    async def receive_again() -> Message:
+        if not messages:
+            return await receive()
+        first = messages.pop()
+        return await first if isinstance(first, pace.Waiting) else first
+
+    return receive_again

@@ -1,0 +1,1 @@
+"""Requests: what a stranger sent, read within the caps."""

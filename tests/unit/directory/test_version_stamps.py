@@ -1,0 +1,210 @@
+"""What is remembered is forgotten at the very write that may change it, and at no other."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.database.connections import Database, directory_tables
+from muniment.directory import version_stamps
+from muniment.directory.entries import attributes, editing, memberships, resources
+from muniment.directory.oauth import revocation, sessions, tokens
+from muniment.directory.refusals import DeadToken
+from muniment.directory.version_stamps import Marks
+from muniment.ground import clock
+from muniment.ground.caches import Memory
+from muniment.ground.clock import SECOND, Instant
+from tests.office import Office
+
+DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
+"""Columns that access does not hang on."""
+
+UNWATCHED = {"grants", "access_tokens", "endings", "tickets", "keys", "system_attributes"}
+"""Tables that access does not hang on. A new table has to be put here, or be watched."""
+
+
+def mark(office: Office) -> str:
+    with office.db.read() as cx:
+        return str(cx.execute(sa.select(version_stamps.generation())).scalar_one())
+
+
+def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instant) -> None:
+    """failures A11: what was remembered before a write is of a generation that is over."""
+    names, alice, group, resource = office.names, office.alice, office.group, office.resource
+    writes: tuple[Callable[[Connection], object], ...] = (
+        lambda cx: editing.set_disabled(cx, alice, True, now),
+        lambda cx: editing.set_locked(cx, alice, True, now),
+        lambda cx: editing.set_description(cx, alice, "x", now),
+        lambda cx: editing.set_password_hash(cx, alice, None, now),
+        lambda cx: editing.set_flags(cx, alice, now, must_change_password=True),
+        lambda cx: memberships.remove_member(cx, group, alice),
+        lambda cx: memberships.add_member(cx, group, alice),
+        lambda cx: attributes.put(cx, names, alice.id, "mail", ["a@example.org"]),
+        lambda cx: attributes.put(cx, names, alice.id, "mail", []),
+        lambda cx: resources.remove_from_role(cx, resource, group),
+        lambda cx: resources.add_to_role(cx, resource, group),
+        lambda cx: resources.delete(cx, resource),
+        lambda cx: editing.delete(cx, office.bob),
+        lambda cx: editing.add_user(cx, office.partition, "carol", now),
+    )
+    before = mark(office)
+    for number, write in enumerate(writes):
+        with office.db.begin() as cx:
+            write(cx)
+        after = mark(office)
+        assert after != before, f"write {number}"
+        before = after
+
+
+@pytest.mark.parametrize("table", sorted(set(directory_tables.tables) - {"generation"}))
+def test_a_write_to_any_column_renews_it_unless_the_column_decides_nothing(
+    office: Office, now: Instant, table: str
+) -> None:
+    with office.db.begin() as cx:
+        attributes.put(cx, office.names, office.alice.id, "mail", ["a@example.org"])
+    for column in directory_tables.tables[table].columns:
+        before = mark(office)
+        with office.db.begin() as cx:
+            cx.execute(sa.text(f"UPDATE {table} SET {column.name} = {column.name}"))
+        watched = table not in UNWATCHED and column.name not in DECIDES_NOTHING.get(table, set())
+        assert (mark(office) != before) is watched, column.name
+
+
+def test_a_sign_in_does_not_renew_it(office: Office, now: Instant) -> None:
+    before = mark(office)
+    office.sign_in(now, right=False)
+    office.revoke(office.issue(now).access_token, now)
+    assert mark(office) == before
+
+
+def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: Instant) -> None:
+    before = mark(office)
+    with suppress(ZeroDivisionError), office.db.begin() as cx:
+        editing.set_disabled(cx, office.alice, True, now)
+        raise ZeroDivisionError
+    assert mark(office) == before
+
+
+ENDS_TOKENS = {
+    "grants": {"id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked"},
+    "access_tokens": {"digest", "id", "grant_id", "expires"},
+}
+"""The columns on which an answer about an access token depends. The other columns of these tables are below."""
+
+ENDS_NOTHING = {"grants": {"refresh_digest", "created", "live_bound"}, "access_tokens": {"issued"}}
+
+
+def endings(office: Office) -> str:
+    with office.db.read() as cx:
+        return str(cx.execute(sa.select(version_stamps.endings())).scalar_one())
+
+
+@pytest.mark.parametrize("table", sorted(ENDS_TOKENS))
+def test_a_change_of_what_decides_about_a_token_renews_the_mark_of_endings(
+    office: Office, now: Instant, table: str
+) -> None:
+    office.issue(now)
+    columns = {column.name for column in directory_tables.tables[table].columns}
+    assert columns == ENDS_TOKENS[table] | ENDS_NOTHING[table], "a new column has to be put into one of the two"
+    for column in sorted(columns):
+        before = endings(office)
+        with office.db.begin() as cx:
+            cx.execute(sa.text(f"UPDATE {table} SET {column} = {column}"))
+        assert (endings(office) != before) is (column in ENDS_TOKENS[table]), column
+
+
+def test_sign_ins_and_refreshes_leave_the_mark_of_endings_alone_and_a_revocation_renews_it(
+    office: Office, now: Instant
+) -> None:
+    before = endings(office)
+    issued = office.issue(now)
+    office.sign_in(now, right=False)
+    office.refresh(issued, now)
+    assert endings(office) == before
+    office.revoke(issued.access_token, now)
+    revoked = endings(office)
+    assert revoked != before
+    office.revoke(issued.access_token, now)
+    assert endings(office) == revoked, "it had ended before"
+
+
+def test_a_purge_of_what_is_over_leaves_the_mark_of_endings_alone(office: Office) -> None:
+    """The triggers compare with the database's own clock, so this test is about the real time."""
+    past = clock.now() - 30 * 24 * 3600 * SECOND
+    expired, revoked, refreshed = (office.issue(past) for _ in range(3))
+    office.revoke(revoked.access_token, past)
+    office.refresh(refreshed, past + SECOND)
+    living = office.issue(clock.now())
+    office.revoke(office.issue(clock.now()).access_token, past)
+    before = endings(office)
+    for _ in range(3):
+        with office.db.begin() as cx:
+            sessions.purge(cx, tokens.PURGE_START, clock.now(), 100)
+    with office.db.read() as cx:
+        left = [cx.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one() for table in ENDS_TOKENS]
+    assert left == [1, 1], "all but the living grant and its token"
+    assert endings(office) == before
+    assert expired
+    assert office.info(living.access_token, clock.now())
+
+
+@pytest.mark.parametrize("table", sorted(ENDS_TOKENS))
+def test_whoever_deletes_what_lives_renews_the_mark_of_endings(office: Office, table: str) -> None:
+    office.issue(clock.now())
+    before = endings(office)
+    with office.db.begin() as cx:
+        cx.execute(sa.text(f"DELETE FROM {table}"))
+    assert endings(office) != before
+
+
+@pytest.mark.only("postgresql", "SQLite has one writer.")
+def test_two_transactions_that_end_several_grants_never_wait_for_each_other_in_a_circle(
+    office: Office, now: Instant
+) -> None:
+    """The mark is renewed at the commit, when a transaction takes no more locks."""
+    first, second = office.issue(now), office.issue(now)
+    other = Database(office.db.engine.url.render_as_string(hide_password=False))
+    try:
+        with other.begin() as theirs:
+            revocation.revoke(theirs, office.names, second.access_token, now)
+            with office.db.begin() as ours:
+                revocation.revoke(ours, office.names, first.access_token, now)
+    finally:
+        other.close()
+    for issued in (first, second):
+        with pytest.raises(DeadToken):
+            office.info(issued.access_token, now)
+
+
+# The memory
+
+
+def test_an_answer_is_given_under_its_own_marks_only() -> None:
+    """failures A11: of one token and resource, client and user, under the marks of now."""
+    memory: Memory[str, str] = Memory(1000)
+    memory.keep("question", "answer", 10, Marks("a", "b"))
+    assert memory.recall("question", Marks("a", "b")) == "answer"
+    assert memory.recall("question", Marks("a", "c")) is None
+    assert memory.recall("question", Marks("c", "b")) is None
+    assert memory.recall("another", Marks("a", "b")) is None
+    memory.keep("question", "new", 10, Marks("a", "c"))
+    assert memory.recall("question", Marks("a", "c")) == "new"
+    assert memory.recall("question", Marks("a", "b")) is None
+
+
+def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
+    memory: Memory[int, str] = Memory(1000)
+    for number in range(100):
+        memory.keep(number, "answer", 100, "mark")
+        memory.keep(number, "answer", 100, "another mark")
+    assert [number for number in range(100) if memory.recall(number, "another mark")] == list(range(90, 100))
+
+
+def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
+    memory: Memory[int, str] = Memory(1000)
+    memory.keep(1, "answer", 2000, "mark")
+    assert memory.recall(1, "mark") is None
+    memory.keep(2, "answer", 100, "mark")
+    assert memory.recall(2, "mark") == "answer"

@@ -1,0 +1,66 @@
+"""Which words are one word in two spellings, and which query finds both?"""
+
+import pytest
+
+from muniment.repository.search.aql import keywords
+from muniment.repository.search.aql.rewriting import joints, relaxation
+from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Query, QueryLimits, Term
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("an e-mail to O'Brien's U.S.A. office, don't", ["email", "OBrien", "dont", "USA"]),
+        ("DE 123 456 789 ISBN 978-3", ["DE123456789", "123456789"]),
+        ("GB29 NWBK 6016 1331 9268 19", ["GB29NWBK60161331926819"]),
+        ("3.14 and 1,234 of v2.10.1 or 12 345", []),
+        ("1 22 33 44 55 66 77 88 99 10 11 12 13", []),
+        ("a--b -x- y' 'z", []),
+        ("x-" * 200, []),
+    ],
+)
+def test_words_with_joints_are_listed_without_them(text: str, words: list[str]) -> None:
+    found = [one.word for one in joints.joined(text)]
+    assert set(words) <= set(found)
+    assert words or not found
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("+49 30 1234567", "+49 30 1234567"),
+        ("(030) 123-4567", "030 123-4567"),
+        ("2024 report 12", None),
+        ("2019 2020 2021", None),
+    ],
+)
+def test_neighbours_that_are_groups_of_a_number_also_find_it_as_one_word(query: str, number: str | None) -> None:
+    widened = joints.widen(Query((), Fulltext(keywords.read(query, QueryLimits()))))
+    assert isinstance(widened.condition, Fulltext)
+    widened_keywords: Keywords | None = widened.condition.keywords
+    if number is None:
+        assert isinstance(widened_keywords, Both)
+    else:
+        assert isinstance(widened_keywords, Either)
+        assert widened_keywords.parts[1] == Term(number)
+        assert joints.is_number(widened_keywords)
+
+
+def test_where_any_word_is_enough_a_number_counts_as_a_whole() -> None:
+    query = relaxation.relax(Query((), Fulltext(keywords.read("account 4111 1111 1111 1111", QueryLimits()))))
+    assert query is not None
+    widened = joints.widen(query).condition
+    assert isinstance(widened, Fulltext)
+    assert isinstance(widened.keywords, AnyWord)
+    assert widened.keywords.words == (Term("account"), Term("4111 1111 1111 1111"))
+
+
+def test_a_number_in_groups_is_no_sequence_that_comes_first() -> None:
+    def sequence(text: str) -> object:
+        query = relaxation.with_sequence(Query((), Fulltext(keywords.read(text, QueryLimits()))))
+        widened = joints.widen(query).condition
+        assert isinstance(widened, Fulltext)
+        return widened.sequence
+
+    assert sequence("4111 1111 1111 1111") is None
+    assert sequence("red pump") is not None

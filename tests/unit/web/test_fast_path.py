@@ -1,0 +1,312 @@
+"""The two short ways: what they take, and that everything else goes the ordinary way as it came."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Scope
+from structlog.testing import capture_logs
+
+from muniment.database.connections import Busy
+from muniment.ground.refusals import Malformed, Refusal
+from muniment.web.answers.responses import ErrorCode
+from muniment.web.fast_path import AnswerAtOnce, Foremost, Hot, HotEndpoint, HotFront
+from muniment.web.options import WebOptions
+from muniment.web.requests import bodies
+from muniment.web.requests.transport import Transport
+
+JSON = b"application/json"
+HEADERS = ((b"content-type", JSON), (b"cache-control", b"no-store"))
+BODY = b'{"question": 1}'
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.status: int = messages[0]["status"]
+        self.headers = {name.decode().lower(): value.decode() for name, value in messages[0]["headers"]}
+        self.body = b"".join(message.get("body", b"") for message in messages[1:])
+
+
+def shape(_request: Request, code: ErrorCode, sentence: str) -> Response:
+    return Response(json.dumps({"code": code.code, "sentence": sentence}), code.status, media_type="application/json")
+
+
+async def ordinary(request: Request, _context: None) -> Response:
+    return Response(b"ordinary: " + await bodies.raw(request, 1_000_000), media_type="application/json")
+
+
+async def send_to(application: Any, *pieces: bytes, late: bool = False, **changes: Any) -> Answer:
+    messages: list[Message] = [
+        {"type": "http.request", "body": piece, "more_body": number < len(pieces)}
+        for number, piece in enumerate(pieces, 1)
+    ]
+
+    async def receive() -> Message:
+        if late:
+            await asyncio.sleep(0)
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await application(scope_of(**changes), receive, send)
+    return Answer(sent)
+
+
+def scope_of(*, more_headers: Sequence[tuple[bytes, bytes]] = (), **changes: Any) -> Scope:
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/dirws/hot",
+        "query_string": b"",
+        "scheme": "https",
+        "headers": [(b"host", b"files.example.org"), (b"content-type", JSON), *more_headers],
+        "client": ("203.0.113.9", 4711),
+        **changes,
+    }
+
+
+def endpoint(decide: Callable[[bytes], bytes | None]) -> HotEndpoint[None]:
+    async def hot(_scope: Scope, body: bytes, _context: None) -> bytes | None:
+        return decide(body)
+
+    return HotEndpoint(Hot(hot, JSON, HEADERS), None, {"POST": ordinary}, {}, shape)
+
+
+def front(recall: Callable[[bytes], bytes | None], **options: Any) -> HotFront:
+    async def no() -> bool:
+        return True
+
+    async def recalled(_scope: Scope, body: bytes, _context: object) -> bytes | None:
+        return recall(body)
+
+    inner = endpoint(lambda _body: None)
+    settings = WebOptions(base_address="https://files.example.org", **options)
+    made = HotFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
+
+    def recall_all(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+        return [recall(body) for body in bodies]
+
+    made.addresses = {"/dirws/hot": (Foremost(recalled, JSON, HEADERS, recall_all), None)}
+    return made
+
+
+def at_once(made: HotFront, body: bytes = BODY, **changes: Any) -> AnswerAtOnce | None:
+    """Return what the front answers at once, which needs nobody who receives or sends."""
+    (answer,) = made.answer_at_once([(scope_of(**changes), body)])
+    return answer
+
+
+def asked(application: Any, *pieces: bytes, **changes: Any) -> Answer:
+    return asyncio.run(send_to(application, *pieces, **changes))
+
+
+OTHER_FORMS: dict[str, tuple[tuple[bytes, ...], dict[str, Any]]] = {
+    "query": ((BODY,), {"query_string": b"a=b"}),
+    "two types": ((BODY,), {"more_headers": [(b"content-type", JSON)]}),
+    "type with a parameter": ((BODY,), {"headers": [(b"content-type", b"application/json; charset=utf-8")]}),
+    "type in capitals": ((BODY,), {"headers": [(b"content-type", b"Application/JSON")]}),
+    "no type": ((BODY,), {"headers": []}),
+    "two pieces": ((BODY[:5], BODY[5:]), {}),
+    "no body": ((b"",), {}),
+    "long body": ((b"x" * 65_537,), {}),
+}
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_a_request_of_another_form_goes_the_ordinary_way_with_its_whole_body(form: str) -> None:
+    def never(_body: bytes) -> bytes:
+        raise AssertionError
+
+    pieces, changes = OTHER_FORMS[form]
+    for application in (endpoint(never), front(never)):
+        assert asked(application, *pieces, **changes).body == b"ordinary: " + b"".join(pieces)
+
+
+def test_another_method_is_refused_as_ever() -> None:
+    for application in (endpoint(lambda _body: b"hot"), front(lambda _body: b"hot")):
+        assert asked(application, b"", method="GET").status == 405
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_a_short_way_leaves_to_the_ordinary_one_comes_there_whole(late: bool) -> None:
+    for application in (endpoint(lambda _body: None), front(lambda _body: None)):
+        assert asked(application, BODY, late=late).body == b"ordinary: " + BODY
+
+
+def test_a_hot_answer_has_its_headers_and_its_size() -> None:
+    answer = asked(endpoint(lambda body: b"hot: " + body), BODY)
+    assert (answer.status, answer.body) == (200, b"hot: " + BODY)
+    assert answer.headers == {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        "content-length": str(len(answer.body)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(Malformed("No."), 400, "malformed_request"), (Busy("Busy."), 503, "overloaded"), (KeyError("secret"), 500, "")],
+)
+def test_what_a_hot_decision_raises_is_answered_as_the_endpoint_answers_it(
+    error: Exception, status: int, code: str
+) -> None:
+    def fail(_body: bytes) -> bytes:
+        raise error
+
+    answer = asked(endpoint(fail), BODY)
+    assert answer.status == status
+    assert json.loads(answer.body)["code"] == (code or "internal_error")
+    assert b"secret" not in answer.body
+
+
+def test_the_front_answers_what_is_remembered_with_the_headers_and_the_line_of_every_answer() -> None:
+    with capture_logs() as lines:
+        hot = asked(front(lambda _body: b"remembered"), BODY)
+        cold = asked(front(lambda _body: None), BODY)
+    assert (hot.status, hot.body) == (200, b"remembered")
+    assert hot.headers.keys() == cold.headers.keys()
+    different = {name for name in hot.headers if hot.headers[name] != cold.headers[name]}
+    assert different == {"content-length", "x-request-id"}
+    first, second = lines
+    assert first.keys() == second.keys()
+    assert (first["request_id"], first["bytes"]) == (hot.headers["x-request-id"], len(b"remembered"))
+    changing = {"request_id", "bytes", "ms"}
+    assert {name: first[name] for name in first.keys() - changing} == {
+        name: second[name] for name in second.keys() - changing
+    }
+
+
+def test_an_answer_at_once_has_the_headers_and_the_line_of_every_answer() -> None:
+    with capture_logs() as lines:
+        hot = asked(front(lambda _body: b"remembered"), BODY)
+        answer = at_once(front(lambda _body: b"remembered"))
+    assert answer is not None
+    assert answer.body == b"remembered"
+    headers = dict(line.split(": ", 1) for line in answer.header_lines.decode().splitlines())
+    assert list(headers) == list(hot.headers)
+    assert headers == hot.headers | {"x-request-id": headers["x-request-id"]}
+    assert lines[1]["request_id"] == headers["x-request-id"]
+    assert {name: value for name, value in lines[1].items() if name not in {"request_id", "ms"}} == {
+        name: value for name, value in lines[0].items() if name not in {"request_id", "ms"}
+    }
+
+
+def test_requests_that_come_together_share_what_is_read_and_each_gets_its_own_answer() -> None:
+    reads: list[Sequence[bytes]] = []
+
+    def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+        reads.append(bodies)
+        return [body if body != b"unknown" else None for body in bodies]
+
+    async def never(_scope: Scope, _body: bytes, _context: object) -> bytes | None:
+        raise AssertionError
+
+    made = front(lambda _body: None)
+    made.addresses = {"/dirws/hot": (Foremost(never, JSON, HEADERS, recall), None)}
+    bodies = [b"one", b"unknown", b"", b"two"]
+    answers = made.answer_at_once([(scope_of(), body) for body in bodies])
+    assert [answer and answer.body for answer in answers] == [b"one", None, None, b"two"]
+    assert reads == [[b"one", b"unknown", b"two"]]
+
+
+def test_what_is_not_answered_at_once_leaves_no_line() -> None:
+    def fail(_body: bytes) -> bytes:
+        raise KeyError
+
+    def never(_body: bytes) -> bytes:
+        raise AssertionError
+
+    others = [(pieces[0], changes) for form, (pieces, changes) in OTHER_FORMS.items() if form != "two pieces"]
+    with capture_logs() as lines:
+        assert at_once(front(fail)) is None
+        assert at_once(front(lambda _body: None)) is None
+        for body, changes in [*others, *((BODY, changes) for changes in ORDINARY_AT_THE_FRONT.values())]:
+            assert at_once(front(never), body, **changes) is None
+    assert not lines
+
+
+ORDINARY_AT_THE_FRONT: dict[str, dict[str, Any]] = {
+    "plain HTTP": {"scheme": "http"},
+    "request id of the caller": {"more_headers": [(b"x-request-id", b"order-66")]},
+    "repeated header": {"more_headers": [(b"host", b"files.example.org")]},
+}
+
+
+@pytest.mark.parametrize("form", ORDINARY_AT_THE_FRONT)
+def test_the_front_leaves_to_the_ordinary_way_what_needs_its_rules(form: str) -> None:
+    def never(_body: bytes) -> bytes:
+        raise AssertionError
+
+    answer = asked(front(never), BODY, **ORDINARY_AT_THE_FRONT[form])
+    assert answer.status == {"plain HTTP": 403, "repeated header": 400}.get(form, 200)
+
+
+def test_behind_a_trusted_proxy_the_front_knows_the_caller_and_the_scheme() -> None:
+    options = {"trusted_proxies": ("10.0.0.0/8",)}
+    proxied: dict[str, Any] = {"scheme": "http", "client": ("10.0.0.1", 1)}
+    told = [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"198.51.100.7")]
+    with capture_logs() as lines:
+        answer = asked(front(lambda _body: b"hot", **options), BODY, more_headers=told, **proxied)
+        plain = asked(front(lambda _body: b"hot", **options), BODY, more_headers=told[1:], **proxied)
+    assert answer.body == b"hot"
+    assert lines[0]["client"] == "198.51.100.7"
+    assert plain.status == 403
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(Malformed("No."), 400, "malformed_request"), (Busy("Busy."), 503, "overloaded"), (KeyError("secret"), 500, "")],
+)
+def test_what_is_refused_at_the_front_is_answered_by_the_endpoint_and_decided_once(
+    error: Exception, status: int, code: str
+) -> None:
+    decided: list[bytes] = []
+
+    def fail(body: bytes) -> bytes:
+        decided.append(body)
+        raise error
+
+    with capture_logs() as lines:
+        answer = asked(front(fail), BODY)
+    assert answer.status == status
+    assert json.loads(answer.body)["code"] == (code or "internal_error")
+    assert b"secret" not in answer.body
+    assert decided == [BODY]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
+
+
+def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:
+    class Late(Refusal):
+        """Too late."""
+
+    async def receive() -> Message:
+        raise Late("Too late.")
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def hot(_scope: Scope, _body: bytes, _context: None) -> bytes | None:
+        raise AssertionError
+
+    application = HotEndpoint(Hot(hot, JSON, HEADERS), None, {"POST": ordinary}, {Late: ErrorCode(408, "late")}, shape)
+    scope: Scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/",
+        "query_string": b"",
+        "headers": [(b"content-type", JSON)],
+    }
+    asyncio.run(application(scope, receive, send))
+    assert Answer(sent).status == 408
+    assert json.loads(Answer(sent).body)["code"] == "late"
