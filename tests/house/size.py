@@ -1,8 +1,8 @@
 """How large is the house: `python -m tests.house.size`, for the whole or for the paths it is given.
 
 Lines of code are those with a token that is neither comment nor docstring. Tokens are those of Python without comments
-and strings. Rooms are the packages named in an import contract, arrows the pairs of rooms with an import between them.
-Words are those of docstrings and of the public documents.
+and strings. Rooms are the packages that the import contracts name as layers of the house or of a half. Arrows are the
+pairs of rooms with an import between them. Words are those of docstrings and of the public documents.
 """
 
 import ast
@@ -48,15 +48,19 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
 
 
 def rooms() -> set[str]:
-    """List the packages below `muniment` that an import contract names and that hold modules."""
+    """List the packages that are layers of the house, or of one of its halves."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    named = set[str]()
-    for contract in contracts:
-        for container in contract.get("containers", ()):
-            named.add(container)
-            for layer in contract.get("layers", ()):
-                named |= {f"{container}.{part.strip(' ()')}" for part in layer.replace("|", ":").split(":")}
-    return {name for name in named if (ROOT / "src" / name.replace(".", "/") / "__init__.py").is_file()} - {"muniment"}
+    halves = ["muniment.directory", "muniment.repository"]
+    named = {
+        f"{container}.{part.strip(' ()')}"
+        for contract in contracts
+        for container in contract.get("containers", ())
+        if container in ("muniment", *halves)
+        for layer in contract["layers"]
+        for part in layer.split("|")
+    }
+    packages = {name for name in named if (ROOT / "src" / name.replace(".", "/") / "__init__.py").is_file()}
+    return packages - set(halves)
 
 
 def arrows(of: set[str]) -> set[tuple[str, str]]:
