@@ -24,7 +24,7 @@ from muniment.repository.search.meaning import nearness
 from muniment.repository.store.objects.types import object_types
 from muniment.repository.store.permissions import acl_look_up, bearers
 
-SOURCES = Path(connections.__file__).parent
+SOURCES = Path(connections.__file__).parents[1]
 
 REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "lambda: Memory(")
 """What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""

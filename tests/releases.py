@@ -43,7 +43,7 @@ def next_release(folder: Path) -> Iterator[None]:
 
     def config(half: Half) -> Any:
         made = ours(half)
-        places = Path(schema.__file__).parent / half / "migrations" / "versions", folder / half
+        places = Path(schema.__file__).parents[1] / half / "migrations" / "versions", folder / half
         made.set_main_option("version_locations", ":".join(map(str, places)))
         return made
 

@@ -40,7 +40,8 @@ def test_either_ban_is_enough(reader: Reader, port: str, monkeypatch: pytest.Mon
         reader.close()
         half = PLANTED.replace(
             "main()",
-            f"from muniment.repository.store.extraction import sandbox; sandbox.{lifted} = lambda: False; main()",
+            "from muniment.repository.store.extraction.confined import sandbox\n"
+            f"sandbox.{lifted} = lambda: False\nmain()",
         )
         monkeypatch.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", half))
         try:

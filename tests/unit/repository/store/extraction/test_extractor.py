@@ -286,7 +286,8 @@ def test_a_killed_extractor_leaves_a_lease_that_runs_out(
 import sys, threading
 from pathlib import Path
 from muniment.database.connections import Busy, Database
-from muniment.repository.store.extraction import extractor, process
+from muniment.repository.store.extraction import extractor
+from muniment.repository.store.extraction.confined import process
 from tests.unit.repository.store.extraction.test_extractor import Folder
 from muniment.repository.options import RepositoryOptions
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})

@@ -74,7 +74,7 @@ def test_no_file_can_be_opened_changed_or_looked_at_not_even_its_own(
 def test_without_a_ban_on_the_network_no_file_is_read(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     unfenced = PLANTED.replace(
         "main()",
-        "from muniment.repository.store.extraction import sandbox; "
+        "from muniment.repository.store.extraction.confined import sandbox; "
         "sandbox.forbid_everything_else = sandbox.leave_the_network = lambda: False; main()",
     )
     monkeypatch.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", unfenced))
@@ -159,7 +159,7 @@ def test_a_killed_worker_is_replaced(reader: Reader) -> None:
 def test_killing_the_extractor_kills_its_workers(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
-from muniment.repository.store.extraction import process
+from muniment.repository.store.extraction.confined import process
 from muniment.repository.store.extraction.findings import Limits
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
 reader = process.Reader(Limits(60, 256 << 20, 10_000, 3))
