@@ -16,7 +16,7 @@ from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
-from muniment.directory.oauth.token_requests import TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import JointRequest, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
@@ -24,6 +24,7 @@ from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.ground.caches import Memory
 from muniment.ground.clock import Instant
+from muniment.ground.refusals import Refusal
 
 SCOPE = "resource:My+API"
 PASSWORD = "correct horse battery staple"
@@ -70,7 +71,7 @@ class Office:
         """Finish a sign-in. A refusal is committed with what it counted, as database/transactions does."""
         with self.db.begin() as cx:
             try:
-                return grants.decide(cx, self.options, self.memory, attempt, right, now)
+                return grants.decide(cx, self.options, attempt, right, now)
             except SignInRefused as refusal:
                 return refusal
 
@@ -104,13 +105,19 @@ class Office:
         """Refresh in a transaction under way, as a client, perhaps for a scope."""
         parameters = {"refresh_token": refresh_token} | ({} if scope is None else {"scope": scope})
         request = TokenRequest("refresh_token", client, None, None, parameters, HOME)
-        attempt = grants.look_up(cx, self.options, self.clients, request, now)
-        return grants.decide(cx, self.options, self.memory, attempt, False, now)
+        decide_each = grants.GRANTS["refresh_token"].decide_each
+        assert decide_each is not None
+        asked = [JointRequest(request, None)]
+        (outcome,) = decide_each(cx, self.options, self.memory, self.clients, asked, now, True)
+        assert outcome is not None
+        if isinstance(outcome, Refusal):
+            raise outcome
+        return outcome
 
     def info(self, token: str, now: Instant) -> TokenInfo:
         """Verify a token for the office's resource."""
         with self.db.read() as cx:
-            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now).info
+            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now)[0]
 
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""

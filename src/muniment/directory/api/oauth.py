@@ -144,7 +144,8 @@ async def issue(
     attempt = await directory.transactions.read(
         grants.look_up, options, directory.clients, token_request, directory.clock()
     )
-    user_password = grants.check(attempt)
+    password_check = grants.find(token_request.grant_type).check
+    user_password = None if password_check is None else password_check(attempt)
     if event is not None:
         event.client, event.resource = token_request.client_id, resource_name(token_request.parameters.get("scope", ""))
         event.who = token_request.account if user_password is not None and user_password.user_exists else None
@@ -156,9 +157,7 @@ async def issue(
     if joint is not None:
         return await directory.transactions.write_jointly(joint, JointRequest(token_request, attempt.client))
     try:
-        return await directory.transactions.write(
-            grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
-        )
+        return await directory.transactions.write(grants.decide, options, attempt, password_ok, directory.clock())
     except SignInRefused as refusal:
         if event is not None:
             event.reason = refusal.reason

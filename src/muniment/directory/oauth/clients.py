@@ -49,11 +49,6 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
     return client
 
 
-def recall(memory: PublicClientMemory, client_id: str, secret: str | None, generation: str) -> Client | None:
-    """Return the public client that ``find`` has remembered in this generation, or None if ``find`` must be called."""
-    return None if secret else memory.recall(client_id, generation)
-
-
 def asker(client_id: str, address: str) -> Asker:
     """Return the asker that waits at the gate for the check of a client's secret."""
     return Asker(neighbourhood(address), f"client {client_id}")

@@ -1,7 +1,7 @@
 """Which grant types does the token endpoint offer?
 
-Usually a token request takes three steps. ``look_up`` finds its client, and what its grant type needs. ``check``
-returns the password check that the caller must run, or None. ``decide`` decides the request.
+Usually a token request takes three steps. ``look_up`` finds its client, and what its grant type needs. The ``check`` of
+the grant type returns the password check that the caller must run. ``decide`` decides the request.
 """
 
 from collections.abc import Mapping
@@ -10,17 +10,10 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from muniment.directory.oauth import clients
-from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grant_types.password import PASSWORD
 from muniment.directory.oauth.grant_types.refresh_token import REFRESH_TOKEN
-from muniment.directory.oauth.token_requests import (
-    GrantType,
-    PasswordCheck,
-    TokenAttempt,
-    TokenRequest,
-    TokenResponse,
-)
+from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import UnsupportedGrantType
 from muniment.ground.clock import Instant
@@ -52,21 +45,13 @@ def look_up(
     return TokenAttempt(request, client, basis)
 
 
-def check(attempt: TokenAttempt[Any]) -> PasswordCheck | None:
-    """Return the password check for the gate, or None if the grant type checks no password."""
-    return find(attempt.request.grant_type).check(attempt)
-
-
 def decide(
-    cx: Connection,
-    options: DirectoryOptions,
-    memory: AccessMemory,
-    attempt: TokenAttempt[Any],
-    password_ok: bool,
-    now: Instant,
+    cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[Any], password_ok: bool, now: Instant
 ) -> TokenResponse:
     """Decide a token request whose client has authenticated, and issue the tokens.
 
     Raises the refusals of the grant type.
     """
-    return find(attempt.request.grant_type).decide(cx, options, memory, attempt, password_ok, now)
+    decision = find(attempt.request.grant_type).decide
+    assert decision is not None  # noqa: S101 - all other grant types decide jointly
+    return decision(cx, options, attempt, password_ok, now)

@@ -95,16 +95,16 @@ class GrantType(Generic[B]):
     """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
 
     ``parameters`` are the parameters that a request must have. ``look_up`` reads what the grant type needs, and writes
-    nothing. It is None if ``decide`` reads everything. ``check`` returns the password check for the gate, or None.
-    ``decide`` is told whether the password was right, decides the request, and issues the tokens. ``account`` is the
-    parameter that names the user who signs in. It is None if nobody signs in; then a request leaves no security event.
-    ``decide_each`` decides several requests at one time. Only a grant type that checks no password may have it.
+    nothing. ``check`` returns the password check for the gate. ``decide`` is told whether the password was right,
+    decides the request, and issues the tokens. ``account`` is the parameter that names the user who signs in. It is
+    None if nobody signs in; then a request leaves no security event. A grant type that checks no password has
+    ``decide_each`` instead of the three functions: it reads everything, and decides several requests at one time.
     """
 
     parameters: tuple[str, ...]
-    look_up: Callable[[Connection, DirectoryOptions, TokenRequest, Client, Instant], B] | None
-    check: Callable[[TokenAttempt[B]], PasswordCheck | None]
-    decide: Callable[[Connection, DirectoryOptions, AccessMemory, TokenAttempt[B], bool, Instant], TokenResponse]
+    look_up: Callable[[Connection, DirectoryOptions, TokenRequest, Client, Instant], B] | None = None
+    check: Callable[[TokenAttempt[B]], PasswordCheck] | None = None
+    decide: Callable[[Connection, DirectoryOptions, TokenAttempt[B], bool, Instant], TokenResponse] | None = None
     account: str | None = None
     decide_each: JointGrant | None = None
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
 from muniment.directory.entries import resources
+from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
 from muniment.directory.oauth.tokens import TokenState
@@ -82,27 +83,32 @@ def answer(
     return document
 
 
-class Verified(NamedTuple):
-    """A living access token: what tokeninfo answers about it, and its row."""
-
-    info: TokenInfo
-    state: TokenState
-
-
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> Verified:
+) -> tuple[TokenInfo, TokenState]:
     """Return whose access token this is. ``resource_id`` must be the resource for which the token was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
     first one in this order is raised. A purged token never raises WrongResource: its resource is not known.
     """
     try:
-        return _verify(cx, options, memory, token, resource_id, now)
+        state = tokens.state_of(cx, token)
+        if not resources.is_same_id(resource_id, state.grant.resource_id):
+            raise WrongResource("The token was issued for another resource.")
+        state.require_alive(now)
+        access_of_user = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
     except Refusal:
         # If the resource is unknown too, UnknownResource is raised instead.
         resources.by_id(cx, resource_id)
         raise
+    info = TokenInfo(
+        user=access_of_user.user,
+        expiry_time=timestamp(state.expires),
+        token_id=state.token_id,
+        scopes=[access_of_user.scope],
+        data_map={options.names.has_password: "true" if access_of_user.has_password else "false"},
+    )
+    return info, state
 
 
 class TicketInfo(msgspec.Struct, frozen=True):
@@ -121,10 +127,8 @@ def verify_ticket(
     """
     resource = resources.by_id(cx, resource_id)
     ticket_row = tickets.read(cx, ticket, now)
-    if resource.activated is None:
-        raise AccessEnded("This resource has not been activated yet.")
     question = Question(None, ticket_row.user_id, resource.id)
-    return TicketInfo(access.decide(cx, memory, options.names, question, version_stamps.read_generation(cx)).user)
+    return _describe(cx, options, memory, resource, question, version_stamps.read_generation(cx))
 
 
 def verify_elsewhere(
@@ -139,29 +143,17 @@ def verify_elsewhere(
     resource = resources.by_id(cx, resource_id)
     state = tokens.state_of(cx, token)
     state.require_alive(now)
-    if resource.activated is None:
-        raise AccessEnded("This resource has not been activated yet.")
     question = state.grant.question._replace(resource_id=resource.id)
-    return TicketInfo(access.decide(cx, memory, options.names, question, state.marks.generation).user)
+    return _describe(cx, options, memory, resource, question, state.marks.generation)
 
 
 def _digest(question: bytes) -> bytes:
     return hashlib.sha256(question).digest()
 
 
-def _verify(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> Verified:
-    state = tokens.state_of(cx, token)
-    if not resources.is_same_id(resource_id, state.grant.resource_id):
-        raise WrongResource("The token was issued for another resource.")
-    state.require_alive(now)
-    access_of_user = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
-    info = TokenInfo(
-        user=access_of_user.user,
-        expiry_time=timestamp(state.expires),
-        token_id=state.token_id,
-        scopes=[access_of_user.scope],
-        data_map={options.names.has_password: "true" if access_of_user.has_password else "false"},
-    )
-    return Verified(info, state)
+def _describe(
+    cx: Connection, options: DirectoryOptions, memory: AccessMemory, resource: Resource, question: Question, mark: str
+) -> TicketInfo:
+    if resource.activated is None:
+        raise AccessEnded("This resource has not been activated yet.")
+    return TicketInfo(access.decide(cx, memory, options.names, question, mark).user)

@@ -3,7 +3,6 @@
 from sqlalchemy.engine import Connection
 
 from muniment.directory.oauth import clients, token_requests, tokens
-from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import (
     GrantType,
@@ -37,7 +36,6 @@ def _check(attempt: TokenAttempt[SignInAttempt]) -> PasswordCheck:
 def _decide(
     cx: Connection,
     options: DirectoryOptions,
-    _memory: AccessMemory,
     attempt: TokenAttempt[SignInAttempt],
     password_ok: bool,
     now: Instant,

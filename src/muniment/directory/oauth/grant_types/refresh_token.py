@@ -8,7 +8,7 @@ from muniment.directory import version_stamps
 from muniment.directory.oauth import access, clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
-from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokens import LockedGrant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
@@ -19,32 +19,10 @@ from muniment.directory.refusals import (
     UnknownResource,
     UnparseableToken,
 )
-from muniment.ground.caches import Memory
 from muniment.ground.clock import SECOND, Instant
 from muniment.ground.refusals import Overloaded, Refusal
 
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
-
-
-def _check(_attempt: TokenAttempt[None]) -> None:
-    """Return None: this grant type checks no password."""
-
-
-def _decide(
-    cx: Connection,
-    options: DirectoryOptions,
-    memory: AccessMemory,
-    attempt: TokenAttempt[None],
-    _password_ok: bool,
-    now: Instant,
-) -> TokenResponse:
-    """Issue another access token of the grant, as ``_decide_each`` does."""
-    request = JointRequest(attempt.request, attempt.client)
-    (outcome,) = _decide_each(cx, options, memory, Memory(0), [request], now, True)
-    assert outcome is not None  # noqa: S101 - what is decided alone is decided
-    if isinstance(outcome, Refusal):
-        raise outcome
-    return outcome
 
 
 def _decide_each(
@@ -96,7 +74,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
-    return clients.recall(memory, client_id, None, generation) or clients.find(cx, memory, client_id, None)
+    return memory.recall(client_id, generation) or clients.find(cx, memory, client_id, None)
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
@@ -148,4 +126,4 @@ def _require(
         raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
 
 
-REFRESH_TOKEN = GrantType(("refresh_token",), None, _check, _decide, decide_each=_decide_each)
+REFRESH_TOKEN = GrantType[None](("refresh_token",), decide_each=_decide_each)
