@@ -178,10 +178,9 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     callers = _callers(halves)
     stack.push_async_callback(callers.close)
     directory_people: People | None = None
-    if halves.directory is not None and not options.tokeninfo_url:
-        directory_people = DirectoryPeople(halves.directory, options.question_seconds)
     people_changes: PeopleChanges | None = None
     if halves.directory is not None and not options.tokeninfo_url:
+        directory_people = DirectoryPeople(halves.directory, options.question_seconds)
         people_changes = DirectoryPeopleChanges(halves.directory, _holdings(halves, halves.directory, database))
     analyser = Analyser(options.language)
     synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])

@@ -9,7 +9,6 @@ from sqlalchemy.engine import Connection
 from muniment.directory.entries import credentials, editing
 from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import grants, token_requests, tokens
-from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.options import DirectoryOptions
@@ -53,17 +52,8 @@ def _look_up(
     return token_requests.resource_of(cx, options.names, request["scope"])
 
 
-def _check(_attempt: TokenAttempt[Resource]) -> None:
-    return None
-
-
 def _decide(
-    cx: Connection,
-    options: DirectoryOptions,
-    _memory: AccessMemory,
-    attempt: TokenAttempt[Resource],
-    password_ok: bool,
-    now: Instant,
+    cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[Resource], password_ok: bool, now: Instant
 ) -> TokenResponse:
     assert not password_ok
     client = attempt.client.id
@@ -78,7 +68,7 @@ def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.Mon
     monkeypatch.setitem(
         grants.GRANTS,
         "client_credentials",
-        GrantType(("scope",), _look_up, _check, _decide),
+        GrantType(("scope",), _look_up, decide=_decide),
     )
     assert ask(scene, **asked).json()["error_description"] == "The parameter scope is missing."
     assert ask(scene, **asked, scope="resource:Nothing").json()["error"] == "invalid_scope"

@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -53,6 +54,9 @@ repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
+
+required = partial(sa.Column, nullable=False)
+"""Makes a column that is never NULL."""
 
 
 class Busy(Exception):

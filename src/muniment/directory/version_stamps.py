@@ -11,26 +11,25 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import PreparedStatement, directory_tables
+from muniment.database.connections import PreparedStatement, directory_tables, required
 
-_generation = sa.Table(
-    "generation",
-    directory_tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("mark", sa.String(36), nullable=False),
-)
-
-_endings = sa.Table(
-    "endings",
-    directory_tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("mark", sa.String(36), nullable=False),
+_generation, _endings = (
+    sa.Table(
+        name,
+        directory_tables,
+        sa.Column("id", sa.Integer, primary_key=True),
+        required("mark", sa.String(36)),
+    )
+    for name in ("generation", "endings")
 )
 
 BOTH = PreparedStatement(
     sa.select(_generation.c.mark, _endings.c.mark).select_from(_generation.join(_endings, sa.true()))
 )
 """The statement that reads both marks. Its row has the columns of ``Marks``."""
+
+GENERATION, ENDINGS = (sa.select(table.c.mark).scalar_subquery() for table in (_generation, _endings))
+"""Subqueries for the two marks, for the statements of other modules."""
 
 _GENERATION = PreparedStatement(sa.select(_generation.c.mark))
 
@@ -40,16 +39,6 @@ class Marks(NamedTuple):
 
     generation: str
     endings: str
-
-
-def generation() -> sa.ScalarSelect[str]:
-    """Return a subquery for the generation, for the statements of other modules."""
-    return sa.select(_generation.c.mark).scalar_subquery()
-
-
-def endings() -> sa.ScalarSelect[str]:
-    """Return a subquery for the mark of endings, for the statements of other modules."""
-    return sa.select(_endings.c.mark).scalar_subquery()
 
 
 def read_generation(cx: Connection) -> str:

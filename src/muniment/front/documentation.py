@@ -46,8 +46,7 @@ class DocumentationPage(NamedTuple):
 
 def names() -> list[str]:
     """Return the names of all pages, those directly in ``docs`` first. Without documentation, the list is empty."""
-    folder = _folder()
-    return [] if folder is None else [*_pages(folder)]
+    return [*_pages(_folder())]
 
 
 def source(name: str) -> str | None:
@@ -87,16 +86,17 @@ def _folder() -> Path | None:
 
 
 def _file(name: str) -> Path | None:
-    folder = _folder()
-    return None if folder is None else _pages(folder).get(name)
+    return _pages(_folder()).get(name)
 
 
 @lru_cache(maxsize=2)
-def _pages(folder: Path) -> dict[str, Path]:
+def _pages(folder: Path | None) -> dict[str, Path]:
     """Return the files of all pages by their names, those directly in the folder first.
 
     Names that strangers send are looked up here, and are never used as paths.
     """
+    if folder is None:
+        return {}
     files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
     by_name = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
     return {name: file for name, file in by_name.items() if _NAME.fullmatch(name)}

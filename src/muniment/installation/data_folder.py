@@ -13,7 +13,6 @@ from muniment.database import schema
 from muniment.database.connections import Database, Half
 from muniment.directory.entries import identities
 from muniment.ground import clock, locks
-from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.installation import settings
 from muniment.installation.exit_codes import Exit, Failure
@@ -60,7 +59,7 @@ class DataFolder:
         return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
-    def now(self) -> Instant:
+    def now(self) -> clock.Instant:
         """The present moment. Each use reads the clock."""
         return clock.now()
 

@@ -10,10 +10,9 @@ from muniment.directory.refusals import UnknownClient
 from muniment.directory.sign_in import passwords
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, Failure
+from muniment.integration import guards
 from muniment.repository.store import repositories
-from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 REPOSITORY = "main"
 CLIENT = "muniment-cli"
@@ -113,15 +112,13 @@ def resource_name(repository: str) -> str:
     return f"Documents of {repository}"
 
 
-def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
+def ensure_repository(data: DataFolder, name: str, resource_id: str) -> repositories.Repository:
     """Return the repository of that name. A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
     with data.database("repository") as database, database.begin() as cx:
         for repository in repositories.every(cx):
             if repository.name == name:
                 return repository
-        repository = repositories.add(cx, name, resource_id, "", data.now)
-        acls.initialise(cx, repository.id, data.now)
-        return repository
+        return guards.add_repository(None, cx, name, resource_id, data.now)
 
 
 def _guard_of(data: DataFolder, name: str) -> str:

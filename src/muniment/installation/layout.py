@@ -1,7 +1,6 @@
 """Name the files and folders of a data folder, and its databases."""
 
 from pathlib import Path
-from typing import assert_never
 
 import msgspec
 import sqlalchemy as sa
@@ -22,13 +21,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     def database_url(self, half: Half) -> str:
         """Return the address of the half's database in SQLAlchemy's spelling, with its password."""
-        match half:
-            case "directory":
-                address = self.settings.directory_database
-            case "repository":
-                address = self.settings.repository_database
-            case _:
-                assert_never(half)
+        address: str = getattr(self.settings, f"{half}_database")
         if not address:
             return sa.URL.create("sqlite", database=str(self.data / f"{half}.db")).render_as_string()
         url = sa.make_url(address)

@@ -309,12 +309,11 @@ def _check_web(web: WebOptions) -> None:
 
 def _check_basic(repository: RepositoryOptions) -> None:
     url = repository.tokeninfo_url
-    if repository.basic_secret and not repository.basic_client:
-        raise BadSettings("repository.basic_secret is the secret of repository.basic_client: set both, or neither.")
-    if repository.search_page_secret and not repository.search_page_client:
-        raise BadSettings(
-            "repository.search_page_secret is the secret of repository.search_page_client: set both, or neither."
-        )
+    for use in ("basic", "search_page"):
+        if getattr(repository, f"{use}_secret") and not getattr(repository, f"{use}_client"):
+            raise BadSettings(
+                f"repository.{use}_secret is the secret of repository.{use}_client: set both, or neither."
+            )
     if repository.basic_client and url and not TOKENINFO_ADDRESS.fullmatch(url):
         raise BadSettings(
             "repository.basic_client: the address of the sign-in follows from repository.tokeninfo_url, "

@@ -18,7 +18,6 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database
 from muniment.directory.administration import decisions
-from muniment.directory.administration.decisions import Dependents
 from muniment.directory.entries import entries
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
@@ -33,7 +32,6 @@ from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.bearers import Identify
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 from muniment.repository.store.saved import stored_results
 
 
@@ -54,7 +52,7 @@ class Holdings(NamedTuple):
     """
 
     database: Database
-    open_index: Callable[[Repository], Index]
+    open_index: Callable[[repositories.Repository], Index]
     identify: Identify
     acting: Principals
     max_pending: int
@@ -68,7 +66,7 @@ class Departure(NamedTuple):
     no later bearer of the name inherits it. ``named_by`` counts the ACLs that had an entry for the user or group.
     """
 
-    dependents: Dependents
+    dependents: decisions.Dependents
     gifts: list[GiftCount]
     belongings: Belongings
     named_by: int

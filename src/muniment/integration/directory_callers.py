@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database
 from muniment.directory.api import oauth
-from muniment.directory.api.oauth import TOKENINFO
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.entries import identities
@@ -20,7 +19,6 @@ from muniment.directory.entries import names as directory_names
 from muniment.directory.oauth import revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.token_requests import TokenRequest
-from muniment.directory.oauth.tokeninfo import TicketInfo
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
 from muniment.directory.refusals import NotSignedIn as NoTicket
@@ -35,7 +33,7 @@ from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.store.permissions.bearers import Identify
 from muniment.web.answers.responses import find_code
 
-_Verify = Callable[[Connection, DirectoryOptions, AccessMemory, str, str, Instant], TicketInfo]
+_Verify = Callable[[Connection, DirectoryOptions, AccessMemory, str, str, Instant], tokeninfo.TicketInfo]
 
 log = structlog.get_logger("muniment.directory_callers")
 
@@ -189,5 +187,5 @@ def _address_refusals() -> Iterator[None]:
         yield
     except NoTicket as refusal:
         raise NotSignedIn("The ticket has expired or was ended.") from refusal
-    except tuple(TOKENINFO) as refusal:
-        raise refusal_of(find_code(refusal, TOKENINFO).status) from refusal
+    except tuple(oauth.TOKENINFO) as refusal:
+        raise refusal_of(find_code(refusal, oauth.TOKENINFO).status) from refusal

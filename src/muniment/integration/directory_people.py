@@ -9,7 +9,6 @@ from sqlalchemy.engine import Connection
 from muniment.directory.administration import people
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
-from muniment.directory.entries.entries import ChosenEntries
 from muniment.directory.entries.table import Entry, to_entry
 from muniment.directory.oauth import access
 from muniment.directory.options import DirectoryNames
@@ -18,8 +17,6 @@ from muniment.ground.naming import fold_name
 from muniment.repository.refusals import UnknownPerson, UnknownProperty
 from muniment.repository.store.filters import listed, pages
 from muniment.repository.store.filters.cursors import Stretch
-from muniment.repository.store.filters.listed import ListedProperty
-from muniment.repository.store.filters.pages import Order, OrderKey
 from muniment.repository.store.filters.tree import Selection
 from muniment.repository.store.people import Kind, ListedPerson, People, Person
 
@@ -56,11 +53,11 @@ class DirectoryPeople(People):
         """
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
-            order = Order(
+            order = pages.Order(
                 (
-                    OrderKey(candidates.partition_id),
-                    OrderKey(candidates.folded_name),
-                    OrderKey(candidates.number, kind="integer"),
+                    pages.OrderKey(candidates.partition_id),
+                    pages.OrderKey(candidates.folded_name),
+                    pages.OrderKey(candidates.number, kind="integer"),
                 )
             )
             rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
@@ -75,7 +72,7 @@ class DirectoryPeople(People):
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
         """Find a user or group by id; with ``group_id``, a direct member of that group. Raises UnknownPerson, Busy."""
         with self._read() as cx:
-            group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
+            group = self._group(cx, resource_id, group_id)
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
@@ -91,26 +88,28 @@ class DirectoryPeople(People):
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> ChosenEntries:
-        group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
-        return people.choose(self._names, people.PeopleList(resource_id, kind, group))
+    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> entries.ChosenEntries:
+        return people.choose(self._names, resource_id, kind, self._group(cx, resource_id, group_id))
+
+    def _group(self, cx: Connection, resource_id: str, group_id: str | None) -> Entry | None:
+        return None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
 
 
 class _Properties:
     """The properties by which users or groups are filtered and sorted."""
 
-    def __init__(self, kind: Kind, candidates: ChosenEntries) -> None:
+    def __init__(self, kind: Kind, candidates: entries.ChosenEntries) -> None:
         person_id = listed.single("string", candidates.id, compared=candidates.folded_id, fold=fold_name)
         short_name = listed.single("string", candidates.name, compared=candidates.folded_name, fold=fold_name)
         own = ("user_name", "user_login_name") if kind == "user" else ("group_name", "group_display_name")
-        self._properties: Mapping[str, ListedProperty] = {
+        self._properties: Mapping[str, listed.ListedProperty] = {
             own[0]: person_id,
             own[1]: short_name,
             "description": listed.exact(candidates.description),
             "r_modify_date": listed.single("date", candidates.modified),
         }
 
-    def __call__(self, name: str, /) -> ListedProperty:
+    def __call__(self, name: str, /) -> listed.ListedProperty:
         """Return the property. Raises UnknownProperty."""
         if name not in self._properties:
             raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(self._properties)}.")

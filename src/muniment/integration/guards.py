@@ -18,7 +18,6 @@ from sqlalchemy.engine import Connection
 from muniment.directory import version_stamps
 from muniment.directory.administration import decisions
 from muniment.directory.entries import credentials, entries, resources
-from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.options import DirectoryNames
@@ -30,7 +29,6 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import InUse
 from muniment.repository.store import repositories
 from muniment.repository.store.permissions import acls, bearers
-from muniment.repository.store.repositories import Repository
 
 Snapshot = Callable[[], AbstractContextManager[Connection]]
 """A function that opens a snapshot of the repository's database."""
@@ -71,7 +69,7 @@ def check_client(directory: Connection, client_settings: Mapping[str, str], entr
 
 
 def remove_resource(
-    directory: Connection, snapshot: Snapshot | None, resource: Resource, now: Instant, *, force: bool = False
+    directory: Connection, snapshot: Snapshot | None, resource: resources.Resource, now: Instant, *, force: bool = False
 ) -> SessionCount:
     """Delete a resource that guards no repository, and return how many sessions ended with it.
 
@@ -128,7 +126,7 @@ def rename(
 
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
-) -> Repository:
+) -> repositories.Repository:
     """Make a repository with its built-in ACLs, guarded by a resource, and return it.
 
     ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty

@@ -21,7 +21,6 @@ from muniment.directory.entries.table import Entry
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import Refusal
 from muniment.integration import departures, guards
-from muniment.integration.departures import Holdings
 from muniment.integration.directory_people import to_person
 from muniment.repository import refusals
 from muniment.repository.store.people import Kind, Membership, PeopleChanges, Person, PersonChange, Who
@@ -47,7 +46,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
 class DirectoryPeopleChanges(PeopleChanges):
     """Changes the users and groups of the directory in this process. Removals and renamings use ``holdings``."""
 
-    def __init__(self, directory: Directory, holdings: Holdings) -> None:
+    def __init__(self, directory: Directory, holdings: departures.Holdings) -> None:
         self._directory, self._holdings = directory, holdings
         self._database, self._names = directory.transactions.database, directory.options.names
 

@@ -27,7 +27,7 @@ UNWATCHED = {"grants", "access_tokens", "endings", "tickets", "keys", "system_at
 
 def mark(office: Office) -> str:
     with office.db.read() as cx:
-        return str(cx.execute(sa.select(version_stamps.generation())).scalar_one())
+        return str(cx.execute(sa.select(version_stamps.GENERATION)).scalar_one())
 
 
 def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instant) -> None:
@@ -41,8 +41,8 @@ def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instan
         lambda cx: editing.set_flags(cx, alice, now, must_change_password=True),
         lambda cx: memberships.remove_member(cx, group, alice),
         lambda cx: memberships.add_member(cx, group, alice),
-        lambda cx: attributes.put(cx, names, alice.id, "mail", ["a@example.org"]),
-        lambda cx: attributes.put(cx, names, alice.id, "mail", []),
+        lambda cx: attributes.put(cx, names, alice, "mail", ["a@example.org"]),
+        lambda cx: attributes.put(cx, names, alice, "mail", []),
         lambda cx: resources.remove_from_role(cx, resource, group),
         lambda cx: resources.add_to_role(cx, resource, group),
         lambda cx: resources.delete(cx, resource),
@@ -63,7 +63,7 @@ def test_a_write_to_any_column_renews_it_unless_the_column_decides_nothing(
     office: Office, now: Instant, table: str
 ) -> None:
     with office.db.begin() as cx:
-        attributes.put(cx, office.names, office.alice.id, "mail", ["a@example.org"])
+        attributes.put(cx, office.names, office.alice, "mail", ["a@example.org"])
     for column in directory_tables.tables[table].columns:
         before = mark(office)
         with office.db.begin() as cx:
@@ -98,7 +98,7 @@ ENDS_NOTHING = {"grants": {"refresh_digest", "created", "live_bound"}, "access_t
 
 def endings(office: Office) -> str:
     with office.db.read() as cx:
-        return str(cx.execute(sa.select(version_stamps.endings())).scalar_one())
+        return str(cx.execute(sa.select(version_stamps.ENDINGS)).scalar_one())
 
 
 @pytest.mark.parametrize("table", sorted(ENDS_TOKENS))

@@ -183,7 +183,7 @@ def set_attribute(
 ) -> None:
     """Set a directory attribute of a user. APIs that verify the user's tokens see it."""
     directory_names = data.settings.directory.names
-    attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
+    attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id), name, values or [])
 
 
 @user_commands.acts("remove")

@@ -5,7 +5,7 @@ partition (given 2.2). A group is listed if it is a member of the role, if it is
 deep, or if its partition is a member.
 """
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,17 +18,12 @@ from muniment.directory.refusals import UnknownEntry
 Kind: TypeAlias = Literal["user", "group"]
 
 
-class PeopleList(NamedTuple):
-    """A list of the users or groups that a resource lets in; with ``group``, only direct members of that group."""
+def choose(names: DirectoryNames, resource_id: str, kind: Kind, group: Entry | None = None) -> entries.ChosenEntries:
+    """Make a query for the users or groups that a resource lets in; with ``group``, only direct members of that group.
 
-    resource_id: str
-    kind: Kind
-    group: Entry | None = None
-
-
-def choose(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
-    """Make a query for the users or groups of a list. Locked and disabled users are listed too."""
-    return entries.choose(names, people.kind, _condition(people))
+    Locked and disabled users are listed too.
+    """
+    return entries.choose(names, kind, _condition(resource_id, kind, group))
 
 
 def find(
@@ -40,23 +35,19 @@ def find(
     if the resource does not let it in.
     """
     entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
-    if not entries.is_chosen(cx, entry, _condition(PeopleList(resource_id, kind, group))):
+    if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
     return entry
 
 
-def _condition(people: PeopleList) -> entries.Condition:
-    role = resources.in_role(people.resource_id)
+def _condition(resource_id: str, kind: Kind, group: Entry | None) -> sa.ColumnElement[bool]:
+    role = resources.in_role(resource_id)
     groups = memberships.with_groups_inside(role)
-    units = entries.with_units_inside(role)
-
-    def let_in(columns: entries.Columns) -> sa.ColumnElement[bool]:
-        reasons: list[sa.ColumnElement[bool]] = [columns.id.in_(groups), columns.partition_id.in_(role)]
-        if people.kind == "user":
-            reasons += [memberships.is_member(columns.id, groups), columns.parent_id.in_(units)]
-        condition = sa.or_(*reasons)
-        if people.group is None:
-            return condition
-        return sa.and_(condition, memberships.is_member(columns.id, entries.only(people.group)))
-
-    return let_in
+    reasons: list[sa.ColumnElement[bool]] = [entries.CHOSEN.id.in_(groups), entries.CHOSEN.partition_id.in_(role)]
+    if kind == "user":
+        units = entries.with_units_inside(role)
+        reasons += [memberships.is_member(entries.CHOSEN.id, groups), entries.CHOSEN.parent_id.in_(units)]
+    condition = sa.or_(*reasons)
+    if group is None:
+        return condition
+    return sa.and_(condition, memberships.is_member(entries.CHOSEN.id, entries.only(group)))

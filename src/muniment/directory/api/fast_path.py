@@ -1,6 +1,6 @@
 """Answer token requests and tokeninfo by the short ways of ``web.hot`` (given 4.1, 4.3, decision 0057)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.types import Scope
@@ -38,25 +38,26 @@ async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes 
 
 @events.tells("sign-in", "pause")
 async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
-    try:
-        form = bodies.form_fields(body, "The form")
-    except Malformed:
-        return None
-    if sign_in.is_form(form, directory):
-        return None
-    return await oauth.token(Request(scope), directory, form)
+    form = _form(body, directory)
+    return None if form is None else await oauth.token(Request(scope), directory, form)
 
 
 async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     if _REFRESH not in body:
         return None
+    form = _form(body, directory)
+    if form is None or form.get("grant_type") != "refresh_token":
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
+    """Return the form of a token request, or None for a form of the sign-in page, or one that cannot be read."""
     try:
         form = bodies.form_fields(body, "The form")
     except Malformed:
         return None
-    if form.get("grant_type") != "refresh_token" or sign_in.is_form(form, directory):
-        return None
-    return await oauth.token(Request(scope), directory, form)
+    return None if sign_in.is_form(form, directory) else form
 
 
 TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)

@@ -37,7 +37,6 @@ from muniment.directory.refusals import (
 )
 from muniment.directory.version_stamps import BOTH, Marks
 from muniment.ground import events, json_text
-from muniment.ground.events import Event
 from muniment.ground.naming import fold_name
 from muniment.ground.refusals import (
     Forged,
@@ -129,7 +128,7 @@ async def token(request: Request, directory: Directory, form: Mapping[str, str])
 
 
 async def issue(
-    directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: Event | None
+    directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: events.Event | None
 ) -> TokenResponse:
     """Decide a token request of any surface, and write into ``event`` who signs in.
 
@@ -171,7 +170,7 @@ async def read_marks(directory: Directory) -> Marks:
     return Marks(*await directory.transactions.glance(BOTH))
 
 
-def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> Event | None:
+def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> events.Event | None:
     """Begin the security event of a token request. Returns None for a grant type with which nobody signs in."""
     if token_request.account is None:
         return None
@@ -255,7 +254,8 @@ async def _authenticate(directory: Directory, attempt: TokenAttempt[Any]) -> Non
         return
     asker = clients.asker(request.client_id, request.address)
     check = directory.gate.check(secret_hash, request.client_secret or "", asker, directory.clock())
-    clients.require_authenticated(await asyncio.wrap_future(check))
+    if not await asyncio.wrap_future(check):
+        raise InvalidClient(clients.REFUSED)
 
 
 async def _check(directory: Directory, check: PasswordCheck) -> bool:

@@ -18,7 +18,6 @@ from muniment.directory.refusals import (
 )
 from muniment.ground import events
 from muniment.ground.clock import Instant
-from muniment.ground.events import Event
 from muniment.web.answers.responses import ErrorCode, Table, json_response
 
 ACTIVATION: Table = {
@@ -56,7 +55,9 @@ def bearer(request: Request) -> str:
     return token.strip()
 
 
-def _activate(cx: Connection, names: DirectoryNames, token: str, resource_id: str, event: Event, now: Instant) -> str:
+def _activate(
+    cx: Connection, names: DirectoryNames, token: str, resource_id: str, event: events.Event, now: Instant
+) -> str:
     event.who = entries.shown_id(names, decisions.administrator_of(cx, token, now))
     secret = resources.activate(cx, resource_id, now)
     event.on = resources.shown_name(names, resources.by_id(cx, resource_id))

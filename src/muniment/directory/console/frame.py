@@ -13,9 +13,7 @@ from starlette.responses import Response
 from muniment.directory.entries import system
 from muniment.directory.options import DirectoryNames
 from muniment.ground import clock
-from muniment.ground.clock import Instant
 from muniment.web.answers import browser, pages
-from muniment.web.answers.browser import FormMark
 from muniment.web.answers.responses import ErrorCode, Shape
 from muniment.web.requests import accept
 
@@ -26,7 +24,7 @@ Cookie = Literal["ticket", "form", "browser"]
 signed in. ``browser`` holds a value by which the directory recognises a browser that signed in before."""
 
 
-def _moment(instant: Instant) -> str:
+def _moment(instant: clock.Instant) -> str:
     return clock.to_datetime(instant).strftime("%Y-%m-%d %H:%MZ")
 
 
@@ -122,12 +120,12 @@ def csrf(cx: Connection, bound_to: str) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> FormMark:
+def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> browser.FormMark:
     """Read a form's mark: its hidden field, and whether the browser says that another site's page sent the form."""
     return browser.form_mark(request, form.get(f"{names.form_prefix}csrf", ""))
 
 
-def check_csrf(cx: Connection, mark: FormMark, bound_to: str) -> None:
+def check_csrf(cx: Connection, mark: browser.FormMark, bound_to: str) -> None:
     """Check that a form is ours and was not sent by another site's page. Raises Forged."""
     genuine = hmac.compare_digest(mark.text.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
     browser.require_ours(mark, bool(bound_to) and genuine)

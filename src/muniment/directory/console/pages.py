@@ -11,9 +11,6 @@ from starlette.responses import Response
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources, system
-from muniment.directory.entries.resources import Resource
-from muniment.directory.entries.system import SystemAttribute
-from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, NotSignedIn, UnknownAttribute
 from muniment.directory.sign_in import form as form_sign_in
@@ -34,43 +31,10 @@ CONSOLE: Table = {
 _DONE = {"add": "The attribute was added.", "change": "The attribute was changed.", "delete": "The attribute is gone."}
 
 
-class Overview(msgspec.Struct, frozen=True):
-    """What the overview shows."""
-
-    user: Entry
-    csrf: str
-    enforced: bool
-    partitions: list[Entry]
-    resources: list[Resource]
-
-
-class SystemAttributes(msgspec.Struct, frozen=True):
-    """What the system attributes page shows."""
-
-    user: Entry
-    csrf: str
-    attributes: list[SystemAttribute]
-
-
 async def overview(request: Request, directory: Directory) -> Response:
     """Show the administrator what there is."""
     names = directory.options.names
-    sight = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
-    values = _console_values(names, "overview", sight.user, sight.csrf) | {
-        "enforced": sight.enforced,
-        "partitions": [
-            {"name": entries.shown_name(names, partition), "description": partition.description}
-            for partition in sight.partitions
-        ],
-        "resources": [
-            {
-                "name": resources.shown_name(names, resource),
-                "id": resource.id,
-                "activated": resource.activated is not None,
-            }
-            for resource in sight.resources
-        ],
-    }
+    values = await directory.transactions.read(_overview, names, _ticket(request, directory), directory.clock())
     return frame.draw(request, names, "overview.html", values)
 
 
@@ -112,30 +76,37 @@ async def _system_attributes(
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     names = directory.options.names
-    sight = await directory.transactions.read(_attributes, _ticket(request, directory), directory.clock())
-    values = _console_values(names, "system attributes", sight.user, sight.csrf) | {
-        "attributes": [
-            {**msgspec.structs.asdict(attribute), "warning": system.warning(attribute.name, attribute.value)}
-            for attribute in sight.attributes
-        ],
-        "known": system.KNOWN,
-        "done": done,
-        "sentence": sentence,
-        "typed_name": "",
-        "typed_value": "",
-        **(typed or {}),
-    }
+    values = await directory.transactions.read(_attributes, names, _ticket(request, directory), directory.clock())
+    values |= {"done": done, "sentence": sentence, "typed_name": "", "typed_value": "", **(typed or {})}
     return frame.draw(request, names, "system_attributes.html", values, 400 if sentence else 200)
 
 
-def _overview(cx: Connection, ticket: str, now: Instant) -> Overview:
-    user = form_sign_in.administrator_of(cx, ticket, now)
-    return Overview(user, frame.csrf(cx, ticket), system.enforce_ssl(cx), entries.partitions(cx), resources.every(cx))
+def _overview(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) -> dict[str, Any]:
+    return _console_values(cx, names, "overview", ticket, now) | {
+        "enforced": system.enforce_ssl(cx),
+        "partitions": [
+            {"name": entries.shown_name(names, partition), "description": partition.description}
+            for partition in entries.partitions(cx)
+        ],
+        "resources": [
+            {
+                "name": resources.shown_name(names, resource),
+                "id": resource.id,
+                "activated": resource.activated is not None,
+            }
+            for resource in resources.every(cx)
+        ],
+    }
 
 
-def _attributes(cx: Connection, ticket: str, now: Instant) -> SystemAttributes:
-    user = form_sign_in.administrator_of(cx, ticket, now)
-    return SystemAttributes(user, frame.csrf(cx, ticket), system.every(cx))
+def _attributes(cx: Connection, names: DirectoryNames, ticket: str, now: Instant) -> dict[str, Any]:
+    return _console_values(cx, names, "system attributes", ticket, now) | {
+        "attributes": [
+            {**msgspec.structs.asdict(attribute), "warning": system.warning(attribute.name, attribute.value)}
+            for attribute in system.every(cx)
+        ],
+        "known": system.KNOWN,
+    }
 
 
 def _change(
@@ -162,5 +133,6 @@ def _ticket(request: Request, directory: Directory) -> str:
     return frame.cookie(request, directory.options.names, "ticket")
 
 
-def _console_values(names: DirectoryNames, here: str, user: Entry, csrf: str) -> dict[str, Any]:
-    return {"here": here, "user_id": entries.shown_id(names, user), "csrf": csrf}
+def _console_values(cx: Connection, names: DirectoryNames, here: str, ticket: str, now: Instant) -> dict[str, Any]:
+    user = form_sign_in.administrator_of(cx, ticket, now)
+    return {"here": here, "user_id": entries.shown_id(names, user), "csrf": frame.csrf(cx, ticket)}

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 
-import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,31 +10,16 @@ from starlette.responses import Response
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries, resources
-from muniment.directory.entries.resources import Resource
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import NotSignedIn, SignInRefused
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import pauses, tickets
-from muniment.directory.sign_in.form import TicketHolder
-from muniment.directory.sign_in.pauses import Origin
 from muniment.ground import events
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 from muniment.web.answers import browser, pages
-from muniment.web.answers.browser import FormMark
 from muniment.web.requests import bodies
 from muniment.web.requests.transport import caller_address
-
-
-class Sight(msgspec.Struct, frozen=True):
-    """What the sign-in page shows: a resource, who is signed in to it, and a form.
-
-    ``csrf`` is the value of the form's hidden field, which proves that the form is ours.
-    """
-
-    resource: Resource
-    holder: TicketHolder | None
-    csrf: str
 
 
 def is_form(form: Mapping[str, str], directory: Directory) -> bool:
@@ -78,18 +62,18 @@ async def _page(
     ticket = frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or browser.new_mark()
-    sight = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
-    is_administration = sight.resource.built_in == resources.ADMINISTRATION
-    if sight.holder is not None and sight.holder.in_role and is_administration:
+    resource, holder, csrf = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
+    is_administration = resource.built_in == resources.ADMINISTRATION
+    if holder is not None and holder.in_role and is_administration:
         return frame.redirect(request, names, return_page or "/console")
     values = {
-        "resource_name": resources.shown_name(names, sight.resource),
-        "resource_id": sight.resource.id,
-        "csrf": sight.csrf,
+        "resource_name": resources.shown_name(names, resource),
+        "resource_id": resource.id,
+        "csrf": csrf,
     }
-    if sight.holder is not None:
+    if holder is not None:
         search = directory.search_path and pages.base_path(request) + directory.search_path
-        values |= {"user_id": entries.shown_id(names, sight.holder.user), "search": search}
+        values |= {"user_id": entries.shown_id(names, holder.user), "search": search}
         return frame.draw(request, names, "no_administrator.html" if is_administration else "signed_in.html", values)
     values |= {"sentence": sentence, "username": username, "back": return_page}
     response = frame.draw(request, names, "sign_in.html", values)
@@ -107,7 +91,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     resource_id, return_page = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The browser is to keep this cookie: by it, the browser's place is known.
     known = pauses.browser_cookie(frame.cookie(request, names, "browser"))
-    origin = Origin(caller_address(request), browser=known)
+    origin = pauses.Origin(caller_address(request), browser=known)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
     attempt = await directory.transactions.read(
         form_sign_in.begin, options, resource_id or None, username, origin, directory.clock()
@@ -155,7 +139,10 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
     return response
 
 
-def _look(cx: Connection, resource_id: str | None, ticket: str, mark: str, now: Instant) -> Sight:
+def _look(
+    cx: Connection, resource_id: str | None, ticket: str, mark: str, now: Instant
+) -> tuple[resources.Resource, form_sign_in.TicketHolder | None, str]:
+    """Return the resource to sign in to, who is signed in to it, and the value of the form's hidden field."""
     try:
         holder = form_sign_in.holder_of(cx, ticket, now)
     except NotSignedIn:
@@ -164,11 +151,11 @@ def _look(cx: Connection, resource_id: str | None, ticket: str, mark: str, now: 
         resource_id = holder.resource_id
     resource = form_sign_in.resource_of(cx, resource_id or None)
     if holder is None or resource.id != holder.resource_id:
-        return Sight(resource, None, frame.csrf(cx, mark))
-    return Sight(resource, holder, frame.csrf(cx, ticket))
+        return resource, None, frame.csrf(cx, mark)
+    return resource, holder, frame.csrf(cx, ticket)
 
 
-def _end(cx: Connection, names: DirectoryNames, mark: FormMark, ticket: str, now: Instant) -> str | None:
+def _end(cx: Connection, names: DirectoryNames, mark: browser.FormMark, ticket: str, now: Instant) -> str | None:
     frame.check_csrf(cx, mark, ticket)
     try:
         return entries.shown_id(names, form_sign_in.holder_of(cx, ticket, now).user)

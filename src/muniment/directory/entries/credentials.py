@@ -80,9 +80,9 @@ def _credentials(row: Sequence[Any] | None) -> Credentials | None:
     return None if row is None else Credentials(to_entry(row), *row[len(ENTRY_FIELDS) :])
 
 
-_SIGN_IN = (rows.c.password_hash, rows.c.tries, rows.c.places)
+_SIGN_IN = rows.c["password_hash", "tries", "places"]
 _CREDENTIALS_BY_NAME = select_entries(*_SIGN_IN).where(NAMED_IN_PARTITION, rows.c.kind == "user")
-_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(version_stamps.generation()))
+_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(version_stamps.GENERATION))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
 
 from muniment.directory import version_stamps
 from muniment.directory.entries import names as spelling
@@ -23,6 +22,7 @@ from muniment.directory.entries.table import (
     entry_table,
     find_first,
     name_space,
+    once_named,
     root_unit,
     rows,
     select_entries,
@@ -128,10 +128,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
     name = spelling.check(name, partition=entry.kind == "partition")
     if entry.kind == "partition":
         _check_not_built_in(names, name)
-    entry_now = _place(cx, entry, now, name=name)
-    if entry_now.kind == "unit":
-        _refresh_units(cx, entry_now)
-    return entry_now
+    return _place(cx, entry, now, name=name, name_key=fold_name(name))
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
@@ -150,18 +147,12 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     space = {"space": name_space("units", unit)} if entry.kind == "unit" else {}
     if entry.kind == "unit" and unit.id in {entry.id, *_units_below(cx, entry)}:
         raise BadName("A unit cannot be moved into itself.")
-    moved_entry = _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
-    if moved_entry.kind == "unit":
-        _refresh_units(cx, moved_entry)
-    return moved_entry
+    return _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
     """Count a partition's groups and users. Return each kind with its number. A kind without entries is left out."""
-    of_kind = sa.select(rows.c.kind, sa.func.count()).where(
-        rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user"))
-    )
-    return [(kind, count) for kind, count in cx.execute(of_kind.group_by(rows.c.kind).order_by(rows.c.kind))]
+    return _count_kinds(cx, rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user")))
 
 
 def delete(cx: Connection, entry: Entry) -> None:
@@ -172,12 +163,16 @@ def delete(cx: Connection, entry: Entry) -> None:
     if entry.built_in is not None:
         raise BadName("A built-in entry cannot be deleted.")
     entry_ids = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
-    inside = sa.select(rows.c.kind, sa.func.count()).where(rows.c.parent_id.in_(entry_ids), rows.c.id.not_in(entry_ids))
-    if counts := cx.execute(inside.group_by(rows.c.kind).order_by(rows.c.kind)).all():
+    if counts := _count_kinds(cx, rows.c.parent_id.in_(entry_ids), rows.c.id.not_in(entry_ids)):
         contents = ", ".join(f"{count} {kind}s" for kind, count in counts)
         raise BadName(f"Only an empty unit or partition can be deleted: this one holds {contents}.")
     for entry_id in entry_ids:
         cx.execute(entry_table.delete().where(entry_table.c.id == entry_id))
+
+
+def _count_kinds(cx: Connection, *conditions: sa.ColumnElement[bool]) -> list[tuple[str, int]]:
+    query = sa.select(rows.c.kind, sa.func.count()).where(*conditions).group_by(rows.c.kind).order_by(rows.c.kind)
+    return [(kind, count) for kind, count in cx.execute(query)]
 
 
 def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
@@ -225,13 +220,8 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
 def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
     row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": fold_name(name)}
     spelling.check_description(row["description"])
-    try:
-        with cx.begin_nested():
-            entry_id = cx.scalar(
-                entry_table.insert().returning(entry_table.c.id), row | {"created": now, "modified": now}
-            )
-    except IntegrityError as error:
-        raise NameTaken(f"There is an entry {name!r} there already.") from error
+    with once_named(cx, f"an entry {name!r} there"):
+        entry_id = cx.scalar(entry_table.insert().returning(entry_table.c.id), row | {"created": now, "modified": now})
     return to_entry(cx.execute(SELECT_BY_ID, {"entry": entry_id}).one())
 
 
@@ -240,14 +230,12 @@ def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
 
     Raises NameTaken, and BadName if the entry was removed meanwhile.
     """
-    if "name" in values:
-        values["name_key"] = fold_name(values["name"])
-    try:
-        with cx.begin_nested():
-            _change(cx, entry, now, **values)
-    except IntegrityError as error:
-        raise NameTaken(f"There is an entry {values.get('name', entry.name)!r} there already.") from error
-    return _find_again(cx, entry)
+    with once_named(cx, f"an entry {values.get('name', entry.name)!r} there"):
+        _change(cx, entry, now, **values)
+    entry_now = _find_again(cx, entry)
+    if entry_now.kind == "unit":
+        _refresh_units(cx, entry_now)
+    return entry_now
 
 
 def _path_below(unit: Entry) -> str:

@@ -1,7 +1,7 @@
 """Find and list entries, and write their names and locations (given 2.1, 2.7)."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, assert_never
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -173,10 +173,6 @@ class Columns(NamedTuple):
     partition_id: sa.ColumnElement[int]
 
 
-Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
-"""A function that takes the columns of an entry, and returns the condition that the entry must meet."""
-
-
 class ChosenEntries(NamedTuple):
     """A query for the users, or for the groups, that meet a condition.
 
@@ -195,11 +191,11 @@ class ChosenEntries(NamedTuple):
     modified: sa.ColumnElement[int]
 
 
-def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
-    """Make a query for the users, or the groups, that meet another module's condition."""
+def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.ColumnElement[bool]) -> ChosenEntries:
+    """Make a query for the users, or the groups, that meet another module's condition on the columns ``CHOSEN``."""
     partition, folded_partition = shown_partition_columns(names)
     return ChosenEntries(
-        select_entries().where(rows.c.kind == kind, condition(_CHOOSING)),
+        select_entries().where(rows.c.kind == kind, condition),
         rows.c.id,
         rows.c.partition_id,
         rows.c.name,
@@ -211,9 +207,9 @@ def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: Con
     )
 
 
-def is_chosen(cx: Connection, entry: Entry, condition: Condition) -> bool:
+def is_chosen(cx: Connection, entry: Entry, condition: sa.ColumnElement[bool]) -> bool:
     """Return whether an entry meets another module's condition."""
-    query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition(_CHOOSING))
+    query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition)
     return cx.execute(query).first() is not None
 
 
@@ -304,7 +300,7 @@ def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> 
     return names_on_the_wire[built_in] if built_in is not None else name
 
 
-_CHOOSING = Columns(rows.c.id, rows.c.parent_id, rows.c.partition_id)
+CHOSEN = Columns(rows.c.id, rows.c.parent_id, rows.c.partition_id)
 _NAMES: sa.BindParameter[str] = sa.bindparam("names", expanding=True)
 BEARING = select_entries().where(IN_NAMED_PARTITION, rows.c.kind.in_(("group", "user")), rows.c.name_key.in_(_NAMES))
 _BY_NAME = select_entries().where(NAMED_IN_PARTITION, rows.c.kind == sa.bindparam("kind"))

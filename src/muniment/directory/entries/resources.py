@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, PreparedStatement, directory_tables
+from muniment.database.connections import BigId, PreparedStatement, directory_tables, required
 from muniment.directory.entries import entries
 from muniment.directory.entries import names as spelling
 from muniment.directory.entries.memberships import containers
-from muniment.directory.entries.table import Entry
+from muniment.directory.entries.table import Entry, once_named
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded, AlreadyActivated, BadName, NameTaken, UnknownResource
 from muniment.ground.clock import Instant
@@ -33,21 +32,21 @@ _resources = sa.Table(
     "resources",
     directory_tables,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("name", sa.String(120), nullable=False),
-    sa.Column("name_key", sa.String(400), nullable=False, unique=True),
-    sa.Column("description", sa.Text, nullable=False),
+    required("name", sa.String(120)),
+    required("name_key", sa.String(400), unique=True),
+    required("description", sa.Text),
     sa.Column("built_in", sa.String(20)),
     sa.Column("activated", sa.BigInteger),
     sa.Column("secret_digest", sa.LargeBinary),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    required("created", sa.BigInteger),
 )
 
 _roles = sa.Table(
     "access_roles",
     directory_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("resource_id", sa.ForeignKey("resources.id", ondelete="CASCADE"), nullable=False, unique=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    required("resource_id", sa.ForeignKey("resources.id", ondelete="CASCADE"), unique=True),
+    required("created", sa.BigInteger),
 )
 
 _role_members = sa.Table(
@@ -99,8 +98,7 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
     """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken, BadAttribute."""
     name, description = spelling.check_resource(name), spelling.check_description(description)
-    if fold_name(name) == fold_name(names.administration_resource):
-        raise NameTaken(f"There is a resource {name!r} already.")
+    _check_not_built_in(names, name)
     return _insert(cx, name, description, now, None)
 
 
@@ -190,15 +188,10 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
     if resource.built_in is not None:
         raise BadName("The administration's resource keeps its name: the settings say how it is shown.")
     name = spelling.check_resource(name)
-    refusal = NameTaken(f"There is a resource {name!r} already.")
-    if fold_name(name) == fold_name(names.administration_resource):
-        raise refusal
+    _check_not_built_in(names, name)
     update = _resources.update().where(_resources.c.id == resource.id).values(name=name, name_key=fold_name(name))
-    try:
-        with cx.begin_nested():
-            cx.execute(update)
-    except IntegrityError as error:
-        raise refusal from error
+    with once_named(cx, f"a resource {name!r}"):
+        cx.execute(update)
 
 
 def set_description(cx: Connection, resource: Resource, description: str) -> None:
@@ -267,13 +260,15 @@ def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
     return user
 
 
+def _check_not_built_in(names: DirectoryNames, name: str) -> None:
+    if fold_name(name) == fold_name(names.administration_resource):
+        raise NameTaken(f"There is a resource {name!r} already.")
+
+
 def _insert(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Resource:
     resource = Resource(str(uuid.uuid4()), name, description, built_in, None, now)
-    try:
-        with cx.begin_nested():
-            cx.execute(_resources.insert(), {**msgspec.structs.asdict(resource), "name_key": fold_name(name)})
-    except IntegrityError as error:
-        raise NameTaken(f"There is a resource {name!r} already.") from error
+    with once_named(cx, f"a resource {name!r}"):
+        cx.execute(_resources.insert(), {**msgspec.structs.asdict(resource), "name_key": fold_name(name)})
     cx.execute(_roles.insert().values(resource_id=resource.id, created=now))
     return resource
 
@@ -290,14 +285,7 @@ def _uuid(text: str) -> str:
         raise UnknownResource("The resource identifier is not a UUID.") from None
 
 
-_COLUMNS = sa.select(
-    _resources.c.id,
-    _resources.c.name,
-    _resources.c.description,
-    _resources.c.built_in,
-    _resources.c.activated,
-    _resources.c.created,
-)
+_COLUMNS = sa.select(*_resources.c[Resource.__struct_fields__])
 _BY_ID = PreparedStatement(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
 _BY_NAME = _COLUMNS.where(_resources.c.name_key == sa.bindparam("name"))
 _ADMITS = (

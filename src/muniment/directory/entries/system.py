@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.database.connections import PreparedStatement, directory_tables
+from muniment.database.connections import PreparedStatement, directory_tables, required
 from muniment.directory.refusals import BadAttribute, UnknownAttribute
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
@@ -27,16 +27,16 @@ _attributes = sa.Table(
     "system_attributes",
     directory_tables,
     sa.Column("name_key", sa.String(600), primary_key=True),
-    sa.Column("name", sa.String(_MAX_NAME), nullable=False),
-    sa.Column("value", sa.Text, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
+    required("name", sa.String(_MAX_NAME)),
+    required("value", sa.Text),
+    required("modified", sa.BigInteger),
 )
 
 _keys = sa.Table(
     "keys",
     directory_tables,
     sa.Column("purpose", sa.String(20), primary_key=True),
-    sa.Column("key", sa.LargeBinary, nullable=False),
+    required("key", sa.LargeBinary),
 )
 
 _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
@@ -91,8 +91,8 @@ def get(cx: Connection, name: str) -> str | None:
 
 def every(cx: Connection) -> list[SystemAttribute]:
     """Return the attributes that are set, sorted by name."""
-    columns = (_attributes.c.name, _attributes.c.value, _attributes.c.modified)
-    return [SystemAttribute(*row) for row in cx.execute(sa.select(*columns).order_by(_attributes.c.name_key))]
+    query = sa.select(*_attributes.c["name", "value", "modified"]).order_by(_attributes.c.name_key)
+    return [SystemAttribute(*row) for row in cx.execute(query)]
 
 
 def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
@@ -156,7 +156,7 @@ def key(cx: Connection, purpose: str) -> bytes:
 def remember_keys(cx: Connection) -> None:
     """Remember all keys that exist, so that decisions that write need not read them. ``cx`` must be a snapshot."""
     _read_keys.setdefault(cx.engine, {}).update(
-        (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys.c.purpose, _keys.c.key))
+        (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys))
     )
 
 

@@ -3,16 +3,18 @@
 A user's or group's name is unique in its partition, without regard to case. Only modules of this room use the table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
-from muniment.database.connections import BigId, directory_tables
+from muniment.database.connections import BigId, directory_tables, required
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import UnknownPartition
+from muniment.directory.refusals import NameTaken, UnknownPartition
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
@@ -29,23 +31,23 @@ entry_table = sa.Table(
     "entries",
     directory_tables,
     sa.Column("id", BigId, primary_key=True),
-    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
-    sa.Column("kind", sa.String(10), nullable=False),
+    required("uuid", sa.String(36), unique=True),
+    required("kind", sa.String(10)),
     sa.Column("partition_id", sa.ForeignKey("entries.id")),
     sa.Column("parent_id", sa.ForeignKey("entries.id"), index=True),
     sa.Column("built_in", sa.String(20)),
-    sa.Column("space", sa.String(30), nullable=False),
-    sa.Column("name", sa.String(120), nullable=False),
-    sa.Column("name_key", sa.String(400), nullable=False),
-    sa.Column("units", sa.Text, nullable=False),
-    sa.Column("description", sa.Text, nullable=False),
+    required("space", sa.String(30)),
+    required("name", sa.String(120)),
+    required("name_key", sa.String(400)),
+    required("units", sa.Text),
+    required("description", sa.Text),
     sa.Column("password_hash", sa.String(255)),
-    *(sa.Column(flag, sa.Boolean, nullable=False) for flag in FLAGS),
-    sa.Column("tries", sa.Text, nullable=False),
-    sa.Column("places", sa.Text, nullable=False),
-    sa.Column("attempted", sa.BigInteger, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
+    *(required(flag, sa.Boolean) for flag in FLAGS),
+    required("tries", sa.Text),
+    required("places", sa.Text),
+    required("attempted", sa.BigInteger),
+    required("created", sa.BigInteger),
+    required("modified", sa.BigInteger),
     sa.UniqueConstraint("space", "name_key"),
     sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
     # A deleted user's id is never used again, so that no new user gets the old user's grants.
@@ -129,6 +131,16 @@ def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]
     """Return the first entry that a query finds, or None."""
     row = cx.execute(query, parameters).first()
     return None if row is None else to_entry(row)
+
+
+@contextmanager
+def once_named(cx: Connection, what: str) -> Iterator[None]:
+    """Write a name in the block. Raises NameTaken, without what the block wrote, if another row has the name."""
+    try:
+        with cx.begin_nested():
+            yield
+    except IntegrityError as error:
+        raise NameTaken(f"There is {what} already.") from error
 
 
 def name_space(what: Literal["members", "units"], of: Entry) -> str:

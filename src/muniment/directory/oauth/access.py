@@ -12,7 +12,6 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import attributes, entries, memberships, resources
-from muniment.directory.entries.attributes import Attribute
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded
@@ -38,7 +37,7 @@ class User(msgspec.Struct, frozen=True):
     location: str
     id: str
     description: str
-    values: list[Attribute]
+    values: list[attributes.Attribute]
     object_class: str
     custom_attributes: None
     url_location: str
@@ -79,29 +78,14 @@ def describe(cx: Connection, names: DirectoryNames, user: Entry) -> User:
     """Return what a resource learns of a user who has access to it."""
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
-    groups = memberships.groups_of(cx, user.id)
-    facts = attributes.Facts(
-        name=user.name,
-        partition=partition,
-        location=location,
-        uuid=user.uuid,
-        disabled=user.disabled,
-        locked=user.locked,
-        password_never_expires=user.password_never_expires,
-        must_change_password=user.must_change_password,
-        cannot_change_password=user.cannot_change_password,
-        created=user.created,
-        modified=user.modified,
-        groups=[entries.location(names, group) for group in groups],
-        group_uuids=[group.uuid for group in groups],
-    )
+    groups = {entries.location(names, group): group.uuid for group in memberships.groups_of(cx, user.id)}
     return User(
         user_partition_id=partition,
         name=user.name,
         location=location,
         id=user_id,
         description=user.description,
-        values=attributes.of_user(cx, names, user.id, facts),
+        values=attributes.of_user(cx, names, user, partition, location, groups),
         object_class=names.object_class,
         custom_attributes=None,
         url_location=location,

@@ -11,7 +11,7 @@ from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
 from muniment.ground.caches import Memory
 
-_REFUSED = "The client is unknown, or did not authenticate as it must."
+REFUSED = "The client is unknown, or did not authenticate as it must."
 
 
 _ENTRY = 500
@@ -39,25 +39,19 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
     The client's secret is not checked here. Raises InvalidClient if the client is unknown or may not act, if a
     confidential client sends no secret, or if a public client sends one.
     """
-    row_and_mark = credentials.find_of_client(cx, client_id)
+    known, generation = credentials.find_of_client(cx, client_id) or (None, "")
     # A public client must send no secret, and a confidential client must send one.
-    if row_and_mark is None or not row_and_mark[0].user.live or (row_and_mark[0].password_hash is None) != (not secret):
-        raise InvalidClient(_REFUSED)
-    client = Client(row_and_mark[0].user.id, row_and_mark[0].password_hash)
+    if known is None or not known.user.live or (known.password_hash is None) != (not secret):
+        raise InvalidClient(REFUSED)
+    client = Client(known.user.id, known.password_hash)
     if client.secret_hash is None:
-        memory.keep(client_id, client, _ENTRY + len(client_id), row_and_mark[1])
+        memory.keep(client_id, client, _ENTRY + len(client_id), generation)
     return client
 
 
 def asker(client_id: str, address: str) -> Asker:
     """Return the asker that waits at the gate for the check of a client's secret."""
     return Asker(neighbourhood(address), f"client {client_id}")
-
-
-def require_authenticated(secret_ok: bool) -> None:
-    """Raise InvalidClient unless the client's secret was right."""
-    if not secret_ok:
-        raise InvalidClient(_REFUSED)
 
 
 def require_unchanged(cx: Connection, client: Client) -> None:
@@ -67,4 +61,4 @@ def require_unchanged(cx: Connection, client: Client) -> None:
     """
     current = credentials.lock(cx, client.id, shared=True)
     if current is None or not current.user.live or current.password_hash != client.secret_hash:
-        raise InvalidClient(_REFUSED)
+        raise InvalidClient(REFUSED)

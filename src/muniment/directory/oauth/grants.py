@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from muniment.directory.oauth import clients
-from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grant_types.password import PASSWORD
 from muniment.directory.oauth.grant_types.refresh_token import REFRESH_TOKEN
 from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
@@ -33,7 +32,7 @@ def find(grant_type: str) -> GrantType[Any]:
 
 
 def look_up(
-    cx: Connection, options: DirectoryOptions, memory: PublicClientMemory, request: TokenRequest, now: Instant
+    cx: Connection, options: DirectoryOptions, memory: clients.PublicClientMemory, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:
     """Look up the client, and what the grant type needs to decide, without writing to the database.
 

@@ -13,7 +13,6 @@ from sqlalchemy.engine import Connection
 from muniment.directory.entries import credentials
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.oauth import tokens
-from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.refusals import UnknownSession
 from muniment.directory.sign_in import tickets
 from muniment.ground.clock import SECOND, Instant
@@ -42,15 +41,11 @@ class SessionCount(msgspec.Struct, frozen=True):
     grants: int = 0
     tickets: int = 0
 
-    def __add__(self, other: "SessionCount") -> "SessionCount":
-        return SessionCount(self.grants + other.grants, self.tickets + other.tickets)
-
 
 def of_user(cx: Connection, user: Entry, now: Instant, limit: int = 1000) -> list[Session]:
     """Return a user's sessions, the newest first: at most ``limit`` grants and ``limit`` tickets."""
     user_tickets = [
-        Session(_id(ticket.digest), "ticket", user.id, None, ticket.resource_id, ticket.created, ticket.expires)
-        for ticket in tickets.live_tickets(cx, user.id, now, limit)
+        Session(_id(row[0]), "ticket", user.id, None, *row[1:]) for row in tickets.live_tickets(cx, user.id, now, limit)
     ]
     return sorted(_grants(cx, "user", user, now, limit) + user_tickets, key=lambda session: session.since, reverse=True)
 
@@ -64,10 +59,10 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     """End every session of a user. If the user is a client, also end every grant that was issued to it."""
     # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
     credentials.lock(cx, person.id)
-    count = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id, now))
+    grant_count = tokens.end(cx, "user", person.id, now)
     if person.partition_built_in == CLIENTS:
-        count += SessionCount(tokens.end(cx, "client", person.id, now))
-    return count
+        grant_count += tokens.end(cx, "client", person.id, now)
+    return SessionCount(grant_count, tickets.end_of(cx, person.id, now))
 
 
 def end_at(cx: Connection, resource_id: str, now: Instant) -> SessionCount:
@@ -92,7 +87,7 @@ def end_every(cx: Connection, now: Instant) -> SessionCount:
     return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
 
 
-def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> tuple[int, PurgeProgress]:
+def purge(cx: Connection, progress: tokens.PurgeProgress, now: Instant, rows: int) -> tuple[int, tokens.PurgeProgress]:
     """Delete expired tickets, and the grants and access tokens that ended more than an hour ago.
 
     For that hour tokeninfo can still say whether a dead token belonged to another resource (given 7). Each grant's last
@@ -110,12 +105,8 @@ def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> t
 
 
 def _grants(cx: Connection, party: tokens.Party, person: Entry, now: Instant, limit: int) -> list[Session]:
-    return [
-        Session(
-            _id(grant.digest), "grant", grant.user_id, grant.client_id, grant.resource_id, grant.created, grant.expires
-        )
-        for grant in tokens.live_grants(cx, party, person.id, now, limit)
-    ]
+    grants = tokens.live_grants(cx, party, person.id, now, limit)
+    return [Session(_id(row[0]), "grant", *row[1:]) for row in grants]
 
 
 def _id(digest: bytes) -> str:

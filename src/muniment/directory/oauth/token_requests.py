@@ -13,11 +13,9 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import resources
 from muniment.directory.entries.names import resource_name
-from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
-from muniment.directory.oauth.tokens import Grant, LockedGrant
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidScope, UnknownResource
 from muniment.directory.sign_in.line import Asker
@@ -109,7 +107,7 @@ class GrantType(Generic[B]):
     decide_each: JointGrant | None = None
 
 
-def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
+def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> resources.Resource:
     """Return the activated resource that a scope names, by its name or by its identifier. Raises InvalidScope."""
     name = resource_name(scope)
     try:
@@ -121,7 +119,7 @@ def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
     return resource
 
 
-def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> Resource:
+def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> resources.Resource:
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
@@ -129,7 +127,7 @@ def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> Resource
 
 
 def issue_another(
-    cx: Connection, options: DirectoryOptions, grants: Sequence[LockedGrant], now: Instant
+    cx: Connection, options: DirectoryOptions, grants: Sequence[tokens.LockedGrant], now: Instant
 ) -> list[TokenResponse]:
     """Issue another access token of each grant. It expires with the grant at the latest. No refresh token is issued."""
     expiries = [
@@ -143,7 +141,9 @@ def issue_another(
     ]
 
 
-def issue(cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token: str, now: Instant) -> TokenResponse:
+def issue(
+    cx: Connection, options: DirectoryOptions, grant: tokens.Grant, refresh_token: str, now: Instant
+) -> TokenResponse:
     """Issue the first access token of a grant. The token expires with the grant at the latest."""
     expires = min(now + options.access_token_seconds * SECOND, grant.expires)
     access_token = tokens.add_access_token(cx, grant, now, expires)

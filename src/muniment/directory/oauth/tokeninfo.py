@@ -12,14 +12,11 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
 from muniment.directory.entries import resources
-from muniment.directory.entries.resources import Resource
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
-from muniment.directory.oauth.tokens import TokenState
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
-from muniment.directory.version_stamps import Marks
 from muniment.ground.caches import Memory
 from muniment.ground.clock import Instant, timestamp
 from muniment.ground.refusals import Refusal
@@ -53,7 +50,7 @@ The memory holds their digest only, and so no token.
 """
 
 
-def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
+def recall(answers: AnswerMemory, present: version_stamps.Marks, question: bytes, now: Instant) -> bytes | None:
     """Return the remembered answer to these bytes, or None if ``answer`` must work it out.
 
     ``present`` are the marks as they are now. A remembered answer is true until the token expires or a mark changes.
@@ -85,7 +82,7 @@ def answer(
 
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> tuple[TokenInfo, TokenState]:
+) -> tuple[TokenInfo, tokens.TokenState]:
     """Return whose access token this is. ``resource_id`` must be the resource for which the token was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
@@ -152,7 +149,12 @@ def _digest(question: bytes) -> bytes:
 
 
 def _describe(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, resource: Resource, question: Question, mark: str
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: AccessMemory,
+    resource: resources.Resource,
+    question: Question,
+    mark: str,
 ) -> TicketInfo:
     if resource.activated is None:
         raise AccessEnded("This resource has not been activated yet.")

@@ -13,13 +13,13 @@ import re
 import secrets
 import uuid
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import BigId, PreparedStatement, directory_tables
+from muniment.database.connections import BigId, PreparedStatement, directory_tables, required
 from muniment.directory import version_stamps as marks
 from muniment.directory.entries import system
 from muniment.directory.oauth.access import Question
@@ -48,12 +48,12 @@ _grants = sa.Table(
     directory_tables,
     sa.Column("id", BigId, primary_key=True),
     # There are no foreign keys, so that tokens of a deleted user or client are still known: their access has ended.
-    sa.Column("user_id", sa.BigInteger, nullable=False, index=True),
-    sa.Column("client_id", sa.BigInteger, nullable=False, index=True),
-    sa.Column("resource_id", sa.String(36), nullable=False),
-    sa.Column("refresh_digest", sa.LargeBinary, nullable=False, unique=True),
-    sa.Column("refresh_expires", sa.BigInteger, nullable=False, index=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
+    required("user_id", sa.BigInteger, index=True),
+    required("client_id", sa.BigInteger, index=True),
+    required("resource_id", sa.String(36)),
+    required("refresh_digest", sa.LargeBinary, unique=True),
+    required("refresh_expires", sa.BigInteger, index=True),
+    required("created", sa.BigInteger),
     sa.Column("revoked", sa.BigInteger, index=True),
     # An upper bound of the number of live access tokens, while there are FEW or more. NULL: nobody has counted them.
     sa.Column("live_bound", sa.Integer),
@@ -64,10 +64,10 @@ _access_tokens = sa.Table(
     "access_tokens",
     directory_tables,
     sa.Column("digest", sa.LargeBinary, primary_key=True),
-    sa.Column("id", sa.String(36), nullable=False),
-    sa.Column("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("issued", sa.BigInteger, nullable=False),
-    sa.Column("expires", sa.BigInteger, nullable=False),
+    required("id", sa.String(36)),
+    required("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE")),
+    required("issued", sa.BigInteger),
+    required("expires", sa.BigInteger),
     # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
     sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
     sa.Index("ix_access_tokens_expires", "expires", "digest"),
@@ -99,17 +99,6 @@ class Grant(msgspec.Struct, frozen=True):
     def alive(self, now: Instant) -> bool:
         """Return whether the grant has neither expired nor been revoked."""
         return self.revoked is None and now < self.expires
-
-
-class GrantSummary(msgspec.Struct, frozen=True):
-    """A living grant, for a list of sessions. ``digest`` is the digest of its refresh token."""
-
-    digest: bytes
-    user_id: int
-    client_id: int
-    resource_id: str
-    created: Instant
-    expires: Instant
 
 
 class LockedGrant(NamedTuple):
@@ -280,22 +269,19 @@ def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
     return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
 
 
-def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> list[GrantSummary]:
-    """Return at most ``limit`` living grants of a user, a client or a resource, the newest first."""
+def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
+    """Return at most ``limit`` living grants of a user, a client or a resource, the newest first.
+
+    A row has the digest of the grant's refresh token, the ids of the user, the client and the resource, and when the
+    grant was made and expires.
+    """
     query = (
-        sa.select(
-            _grants.c.refresh_digest,
-            _grants.c.user_id,
-            _grants.c.client_id,
-            _grants.c.resource_id,
-            _grants.c.created,
-            _grants.c.refresh_expires,
-        )
-        .where(_PARTY_COLUMNS[party] == party_id, _grants.c.revoked.is_(None), _grants.c.refresh_expires > now)
+        sa.select(*_grants.c["refresh_digest", "user_id", "client_id", "resource_id", "created", "refresh_expires"])
+        .where(_grants.c[f"{party}_id"] == party_id, _grants.c.revoked.is_(None), _grants.c.refresh_expires > now)
         .order_by(_grants.c.id.desc())
         .limit(limit)
     )
-    return [GrantSummary(*row) for row in cx.execute(query)]
+    return cx.execute(query).all()
 
 
 def purge(cx: Connection, before: Instant, rows: int) -> int:
@@ -377,29 +363,19 @@ def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instan
 
 def _mint(key: bytes, kind: Kind) -> tuple[str, bytes]:
     random = secrets.token_bytes(_RANDOM)
-    return _encode(random, _check(key, kind, random)), _digest(random)
+    token = base64.urlsafe_b64encode(random + _check(key, kind, random))
+    return token.decode().rstrip("="), _digest(random)
 
 
 def _check(key: bytes, kind: Kind, random: bytes) -> bytes:
     return hashlib.blake2b(_KINDS[kind] + random, digest_size=_CHECK, key=key).digest()
 
 
-def _encode(random: bytes, check: bytes) -> str:
-    return base64.urlsafe_b64encode(random + check).decode().rstrip("=")
-
-
 def _digest(random: bytes) -> bytes:
     return hashlib.sha256(random).digest()
 
 
-_GRANT = (
-    _grants.c.id,
-    _grants.c.user_id,
-    _grants.c.client_id,
-    _grants.c.resource_id,
-    _grants.c.refresh_expires,
-    _grants.c.revoked,
-)
+_GRANT = _grants.c["id", "user_id", "client_id", "resource_id", "refresh_expires", "revoked"]
 _ADD_ACCESS_TOKEN = PreparedStatement(_access_tokens.insert())
 _LIVE_OF_GRANT = (
     sa.select(_access_tokens.c.expires)
@@ -408,7 +384,7 @@ _LIVE_OF_GRANT = (
 )
 _REFRESHED = sa.select(
     _grants.c.refresh_digest,
-    marks.generation(),
+    marks.GENERATION,
     _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
     _grants.c.live_bound,
     *_GRANT,
@@ -416,13 +392,12 @@ _REFRESHED = sa.select(
 _LOCK_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants))
 _LOCK_FREE_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants, skip_locked=True))
 _live = _access_tokens.alias("live")
+_IS_LIVE = sa.and_(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
 _COUNT_LIVE = PreparedStatement(
     sa.select(
-        sa.select(sa.func.count())
-        .where(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
-        .scalar_subquery(),
+        sa.select(sa.func.count()).where(_IS_LIVE).scalar_subquery(),
         sa.select(_live.c.expires)
-        .where(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
+        .where(_IS_LIVE)
         .order_by(_live.c.expires.desc())
         .limit(1)
         .offset(sa.bindparam("others"))
@@ -433,7 +408,7 @@ _KEEP_BOUND = PreparedStatement(
     _grants.update().where(_grants.c.id == sa.bindparam("grant")).values(live_bound=sa.bindparam("bound"))
 )
 _TOKEN_STATE = PreparedStatement(
-    sa.select(_access_tokens.c.id, _access_tokens.c.expires, marks.generation(), marks.endings(), *_GRANT)
+    sa.select(*_access_tokens.c["id", "expires"], marks.GENERATION, marks.ENDINGS, *_GRANT)
     .select_from(_access_tokens.join(_grants))
     .where(_access_tokens.c.digest == sa.bindparam("access"))
 )
@@ -455,12 +430,7 @@ _REVOKE = {
     "refresh": _revoke(_grants.c.refresh_digest == sa.bindparam("token_digest")),
 }
 
-_PARTY_COLUMNS: dict[Party, sa.ColumnElement[Any]] = {
-    "user": _grants.c.user_id,
-    "client": _grants.c.client_id,
-    "resource": _grants.c.resource_id,
-}
-_END = {party: _revoke(column == sa.bindparam("party")) for party, column in _PARTY_COLUMNS.items()}
+_END = {party: _revoke(_grants.c[f"{party}_id"] == sa.bindparam("party")) for party in get_args(Party)}
 
 _DELETE_TOKENS_OF = _access_tokens.delete().where(
     _access_tokens.c.digest.in_(
@@ -471,7 +441,7 @@ _DELETE_TOKENS_OF = _access_tokens.delete().where(
     )
 )
 _EXPIRED = (
-    sa.select(_access_tokens.c.expires, _access_tokens.c.digest)
+    sa.select(*_access_tokens.c["expires", "digest"])
     .where(
         sa.tuple_(_access_tokens.c.expires, _access_tokens.c.digest)
         > sa.tuple_(sa.bindparam("after", type_=sa.BigInteger), sa.bindparam("digest", type_=sa.LargeBinary)),

@@ -10,13 +10,11 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials, resources
-from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
 from muniment.directory.sign_in import pauses
 from muniment.directory.sign_in.line import Asker
-from muniment.directory.sign_in.pauses import Origin
 from muniment.ground.clock import Instant
 from muniment.ground.naming import fold_name
 
@@ -36,7 +34,7 @@ class SignInAttempt(msgspec.Struct, frozen=True):
     resource_id: str
     user_id: int | None
     password_hash: str | None
-    origin: Origin
+    origin: pauses.Origin
     known_browser: bool
     needs_role: bool = True
 
@@ -48,9 +46,9 @@ class SignInAttempt(msgspec.Struct, frozen=True):
 def begin(
     cx: Connection,
     options: DirectoryOptions,
-    resource: Resource,
+    resource: resources.Resource,
     username: str,
-    origin: Origin,
+    origin: pauses.Origin,
     now: Instant,
     *,
     needs_role: bool = True,
@@ -89,7 +87,7 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     # The pause in which the attempt began may have ended while the check waited.
     was_checked = account is not None and (attempt.password_hash is not None or account.password_hash is None)
     tries, begins_pause = pauses.count(options, state, is_right, now, was_checked=was_checked)
-    places = pauses.remember(state, now) if may_enter else pauses.keep_places(state)
+    places = pauses.remember(state, now) if may_enter else pauses.encode(state.places)
     credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
     if account is None or not may_enter:
         reason = _reason(account, is_paused=state.paused(options, now), is_right=is_right)

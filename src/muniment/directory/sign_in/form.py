@@ -9,12 +9,10 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import entries, resources
-from muniment.directory.entries.resources import Resource
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import NotSignedIn, UnknownResource
 from muniment.directory.sign_in import attempts, tickets
-from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.pauses import Origin
 from muniment.ground.clock import Instant
 
@@ -27,7 +25,7 @@ class TicketHolder(msgspec.Struct, frozen=True):
     in_role: bool
 
 
-def resource_of(cx: Connection, resource_id: str | None) -> Resource:
+def resource_of(cx: Connection, resource_id: str | None) -> resources.Resource:
     """Return the resource to which a browser signs in. ``resource_id`` is None for the administration.
 
     Raises UnknownResource, also if the resource has not been activated (given 2.2).
@@ -40,7 +38,7 @@ def resource_of(cx: Connection, resource_id: str | None) -> Resource:
 
 def begin(
     cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, origin: Origin, now: Instant
-) -> SignInAttempt:
+) -> attempts.SignInAttempt:
     """Begin a sign-in with a browser, without writing to the database.
 
     ``resource_id`` is None for the administration. Raises UnknownResource.
@@ -53,7 +51,7 @@ def begin(
 def finish(
     cx: Connection,
     options: DirectoryOptions,
-    attempt: SignInAttempt,
+    attempt: attempts.SignInAttempt,
     password_ok: bool,
     old_ticket: str,
     now: Instant,

@@ -56,6 +56,7 @@ class Line(Generic[W]):
         self._limit = limit
         self._waiting: Counter[_Source] = Counter()
         self._now: Instant = 0
+        # Strangers may send names of any length. A hash has a fixed size, and Python salts it in each process.
         self._wrong: OrderedDict[int, tuple[int, Instant]] = OrderedDict()
         self._sources: _Turns[_Source, _Turns[str, deque[_Waiting[W]]]] = _Turns(self._is_suspect_source)
 
@@ -95,9 +96,9 @@ class Line(Generic[W]):
         """
         self._now = max(self._now, now)
         if is_right:
-            self._wrong.pop(_key(asker.account), None)
+            self._wrong.pop(hash(asker.account), None)
             return
-        for key in (_key(asker.source), _key(asker.account)):
+        for key in (hash(asker.source), hash(asker.account)):
             count, since = self._wrong.pop(key, (0, self._now))
             self._wrong[key] = (1, self._now) if self._now - since > _RECENT else (count + 1, since)
         while len(self._wrong) > _REMEMBERED:
@@ -142,10 +143,10 @@ class Line(Generic[W]):
         return self._is_suspect_source(source), self._waiting[source]
 
     def _is_suspect_source(self, source: "_Source") -> bool:
-        return self._recent_wrong_count(_key(source)) >= _WRONG_OF_ADDRESS
+        return self._recent_wrong_count(hash(source)) >= _WRONG_OF_ADDRESS
 
     def _is_suspect_account(self, account: str) -> bool:
-        return self._recent_wrong_count(_key(account)) >= _WRONG_OF_ACCOUNT
+        return self._recent_wrong_count(hash(account)) >= _WRONG_OF_ACCOUNT
 
     def _recent_wrong_count(self, key: int) -> int:
         count, since = self._wrong.get(key, (0, 0))
@@ -191,8 +192,3 @@ class _Turns(Generic[K, G]):
         """Remove the waiting group with this key, if there is one."""
         for side in self._sides:
             side.pop(key, None)
-
-
-def _key(what: str | _Source) -> int:
-    # Strangers may send names of any length. A hash has a fixed size, and Python salts it in each process.
-    return hash(what)

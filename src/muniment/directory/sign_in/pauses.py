@@ -10,6 +10,7 @@ import hashlib
 import ipaddress
 import re
 import secrets
+from typing import TypeAlias
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -28,6 +29,9 @@ PLACE_SECONDS = 180 * 86_400
 _ELSEWHERE = ""
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{32}")
 _NOBODY = -1
+
+Tries: TypeAlias = dict[str, tuple[int, Instant]]
+Places: TypeAlias = dict[str, Instant]
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -56,15 +60,15 @@ class SignInState(msgspec.Struct, frozen=True):
     first candidate that is a remembered place of the account, or else *elsewhere*.
     """
 
-    tries: dict[str, tuple[int, Instant]]
-    places: dict[str, Instant]
+    tries: Tries
+    places: Places
     candidates: tuple[str, ...]
     place: str
 
     @property
     def by_cookie(self) -> bool:
         """Whether a cookie shows that this account signed in with this browser before."""
-        return self.place != _ELSEWHERE and self.place.startswith("b")
+        return self.place.startswith("b")
 
     def paused(self, options: DirectoryOptions, now: Instant) -> bool:
         """Return whether sign-in is paused at the place."""
@@ -81,8 +85,8 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
     candidates = (browser, address) if _COOKIE.fullmatch(origin.browser) else (address,)
     if credentials is None:
         return SignInState({}, {}, candidates, _ELSEWHERE)
-    tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
-    places = msgspec.json.decode(credentials.places, type=dict[str, Instant])
+    tries = msgspec.json.decode(credentials.tries, type=Tries)
+    places = msgspec.json.decode(credentials.places, type=Places)
     place = next((each for each in candidates if _is_remembered(places.get(each, 0), now)), _ELSEWHERE)
     return SignInState(tries, places, candidates, place)
 
@@ -104,7 +108,7 @@ def count(
         if not is_right:
             begins_pause = bool(options.lockout_failures) and failures >= options.lockout_failures
             tries[state.place] = failures, (now + options.lockout_seconds * SECOND if begins_pause else 0)
-    return _encode(
+    return encode(
         {place: tries[place] for place in tries if place in state.places or place == _ELSEWHERE}
     ), begins_pause
 
@@ -116,17 +120,12 @@ def remember(state: SignInState, now: Instant) -> str:
         places.pop(place, None)
         places[place] = now
     latest = sorted(places, key=lambda place: places[place])[-MOST_PLACES:]
-    return _encode({place: places[place] for place in latest})
-
-
-def keep_places(state: SignInState) -> str:
-    """Return the account's places unchanged, ready to store."""
-    return _encode(state.places)
+    return encode({place: places[place] for place in latest})
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
     """Return the wrong passwords and the pauses of an account, as one ``Pause`` for each place, for administrators."""
-    tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
+    tries = msgspec.json.decode(credentials.tries, type=Tries)
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)
         for place, (failures, until) in sorted(tries.items())
@@ -135,7 +134,7 @@ def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) ->
 
 def known_places(credentials: Credentials, now: Instant) -> int:
     """Return how many places of an account are remembered: those from which it signed in within ``PLACE_SECONDS``."""
-    places = msgspec.json.decode(credentials.places, type=dict[str, Instant])
+    places = msgspec.json.decode(credentials.places, type=Places)
     return sum(_is_remembered(used_at, now) for used_at in places.values())
 
 
@@ -172,5 +171,6 @@ def _digest(key: bytes, user_id: int, *words: str) -> str:
     return hashlib.blake2b(text, digest_size=12, key=key).hexdigest()
 
 
-def _encode(values: dict[str, Instant] | dict[str, tuple[int, Instant]]) -> str:
+def encode(values: Places | Tries) -> str:
+    """Return places or tries as they are stored."""
     return msgspec.json.encode(values).decode()

@@ -6,12 +6,14 @@ reads it checks that each time.
 
 import hashlib
 import secrets
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.database.connections import directory_tables
+from muniment.database.connections import directory_tables, required
 from muniment.directory.refusals import NotSignedIn
 from muniment.ground.clock import SECOND, Instant
 
@@ -19,10 +21,10 @@ tickets = sa.Table(
     "tickets",
     directory_tables,
     sa.Column("digest", sa.LargeBinary, primary_key=True),
-    sa.Column("user_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("resource_id", sa.String(36), nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+    required("user_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), index=True),
+    required("resource_id", sa.String(36)),
+    required("created", sa.BigInteger),
+    required("expires", sa.BigInteger, index=True),
 )
 
 
@@ -31,16 +33,6 @@ class Ticket(msgspec.Struct, frozen=True):
 
     user_id: int
     resource_id: str
-    expires: Instant
-
-
-class TicketSummary(msgspec.Struct, frozen=True):
-    """A ticket that has not expired, for a list of sessions."""
-
-    digest: bytes
-    resource_id: str
-    created: Instant
-    expires: Instant
 
 
 def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
@@ -61,13 +53,13 @@ def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Ins
 def read(cx: Connection, value: str, now: Instant) -> Ticket:
     """Find a ticket by its value. Raises NotSignedIn when there is none, or it has expired."""
     row = cx.execute(
-        sa.select(tickets.c.user_id, tickets.c.resource_id, tickets.c.expires).where(
+        sa.select(*tickets.c["user_id", "resource_id"]).where(
             tickets.c.digest == _digest(value), tickets.c.expires > now
         )
     ).one_or_none()
     if row is None:
         raise NotSignedIn("Nobody is signed in with this browser.")
-    return Ticket(row.user_id, row.resource_id, row.expires)
+    return Ticket(*row)
 
 
 def end(cx: Connection, value: str) -> None:
@@ -98,12 +90,14 @@ def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
     return _end(cx, tickets.c.digest.between(*digests), now)
 
 
-def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
-    """Return at most ``limit`` tickets of a user that have not expired, the newest first."""
-    columns = (tickets.c.digest, tickets.c.resource_id, tickets.c.created, tickets.c.expires)
+def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> Sequence[Sequence[Any]]:
+    """Return at most ``limit`` tickets of a user that have not expired, the newest first.
+
+    A row has the digest, the id of the resource, and when the ticket was made and expires.
+    """
+    columns = tickets.c["digest", "resource_id", "created", "expires"]
     query = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
-    newest = query.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
-    return [TicketSummary(*row) for row in cx.execute(newest)]
+    return cx.execute(query.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)).all()
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:

@@ -22,11 +22,9 @@ from muniment.ground import disk, locks
 from muniment.ground.clock import Instant
 from muniment.installation import backends, settings
 from muniment.installation.backups import dumps, manifest
-from muniment.installation.backups.dumps import DatabaseSnapshot
 from muniment.installation.backups.manifest import DatabaseCopy, Manifest
 from muniment.installation.backups.refusals import BackupRefused
 from muniment.installation.layout import Installation
-from muniment.installation.settings import Settings
 from muniment.repository.store.content.files import FileStore
 from muniment.repository.store.objects.contents import content_references, stored_contents
 
@@ -120,7 +118,7 @@ def _copy(
 
 def _freeze(
     databases: Mapping[Half, Database], stack: ExitStack, clock: Callable[[], Instant]
-) -> tuple[dict[Half, DatabaseSnapshot], Instant]:
+) -> tuple[dict[Half, dumps.DatabaseSnapshot], Instant]:
     """Open a snapshot of each database as of one moment, and return the snapshots with that moment.
 
     ``stack`` closes the snapshots. If there are two databases, nobody can change a right until both snapshots are open.
@@ -133,7 +131,7 @@ def _freeze(
 
 
 def _databases(
-    databases: Mapping[Half, Database], snapshots: Mapping[Half, DatabaseSnapshot], folder: Path
+    databases: Mapping[Half, Database], snapshots: Mapping[Half, dumps.DatabaseSnapshot], folder: Path
 ) -> dict[Half, DatabaseCopy]:
     copies: dict[Half, DatabaseCopy] = {}
     files: dict[object, str] = {}
@@ -157,7 +155,7 @@ def _settings(file: Path, folder: Path) -> tuple[str, ...]:
     return tuple(sorted(_names(tomllib.loads(content.decode()))))
 
 
-def _external(values: Settings) -> tuple[str, ...]:
+def _external(values: settings.Settings) -> tuple[str, ...]:
     return tuple(
         setting.key for setting in settings.table() if _names_file(setting.key, attrgetter(setting.key)(values))
     )

@@ -18,8 +18,6 @@ NAME = "manifest.json"
 FORMAT = 2
 """The format of the backups that this release makes. Since format 2 a backup may hold packs of content."""
 
-_PIECE = 1 << 20
-
 
 class FileDigest(msgspec.Struct, frozen=True):
     """One file of the backup: its size in bytes and its SHA-256 digest, in hexadecimal."""
@@ -109,12 +107,9 @@ class _Format(msgspec.Struct):
 
 
 def _describe_file(file: Path) -> FileDigest:
-    digest, size = hashlib.sha256(), 0
     with file.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
-    return FileDigest(size, digest.hexdigest())
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return FileDigest(stream.tell(), digest)
 
 
 def _refusal_of(folder: Path) -> BackupRefused:

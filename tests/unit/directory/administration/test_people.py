@@ -1,13 +1,13 @@
 """Whom an access role lets in: the lists agree with what a sign-in asks, user by user."""
 
 import random
+from typing import Any
 
 import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import Database
 from muniment.directory.administration import people
-from muniment.directory.administration.people import PeopleList
 from muniment.directory.entries import editing, entries, memberships, resources
 from muniment.directory.entries.table import Entry, to_entry
 from muniment.directory.refusals import UnknownEntry
@@ -42,9 +42,9 @@ class Town:
             resources.add_to_role(cx, office.resource, entry)
 
 
-def listed(cx: Connection, office: Office, listing: PeopleList) -> list[Entry]:
+def listed(cx: Connection, office: Office, *listing: Any) -> list[Entry]:
     """Read a list whole, and compare the ids that the database makes with those of the wire."""
-    chosen = people.choose(office.names, listing)
+    chosen = people.choose(office.names, *listing)
     rows = cx.execute(chosen.query.add_columns(chosen.id, chosen.folded_id)).all()
     found = [to_entry(row) for row in rows]
     for entry, row in zip(found, rows, strict=True):
@@ -59,8 +59,7 @@ def test_the_list_of_users_holds_those_whom_the_role_admits(database: Database, 
     office = Office(database, now)
     with database.begin() as cx:
         town = Town(cx, office, random.Random(seed), now)
-        listing = PeopleList(office.resource.id, "user")
-        users = listed(cx, office, listing)
+        users = listed(cx, office, office.resource.id, "user")
         everybody = [*town.users, office.alice, office.bob]
         admitted = [user for user in everybody if resources.admits(cx, office.resource.id, user.id)]
         assert sorted(user.id for user in users) == sorted(user.id for user in admitted)
@@ -81,13 +80,13 @@ def test_groups_are_those_in_the_role_however_deep_and_of_a_partition_in_it(
     office = Office(database, now)
     with database.begin() as cx:
         town = Town(cx, office, random.Random(seed), now)
-        groups = {group.id for group in listed(cx, office, PeopleList(office.resource.id, "group"))}
+        groups = {group.id for group in listed(cx, office, office.resource.id, "group")}
         role = {entry.id for entry in resources.role_members(cx, office.resource)}
         for group in [*town.groups, office.group]:
             above = {entry.id for entry in memberships.groups_of(cx, group.id)} | {group.id, group.partition_id}
             assert (group.id in groups) == bool(above & role)
         for group in town.groups:
-            within = listed(cx, office, PeopleList(office.resource.id, "user", group))
+            within = listed(cx, office, office.resource.id, "user", group)
             members = {member.id for member in memberships.members(cx, group) if member.kind == "user"}
             admitted = {user for user in members if resources.admits(cx, office.resource.id, user)}
             assert {user.id for user in within} == admitted

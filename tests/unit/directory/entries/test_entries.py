@@ -175,10 +175,10 @@ def test_a_description_that_no_database_can_store_is_refused(office: Office, tex
 
 def test_an_attribute_is_kept_under_our_name_and_shown_under_the_wires(office: Office) -> None:
     with office.db.begin() as cx:
-        attributes.put(cx, FIELD, office.bob.id, "eMail", ["bob@example.org"])
-        attributes.put(cx, FIELD, office.bob.id, "room", ["east", 7])
+        attributes.put(cx, FIELD, office.bob, "eMail", ["bob@example.org"])
+        attributes.put(cx, FIELD, office.bob, "room", ["east", 7])
         assert attributes.stored_values(cx, office.bob.id) == {"mail": ["bob@example.org"], "room": ["east", 7]}
-        attributes.put(cx, office.names, office.bob.id, "mail", [])
+        attributes.put(cx, office.names, office.bob, "mail", [])
         assert attributes.stored_values(cx, office.bob.id) == {"room": ["east", 7]}
 
 
@@ -187,4 +187,4 @@ def test_an_attribute_is_kept_under_our_name_and_shown_under_the_wires(office: O
 )
 def test_an_attribute_that_cannot_be_kept_is_refused(office: Office, name: str, values: list[str | int]) -> None:
     with office.db.begin() as cx, pytest.raises(BadAttribute):
-        attributes.put(cx, office.names, office.bob.id, name, values)
+        attributes.put(cx, office.names, office.bob, name, values)

@@ -275,12 +275,6 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
         begin("app", None)
 
 
-def test_a_wrong_client_secret_is_refused() -> None:
-    clients.require_authenticated(True)
-    with pytest.raises(InvalidClient):
-        clients.require_authenticated(False)
-
-
 def test_a_refused_sign_in_says_itself_that_its_count_is_kept(office: Office, now: Instant) -> None:
     """The edge commits what a decision wrote only for a refusal whose class says so."""
     assert isinstance(office.sign_in(now, right=False), SignInRefused)

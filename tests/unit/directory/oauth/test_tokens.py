@@ -252,7 +252,7 @@ def test_counting_the_live_tokens_takes_no_statement_of_its_own(office: Office, 
     with counted(office.db) as sent:
         office.refresh(issued, now)
     kinds = [statement.split()[0] for statement in sent if not statement.startswith("BEGIN")]
-    assert kinds == ["SELECT"] * 4 + ["INSERT"], "the client, the key, the grant, the key, the token"
+    assert kinds == ["SELECT"] * 3 + ["INSERT"], "the key, the grant, the key, the token"
 
 
 def test_parallel_refreshes_stay_within_the_live_tokens_of_a_grant(directory_db: Database, now: Instant) -> None:

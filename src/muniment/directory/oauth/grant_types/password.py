@@ -3,43 +3,40 @@
 from sqlalchemy.engine import Connection
 
 from muniment.directory.oauth import clients, token_requests, tokens
-from muniment.directory.oauth.clients import Client
-from muniment.directory.oauth.token_requests import (
-    GrantType,
-    PasswordCheck,
-    TokenAttempt,
-    TokenRequest,
-    TokenResponse,
-)
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in import attempts
-from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.pauses import Origin
 from muniment.ground.clock import SECOND, Instant
 
 
 def _look_up(
-    cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, now: Instant
-) -> SignInAttempt:
+    cx: Connection,
+    options: DirectoryOptions,
+    request: token_requests.TokenRequest,
+    client: clients.Client,
+    now: Instant,
+) -> attempts.SignInAttempt:
     """Look up the resource, the user and the pauses of this sign-in. Raises InvalidScope."""
     resource = token_requests.resource_of(cx, options.names, request["scope"])
     origin = Origin(request.address, str(client.id))
     return attempts.begin(cx, options, resource, request["username"], origin, now)
 
 
-def _check(attempt: TokenAttempt[SignInAttempt]) -> PasswordCheck:
+def _check(attempt: token_requests.TokenAttempt[attempts.SignInAttempt]) -> token_requests.PasswordCheck:
     request, sign_in = attempt.request, attempt.basis
     asker = sign_in.asker(request["username"])
-    return PasswordCheck(sign_in.password_hash, request["password"], asker, user_exists=sign_in.user_id is not None)
+    return token_requests.PasswordCheck(
+        sign_in.password_hash, request["password"], asker, user_exists=sign_in.user_id is not None
+    )
 
 
 def _decide(
     cx: Connection,
     options: DirectoryOptions,
-    attempt: TokenAttempt[SignInAttempt],
+    attempt: token_requests.TokenAttempt[attempts.SignInAttempt],
     password_ok: bool,
     now: Instant,
-) -> TokenResponse:
+) -> token_requests.TokenResponse:
     """Decide the sign-in, and issue its tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient."""
     user = attempts.finish(cx, options, attempt.basis, password_ok, now)
     clients.require_unchanged(cx, attempt.client)
@@ -48,4 +45,4 @@ def _decide(
     return token_requests.issue(cx, options, grant, refresh_token, now)
 
 
-PASSWORD = GrantType(("username", "password", "scope"), _look_up, _check, _decide, account="username")
+PASSWORD = token_requests.GrantType(("username", "password", "scope"), _look_up, _check, _decide, account="username")

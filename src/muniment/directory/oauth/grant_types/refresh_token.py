@@ -6,10 +6,8 @@ from sqlalchemy.engine import Connection
 
 from muniment.directory import version_stamps
 from muniment.directory.oauth import access, clients, token_requests, tokens
-from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import Client, PublicClientMemory
 from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenRequest, TokenResponse
-from muniment.directory.oauth.tokens import LockedGrant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessEnded,
@@ -28,7 +26,7 @@ _REFUSED = "The refresh token is not, or no longer, valid for this client."
 def _decide_each(
     cx: Connection,
     options: DirectoryOptions,
-    memory: AccessMemory,
+    memory: access.AccessMemory,
     remembered_clients: PublicClientMemory,
     requests: Sequence[JointRequest],
     now: Instant,
@@ -49,7 +47,7 @@ def _decide_each(
         except InvalidGrant as refusal:
             outcomes[place] = _client_refusal(cx, remembered_clients, joint_request) or refusal
     grants_by_digest = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
-    grants_by_place: dict[int, LockedGrant] = {}
+    grants_by_place: dict[int, tokens.LockedGrant] = {}
     for digest, place in places.items():
         locked_grant = grants_by_digest.get(digest)
         if locked_grant is None:
@@ -102,10 +100,10 @@ def _digest(cx: Connection, refresh_token: str) -> bytes:
 def _require(
     cx: Connection,
     options: DirectoryOptions,
-    memory: AccessMemory,
+    memory: access.AccessMemory,
     request: TokenRequest,
     client: Client,
-    locked_grant: LockedGrant,
+    locked_grant: tokens.LockedGrant,
     now: Instant,
 ) -> None:
     """Raise a refusal unless the grant may have another access token now."""
