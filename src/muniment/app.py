@@ -67,11 +67,9 @@ _DAY_SECONDS = 86_400
 def build(
     settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
 ) -> HotFront:
-    """Build the application over a data folder whose databases are migrated.
-
-    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
-    databases and password gate. At the end, it closes them and the index readers. The lifespan raises SchemaMismatch
-    when a database is not at this release's schema.
+    """Without an ``access_log``, each request's line is written at once. The application's lifespan opens this
+    process's databases and password gate. At the end, it closes them and the index readers. The lifespan raises
+    SchemaMismatch when a database is not at this release's schema.
     """
     installation = Installation(data, settings)
     halves = Halves(installation, clock, backends.reader, tika=backends.tika(installation))
@@ -130,7 +128,6 @@ def build(
 
 
 def gate(installation: Installation) -> PasswordGate:
-    """Open this process's gate. Every password check passes through it."""
     options = installation.settings.directory
     return PasswordGate(
         installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes
@@ -216,13 +213,11 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Return the names of the attributes that a repository reads of its callers, as the settings spell them."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 
 
 def _sensitive_prefixes(settings: Settings) -> list[str]:
-    """List the beginnings of the paths at which people and programs sign in."""
     prefixes = [f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else []
     return [*prefixes, search_page_frame.PREFIX] if _offers_search_page(settings) else prefixes
 
@@ -250,7 +245,6 @@ def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
 
 
 async def _watch_certificate(halves: Halves) -> None:
-    """Check the listener's certificate once a day, and warn in the log if it expires soon or has expired."""
     while True:
         days = certificates.days_left(halves.installation.certificate, halves.clock())
         if days is not None and days < certificates.RENEW_DAYS:

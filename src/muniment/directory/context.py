@@ -23,9 +23,7 @@ from muniment.ground.refusals import Refusal
 class Directory:
     """The context of every endpoint of the directory.
 
-    It holds the database's transactions, the options, the gate for password checks, the clock, and what this process
-    remembers under the directory's marks. ``search_path`` is the path of the search page below the base address, or
-    empty if this process has none.
+    ``search_path`` is the path of the search page below the base address, or empty if this process has none.
     """
 
     transactions: Transactions
@@ -39,7 +37,6 @@ class Directory:
 
     @cached_property
     def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:
-        """The joint decisions (``web.transactions``) about token requests, by grant type."""
         return {
             name: partial(_decide_each, self, grant.decide_each)
             for name, grant in GRANTS.items()
@@ -48,7 +45,6 @@ class Directory:
 
     @property
     def pause(self) -> str:
-        """How long a pause of sign-in lasts, as text for a security event."""
         return f"for {self.options.lockout_seconds} seconds"
 
 

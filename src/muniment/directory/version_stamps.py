@@ -42,7 +42,6 @@ class Marks(NamedTuple):
 
 
 def read_generation(cx: Connection) -> str:
-    """Read the generation."""
     row = _GENERATION.first(cx)
     assert row is not None  # noqa: S101 - a migration makes the row, and nothing deletes it
     mark: str = row[0]

@@ -45,25 +45,22 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Return the names of all pages, those directly in ``docs`` first. Without documentation, the list is empty."""
+    """Return the names of all pages, those directly in ``docs`` first."""
     return [*_pages(_folder())]
 
 
 def source(name: str) -> str | None:
-    """Return the Markdown of a page, or None if there is no such page."""
     file = _file(name)
     return None if file is None else file.read_text("utf-8")
 
 
 def title(name: str) -> str:
-    """Return the title of a page that exists."""
     return (source(name) or "").partition("\n")[0].lstrip("# ")
 
 
 def page(name: str) -> DocumentationPage | None:
-    """Return a page as HTML, or None if there is no such page. The HTML is cached until the file changes.
-
-    The page's links to other pages are relative to the page's own address, ``/docs/<name>``.
+    """The HTML is cached until the file changes. The page's links to other pages are relative to the page's own
+    address, ``/docs/<name>``.
     """
     file = _file(name)
     return None if file is None else _render(name, file, file.stat().st_mtime_ns)
@@ -91,10 +88,7 @@ def _file(name: str) -> Path | None:
 
 @lru_cache(maxsize=2)
 def _pages(folder: Path | None) -> dict[str, Path]:
-    """Return the files of all pages by their names, those directly in the folder first.
-
-    Names that strangers send are looked up here, and are never used as paths.
-    """
+    """Names that strangers send are looked up here, and are never used as paths."""
     if folder is None:
         return {}
     files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
@@ -164,9 +158,8 @@ def _refine_tables(tokens: Sequence[Token]) -> None:
 
 
 def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
-    """Yield the parts of a text. Links to Markdown files become links to pages, and mentions of pages become links.
-
-    A mention is the name of a page's file, or the number of a decision record.
+    """Links to Markdown files become links to pages, and mentions of pages become links. A mention is the name of a
+    page's file, or the number of a decision record.
     """
     within_link = 0
     for part in parts:
@@ -196,7 +189,6 @@ def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
 
 
 def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
-    """Yield the parts, within a link to the page ``name`` if there is such a page."""
     exists = _file(name) is not None
     if exists:
         yield Token("link_open", "a", 1, attrs={"href": posixpath.relpath(name, folder or ".")})
@@ -206,12 +198,10 @@ def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
 
 
 def _record(number: str) -> str:
-    """Return the name of the decision record with this number, or an empty text if there is none."""
     return next((name for name in names() if name.startswith(f"{DECISIONS}{number}-")), "")
 
 
 def _address(href: str) -> str:
-    """Return the address of a link. If the link leads to a Markdown file here, return the address of its page."""
     local = _LOCAL.fullmatch(href)
     return href if local is None else local[1] + (local[3] or "")
 

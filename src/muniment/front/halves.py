@@ -14,10 +14,9 @@ from muniment.repository.store.repositories import Repository
 
 @dataclass
 class Halves:
-    """The halves of this process; None for a half that does not run here. ``open_index`` opens an index for reading.
+    """The halves of this process; None for a half that does not run here.
 
-    ``tika`` is the Tika server that the settings name, or None. ``descriptions`` keeps, by base address, the OpenAPI
-    documents that callers have asked for.
+    ``descriptions`` keeps, by base address, the OpenAPI documents that callers have asked for.
     """
 
     installation: Installation
@@ -30,12 +29,11 @@ class Halves:
     descriptions: dict[str, bytes] = field(default_factory=dict)
 
     def index(self, repository: Repository) -> Index:
-        """Return this process's reader of the repository's index. The first call for a repository opens it."""
+        """The first call for a repository opens it."""
         if repository.id not in self.indexes:
             self.indexes[repository.id] = self.open_index(self.installation, repository)
         return self.indexes[repository.id]
 
     def close_indexes(self) -> None:
-        """Close all indexes."""
         for index in self.indexes.values():
             index.close()

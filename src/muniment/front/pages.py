@@ -52,7 +52,6 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
 
 
 def unknown_addresses(halves: Halves, shape: Shape) -> Route:
-    """Make the last route, which refuses every address that no other route takes."""
     methods: dict[str, Callable[[Request, Halves], Awaitable[Response]]] = dict.fromkeys(
         ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), _unknown
     )
@@ -68,7 +67,6 @@ class PlainError(msgspec.Struct):
 
 
 def plain(request: Request, code: ErrorCode, sentence: str) -> Response:
-    """Write an error for an address of neither half: a page for a browser, else JSON."""
     if accept.prefers_page(request):
         base = request.scope.get("muniment.base", "")
         ways = [("Go to the front page", f"{base}/"), ("Read the documentation", f"{base}/docs")]

@@ -61,7 +61,6 @@ def _caller_credentials(halves: Halves) -> CallerCredentials:
 
 
 def table() -> AddressTable[Halves]:
-    """List every address that belongs to neither half."""
     return AddressTable(
         "front door",
         "",
@@ -104,7 +103,6 @@ def table() -> AddressTable[Halves]:
 
 
 def tables(halves: Halves) -> list[AddressTable[Any]]:
-    """List the tables of addresses of this process: the front door's, and those of the halves that run here."""
     address_tables: list[AddressTable[Any]] = [table()]
     if halves.directory is not None:
         address_tables.append(directory_routes.table(halves.directory.options.names))
@@ -116,7 +114,6 @@ def tables(halves: Halves) -> list[AddressTable[Any]]:
 
 
 def routes(halves: Halves) -> list[Route]:
-    """List every route of the front door, except the last one, which refuses whatever no other address takes."""
     return table().routes(halves)
 
 

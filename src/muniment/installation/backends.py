@@ -31,12 +31,11 @@ ContentKind = Literal["files", "s3"]
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
-    """Open a repository's index for reading. The open index switches to each new generation by itself."""
+    """The open index switches to each new generation by itself."""
     return engine(installation).index(repository).reader()
 
 
 def engine(installation: Installation) -> Engine:
-    """Return the index engine, which holds the indexes of all repositories."""
     options = installation.settings.repository
     return FolderEngine(
         installation.indexes,
@@ -60,7 +59,7 @@ def check_languages(installation: Installation) -> None:
 
 
 def meaning(installation: Installation) -> "Meaning | None":
-    """Open the search by meaning, or return None if the settings do not ask for it. Raises ModelMissing, OSError."""
+    """Raises ModelMissing, OSError."""
     options = installation.settings.repository
     if not options.meaning:
         return None
@@ -71,16 +70,14 @@ def meaning(installation: Installation) -> "Meaning | None":
 
 
 def reserve(installation: Installation) -> Reserve:
-    """Return what content leaves free on the disks of the databases and of content."""
     files = [file for half in get_args(Half) if (file := installation.database_file(half)) is not None]
     folders = (installation.content, *(file.parent for file in files))
     return Reserve(folders, installation.settings.disk_reserve_mib << 20)
 
 
 def content(installation: Installation, kind: ContentKind | None = None, *, makes_room: bool = False) -> ContentStore:
-    """Open the content store that the settings choose; with ``kind``, the store of that kind.
-
-    Who ``makes_room`` on the disk may also use its ``reserve``. Nothing is read from the database or the network yet.
+    """Who ``makes_room`` on the disk may also use its ``reserve``. Nothing is read from the database or the network
+    yet.
     """
     options = installation.settings.repository
     if (kind or options.content_store) == "files":
@@ -97,7 +94,7 @@ def content(installation: Installation, kind: ContentKind | None = None, *, make
 
 
 def tika(installation: Installation) -> TikaServer | None:
-    """Return the Tika server that the settings name, or None. It is not asked yet."""
+    """It is not asked yet."""
     options = installation.settings.repository
     return TikaServer(options.extraction, options.extraction_characters) if options.extraction.tika else None
 

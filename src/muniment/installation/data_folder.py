@@ -27,7 +27,7 @@ _LOCK_BYTES = 4096
 
 
 class DataFolder:
-    """The data folder and settings of one command. It opens a file or a database when the command needs it."""
+    """The data folder and settings of one command."""
 
     def __init__(self, path: Path, config: Path | None, overrides: Sequence[str]) -> None:
         self.path = path.absolute()
@@ -45,12 +45,11 @@ class DataFolder:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings in force. Raises BadSettings."""
+        """Raises BadSettings."""
         return settings.read(self.settings_file, overrides=self._overrides, file_must_exist=self._config is not None)
 
     @property
     def installation(self) -> Installation:
-        """The data folder with its settings."""
         return Installation(self.path, self.settings)
 
     @property
@@ -60,21 +59,18 @@ class DataFolder:
 
     @property
     def now(self) -> clock.Instant:
-        """The present moment. Each use reads the clock."""
+        """Each use reads the clock."""
         return clock.now()
 
     def make_folder(self) -> None:
-        """Make the data folder if it is missing, and set its mode to 0700."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
 
     @property
     def settings_file(self) -> Path:
-        """The settings file, which need not exist."""
         return self._config or self.path / "muniment.toml"
 
     def read_settings_again(self) -> None:
-        """Forget the settings, so that the next use reads the file again."""
         self.__dict__.pop("settings", None)
 
     def must_be_whole(self) -> None:
@@ -87,7 +83,6 @@ class DataFolder:
             )
 
     def must_exist(self) -> None:
-        """Raise Failure unless the data folder exists."""
         if not self.path.is_dir():
             raise Failure(
                 f"There is no data folder {self.path}: make one with 'muniment --data {self.path} init', "
@@ -97,7 +92,7 @@ class DataFolder:
 
     @contextmanager
     def database(self, half: Half) -> Iterator[Database]:
-        """Open the half's database for the block. Raises Failure, SchemaMismatch."""
+        """Raises Failure, SchemaMismatch."""
         if half not in self.settings.halves:
             raise Failure(f"The {half} does not run here: add it to 'halves' in the settings.", Exit.REFUSED)
         self.must_exist()
@@ -113,16 +108,15 @@ class DataFolder:
             yield database
 
     def has_tables(self, half: Half) -> bool:
-        """Return whether the half's database holds the half's tables, of whatever release. This makes no database."""
+        """This makes no database."""
         if self._lacks_file(half):
             return False
         with closing(Database(self.installation.database_url(half))) as database, database.engine.connect() as cx:
             return schema.revision(cx, half) is not None
 
     def migrate(self) -> None:
-        """Bring the databases of the halves that run here to this release's schema. Raises SchemaMismatch.
-
-        If ``together`` is true, the names that imports left unbound are then bound to their present bearers.
+        """Raises SchemaMismatch. If ``together`` is true, the names that imports left unbound are then bound to their
+        present bearers.
         """
         for half in self.settings.halves:
             with closing(Database(self.installation.database_url(half))) as database:
@@ -131,20 +125,14 @@ class DataFolder:
             self._settle_names()
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
-        """Return the identities of the users and groups that bear these names now, by name.
-
-        If ``together`` is false, the answer is empty.
-        """
+        """If ``together`` is false, the answer is empty."""
         if not self.together:
             return {}
         with closing(Database(self.installation.database_url("directory"))) as database, database.read() as cx:
             return identities.of(cx, self.settings.directory.names, names)
 
     def acting_as(self, user_id: str) -> Principals:
-        """Return the principals of a command that acts as this user and has every permission.
-
-        This writes to the repository's database. So call it before the command opens its own transaction.
-        """
+        """This writes to the repository's database. So call it before the command opens its own transaction."""
         name = fold_name(user_id)
         with self.database("repository") as database, database.begin() as cx:
             keys = bearers.of_names(cx, [name], self.identify, self.now)
@@ -152,10 +140,8 @@ class DataFolder:
 
     @contextmanager
     def lock(self, *, for_restore: bool = False) -> Iterator[None]:
-        """Lock the data folder for this process and its children, for the block.
-
-        Raises Failure when another process has locked the folder. Without ``for_restore`` it also raises Failure when
-        the folder holds an unfinished restore.
+        """Raises Failure when another process has locked the folder. Without ``for_restore`` it also raises Failure
+        when the folder holds an unfinished restore.
         """
         if not for_restore:
             self.must_be_whole()
@@ -169,15 +155,12 @@ class DataFolder:
             os.close(lock_file)
 
     def announce(self, address: str) -> None:
-        """Write the address of this data folder's server into the lock file. Call this while the lock is held."""
+        """Call this while the lock is held."""
         self.installation.lock.write_text(f"{os.getpid()}\n{address}\n", "utf-8")
 
     @property
     def server_address(self) -> str:
-        """The address at which the server of this data folder answers.
-
-        If no server runs, this is the address that the settings name.
-        """
+        """If no server runs, this is the address that the settings name."""
         try:
             lock_file = os.open(self.installation.lock, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

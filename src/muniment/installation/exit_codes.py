@@ -82,7 +82,7 @@ class Failure(Exception):
 
 
 def as_failure(error: BaseException) -> Failure | None:
-    """Turn an exception into a Failure. Return None for a bug; the caller then shows the traceback."""
+    """Return None for a bug; the caller then shows the traceback."""
     failure: Failure | None
     match error:
         case Failure():

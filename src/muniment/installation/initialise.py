@@ -91,7 +91,6 @@ def ensure_search_client(data: DataFolder) -> str:
 
 
 def administrator(data: DataFolder) -> Principals:
-    """Return the principals of commands: the first administrator, with every permission."""
     partition = data.settings.directory.names.administration_partition
     return data.acting_as(names.user_id(decisions.FIRST_ADMINISTRATOR, partition))
 
@@ -108,12 +107,11 @@ def require_initialised(data: DataFolder) -> None:
 
 
 def resource_name(repository: str) -> str:
-    """Return the name of the resource that guards a repository by default."""
     return f"Documents of {repository}"
 
 
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> repositories.Repository:
-    """Return the repository of that name. A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
+    """A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
     with data.database("repository") as database, database.begin() as cx:
         for repository in repositories.every(cx):
             if repository.name == name:

@@ -30,13 +30,11 @@ class Installation(msgspec.Struct, frozen=True):
         return url.render_as_string(hide_password=False)
 
     def database_file(self, half: Half) -> Path | None:
-        """Return the half's SQLite file, or None if the half's database is in PostgreSQL."""
         url = sa.make_url(self.database_url(half))
         return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
 
     @property
     def content(self) -> Path:
-        """The content store's folder."""
         return self.data / "content"
 
     @property
@@ -54,12 +52,10 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def indexes(self) -> Path:
-        """The folder of the indexes, with one folder for each repository."""
         return self.data / "index"
 
     @property
     def models(self) -> Path:
-        """The folder of the models by which texts are embedded."""
         return self.data / "models"
 
     @property
@@ -74,7 +70,6 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def certificate(self) -> Path:
-        """The certificate file that the HTTPS listener uses."""
         return Path(self.settings.web.certificate_file or self.tls / "server.pem")
 
     @property
@@ -84,7 +79,6 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> Path:
-        """The file of security events."""
         return self.data / "events.log"
 
     @property
@@ -94,7 +88,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """The lock file of this data folder. While a server holds the lock, the file names its process and address."""
+        """While a server holds the lock, the file names its process and address."""
         return self.data / "serve.lock"
 
     @property

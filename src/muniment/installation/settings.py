@@ -1,8 +1,7 @@
-"""Read every setting once, from one file, the environment and the command line. Then check and freeze them.
+"""Read every setting once, from one file, the environment and the command line.
 
 The environment wins over the file, and the command line over both. An unknown key of the file or the command line is
-refused, and so is a variable that looks like a misspelt setting. The message names the nearest key or variable, if
-one is near.
+refused, and so is a variable that looks like a misspelt setting.
 """
 
 import difflib
@@ -85,7 +84,6 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def variable(self) -> str:
-        """The name of the environment variable that sets it."""
         return "MUNIMENT_" + self.key.upper().replace(".", "_")
 
 
@@ -96,10 +94,7 @@ def read(
     *,
     file_must_exist: bool = False,
 ) -> Settings:
-    """Read the settings from a TOML file, the environment and the ``key=value`` texts of the command line.
-
-    Without ``file_must_exist`` a missing file counts as empty. Raises BadSettings.
-    """
+    """Without ``file_must_exist`` a missing file counts as empty. Raises BadSettings."""
     settings_by_key = {setting.key: setting for setting in table()}
     values: dict[str, Any] = {}
     if file is not None and (file_must_exist or file.exists()):
@@ -122,12 +117,10 @@ def read(
 
 
 def table() -> Iterator[Setting]:
-    """Yield every setting, in the order in which the classes declare them."""
     yield from _rows(Settings, "")
 
 
 def markdown() -> str:
-    """Return the text of docs/settings.md."""
     lines = [
         "# Settings",
         "",
@@ -157,7 +150,7 @@ def markdown() -> str:
 
 
 def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yield every setting's key, value in force and meaning. Passwords and secrets are hidden."""
+    """Passwords and secrets are hidden."""
     for setting in table():
         value: Any = settings
         for name in setting.key.split("."):
@@ -363,7 +356,6 @@ def _check_s3(repository: RepositoryOptions) -> None:
 
 
 def _has_port(address: str) -> bool:
-    """Return whether the port of the address, if it has one, can be a port."""
     try:
         return urlsplit(address).port != 0
     except ValueError:

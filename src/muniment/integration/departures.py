@@ -46,9 +46,8 @@ class OwnsElsewhere(Refusal):
 class Holdings(NamedTuple):
     """What a removal uses to change the repositories in which the user or group may own something.
 
-    ``open_index`` opens a repository's index for reading. ``identify`` tells who bears a name now. ``acting`` is who
-    changes the objects. ``max_pending`` is the largest number of changes by which an index may lag behind before
-    searches are refused. ``client_settings`` is what ``guards.read_client_settings`` returns.
+    ``acting`` is who changes the objects. ``max_pending`` is the largest number of changes by which an index may lag
+    behind before searches are refused.
     """
 
     database: Database

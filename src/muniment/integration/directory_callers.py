@@ -39,10 +39,6 @@ log = structlog.get_logger("muniment.directory_callers")
 
 
 def callers(directory: Directory, options: RepositoryOptions, attributes: Attributes) -> Callers:
-    """Make the ``Callers`` that ask this directory about tokens and tickets.
-
-    They also sign people in by HTTP Basic and at the search page, if the settings name clients for that.
-    """
     names, transactions = directory.options.names, directory.transactions
     off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
     pairs = None
@@ -76,7 +72,6 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
 
 
 def identification(database: Database, names: DirectoryNames) -> Identify:
-    """Return an ``Identify`` that asks the directory's database."""
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with database.read() as cx:
@@ -88,8 +83,9 @@ def identification(database: Database, names: DirectoryNames) -> Identify:
 def token_question(directory: Directory) -> Ask:
     """Return a function that asks whose access token this is.
 
-    The function returns the document that the tokeninfo address would send. If that address would refuse, the function
-    raises the refusal that a repository would derive from the answer over HTTP (``callers.tokeninfo.refusal_of``).
+    The function returns the document that the tokeninfo address would send. If that address would refuse, the
+    function raises the refusal that a repository would derive from the answer over HTTP
+    (``callers.tokeninfo.refusal_of``).
     """
 
     def ask(token: str, resource_id: str) -> bytes:
@@ -130,7 +126,7 @@ def _user_question(directory: Directory, verify: _Verify) -> Ask:
 
 
 def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
-    """Return a function that signs people in by a client's password grant. ``how`` is a field of the security event."""
+    """``how`` is a field of the security event."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(
@@ -171,7 +167,6 @@ def password_sign_in(directory: Directory, client_id: str, secret: str, how: str
 
 
 def grant_end(directory: Directory) -> EndGrant:
-    """Return a function that ends the grant of an access token."""
 
     async def end(token: str) -> None:
         names = directory.options.names

@@ -31,7 +31,7 @@ def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: s
 
 
 def to_person(names: DirectoryNames, kind: Kind, entry: Entry) -> Person:
-    """Return an entry as the repository shows it. ``Person.state`` is left out."""
+    """``Person.state`` is left out."""
     shown_id = entries.shown_id(names, entry)
     return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
 
@@ -45,10 +45,7 @@ class DirectoryPeople(People):
     def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
-        """List a stretch of the users or groups that the selection wants, in the selection's order.
-
-        Without an order in the selection, the users or groups of one partition stand together, ordered by name.
-
+        """Without an order in the selection, the users or groups of one partition stand together, ordered by name.
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
@@ -64,19 +61,19 @@ class DirectoryPeople(People):
             return [ListedPerson(to_person(self._names, kind, to_entry(row)), place) for row, place in rows]
 
     def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
-        """Count all that ``page`` lists. Raises what ``page`` raises."""
+        """Raises what ``page`` raises."""
         with self._read() as cx:
             candidates = self._candidates(cx, resource_id, kind, group_id)
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str, group_id: str | None = None) -> Person:
-        """Find a user or group by id; with ``group_id``, a direct member of that group. Raises UnknownPerson, Busy."""
+        """Raises UnknownPerson, Busy."""
         with self._read() as cx:
             group = self._group(cx, resource_id, group_id)
             return to_person(self._names, kind, people.find(cx, self._names, resource_id, kind, person_id, group))
 
     def describe(self, resource_id: str, user_id: str) -> bytes:
-        """Return what a repository would learn of this user from a ticket. Raises UnknownPerson, Busy."""
+        """Raises UnknownPerson, Busy."""
         with self._read() as cx:
             return describe(cx, self._names, resource_id, user_id)
 
@@ -110,7 +107,7 @@ class _Properties:
         }
 
     def __call__(self, name: str, /) -> listed.ListedProperty:
-        """Return the property. Raises UnknownProperty."""
+        """Raises UnknownProperty."""
         if name not in self._properties:
             raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(self._properties)}.")
         return self._properties[name]

@@ -47,7 +47,6 @@ class SignsIn(Refusal):
 
 
 def read_client_settings(options: RepositoryOptions) -> Mapping[str, str]:
-    """Return the settings that name the clients by which the repositories sign people in, each with its client."""
     named_clients = {"repository.basic_client": options.basic_client}
     if options.offers_search_page:
         named_clients["repository.search_page_client"] = options.search_page_client
@@ -71,10 +70,8 @@ def check_client(directory: Connection, client_settings: Mapping[str, str], entr
 def remove_resource(
     directory: Connection, snapshot: Snapshot | None, resource: resources.Resource, now: Instant, *, force: bool = False
 ) -> SessionCount:
-    """Delete a resource that guards no repository, and return how many sessions ended with it.
-
-    ``snapshot`` is None if the repository runs elsewhere. Then this raises CannotKnow unless ``force`` is true. Raises
-    StillGuards if the resource guards a repository, BadName if it is the built-in resource.
+    """``snapshot`` is None if the repository runs elsewhere. Then this raises CannotKnow unless ``force`` is true.
+    Raises StillGuards if the resource guards a repository, BadName if it is the built-in resource.
     """
     version_stamps.lock_rights(directory)
     if snapshot is not None:
@@ -102,10 +99,9 @@ def rename(
     *,
     force: bool = False,
 ) -> Entry:
-    """Give an entry another name. ``snapshot`` is None if the repository's half does not run here.
-
-    Raises what ``administration.rename`` raises. Without ``force`` it also raises what ``check_client`` raises, if
-    more than the case of the name changes, and CannotKnow if the halves run apart and the entry is a user or group.
+    """``snapshot`` is None if the repository's half does not run here. Raises what ``administration.rename`` raises.
+    Without ``force`` it also raises what ``check_client`` raises, if more than the case of the name changes, and
+    CannotKnow if the halves run apart and the entry is a user or group.
     """
     if not force and fold_name(name) != fold_name(entry.name):
         check_client(directory, client_settings, entry)
@@ -127,9 +123,7 @@ def rename(
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant, language: str = ""
 ) -> repositories.Repository:
-    """Make a repository with its built-in ACLs, guarded by a resource, and return it.
-
-    ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
+    """``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. An empty
     ``language`` stands for the settings' language. Raises UnknownResource, NameTaken, WrongValue.
     """
     guard_id = _guard_id(directory, resource_id)
@@ -139,9 +133,7 @@ def add_repository(
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> str:
-    """Let another resource guard a repository, and return the resource's identifier.
-
-    ``directory`` is as in ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import into the
+    """``directory`` is as in ``add_repository``. Raises UnknownResource, UnknownRepository, InUse (an import into the
     repository is not finished).
     """
     guard_id = _guard_id(directory, resource_id)

@@ -44,7 +44,7 @@ _SPELLINGS: Mapping[type[Refusal], type[Refusal]] = {
 
 
 class DirectoryPeopleChanges(PeopleChanges):
-    """Changes the users and groups of the directory in this process. Removals and renamings use ``holdings``."""
+    """Changes the users and groups of the directory in this process."""
 
     def __init__(self, directory: Directory, holdings: departures.Holdings) -> None:
         self._directory, self._holdings = directory, holdings
@@ -64,7 +64,6 @@ class DirectoryPeopleChanges(PeopleChanges):
             return self._with_state(cx, kind, self._set_state(cx, user, person.state))
 
     def change(self, who: Who, kind: Kind, person_id: str, change: PersonChange) -> Person:
-        """Change a user or group. Each part of the change obeys the same rules as on the command line."""
         password_hash = self._hash(who, change)
         now = self._directory.clock()
         with self._change(who) as cx:
@@ -79,7 +78,6 @@ class DirectoryPeopleChanges(PeopleChanges):
             return self._with_state(cx, kind, entry)
 
     def remove(self, who: Who, kind: Kind, person_id: str) -> str:
-        """Remove a user or group from both halves."""
         with self._translated({of_directory.BadName: refusals.InUse}):
             with self._database.read() as cx:
                 self._require_right(cx, who)
@@ -96,14 +94,13 @@ class DirectoryPeopleChanges(PeopleChanges):
         return shown_id
 
     def add_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Put a user or group into a group. Groups may contain each other: then all of them have the same members."""
+        """Groups may contain each other: then all of them have the same members."""
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
             memberships.add_member(cx, group, member)
             return Membership(to_person(self._names, "group", group), self._with_state(cx, kind, member))
 
     def remove_member(self, who: Who, group_id: str, kind: Kind, member_id: str) -> Membership:
-        """Take a direct member out of a group."""
         with self._change(who) as cx:
             group, member = self._find(cx, "group", group_id), self._find(cx, kind, member_id)
             shown = Membership(to_person(self._names, "group", group), to_person(self._names, kind, member))
@@ -141,10 +138,7 @@ class DirectoryPeopleChanges(PeopleChanges):
         return msgspec.structs.replace(to_person(self._names, kind, entry_now), state=state)
 
     def _hash(self, who: Who, change: PersonChange) -> str | None:
-        """Return the hash of a change's password, or None if it has none.
-
-        Raises NotPermitted, before it hashes, if the caller has no right to change users, and WrongValue.
-        """
+        """Raises NotPermitted, before it hashes, if the caller has no right to change users, and WrongValue."""
         if change.password is None:
             return None
         with self._translated():

@@ -1,7 +1,7 @@
 """What may an administrator change, and by which rules?
 
-Every surface calls these decisions, so the rules hold everywhere. A new password, disabling, locking and removal end
-all of the user's sessions (decision 0021). After every change, somebody can still sign in to the administration.
+A new password, disabling, locking and removal end all of the user's sessions (decision 0021). After every change,
+somebody can still sign in to the administration.
 """
 
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ class Dependents(NamedTuple):
 def initialise(cx: Connection, now: Instant) -> Resource:
     """Make the built-in partitions, the group of administrators, the keys and the administration's resource.
 
-    Returns that resource, which is activated. A second call changes nothing.
+    A second call changes nothing.
     """
     editing.initialise(cx, now)
     for purpose in _KEYS:
@@ -69,9 +69,7 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
-    """Return the administrator to whom an access token for the administration's resource belongs.
-
-    Raises NotSignedIn when the token is no living access token, or its user or client may not act. Raises
+    """Raises NotSignedIn when the token is no living access token, or its user or client may not act. Raises
     NotAdministrator when the token's user is no administrator, or the token is for another resource.
     """
     try:
@@ -98,7 +96,7 @@ def require_administrator(cx: Connection, names: DirectoryNames, caller_id: str)
 
 
 def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: str, now: Instant) -> bool:
-    """Make the first administrator, unless a user named ``admin`` exists. Return whether the user was made."""
+    """Return whether the user was made."""
     try:
         entries.find_user(cx, names, user_id(FIRST_ADMINISTRATOR, names.administration_partition))
     except UnknownEntry:
@@ -116,7 +114,7 @@ def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: s
 
 
 def ensure_resource(cx: Connection, names: DirectoryNames, name: str, now: Instant) -> Resource:
-    """Return the resource of that name. If it is missing, make and activate it, with the administrators in its role."""
+    """If it is missing, make and activate it, with the administrators in its role."""
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
@@ -137,9 +135,7 @@ def add_user(
     password_hash: str | None,
     description: str = "",
 ) -> Entry:
-    """Make a user with the id ``name@partition`` in a unit of that partition.
-
-    ``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, BadAttribute, UnknownPartition, and
+    """``parent`` is the unit, or None for the root unit. Raises BadName, NameTaken, BadAttribute, UnknownPartition, and
     WrongPartition if the unit lies in another partition.
     """
     name, partition = split_user_id(new_id)
@@ -150,7 +146,7 @@ def add_user(
 def add_group(
     cx: Connection, names: DirectoryNames, new_id: str, parent: Entry | None, now: Instant, *, description: str = ""
 ) -> Entry:
-    """Make a group with the id ``name@partition``. ``parent`` and the refusals are as in ``add_user``."""
+    """``parent`` and the refusals are as in ``add_user``."""
     name, partition = split_user_id(new_id)
     return editing.add_group(cx, _place_in(cx, names, partition, parent), name, now, description=description)
 
@@ -164,9 +160,7 @@ def rename(
     *,
     is_known: Callable[[str], bool],
 ) -> Entry:
-    """Give an entry another name, and return the entry as it is now.
-
-    ``is_known`` returns whether a repository has stored this identity of a user or group. Raises BadName, NameTaken.
+    """``is_known`` returns whether a repository has stored this identity of a user or group. Raises BadName, NameTaken.
     Raises NameInUse for a partition that holds users or groups, for a client with living grants, and for a user, client
     or group whose identity a repository has stored.
     """
@@ -186,11 +180,9 @@ def rename(
 
 
 def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into another unit of its partition.
-
-    If ``parent`` is the partition, the entry is moved into the root unit. The entry's id stays, and its location
-    changes. From the next request on, the entry has the rights that the units around it now give, and no longer those
-    of the units that it left. Raises BadName, NameTaken, WrongPartition, NobodyAdministers.
+    """If ``parent`` is the partition, the entry is moved into the root unit. From the next request on, the entry has
+    the rights that the units around it now give, and no longer those of the units that it left. Raises BadName,
+    NameTaken, WrongPartition, NobodyAdministers.
     """
     if parent.id != entry.partition_id and parent.partition_id != entry.partition_id:
         raise WrongPartition(
@@ -202,10 +194,7 @@ def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now
 
 
 def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, name: str, now: Instant) -> None:
-    """Give a resource another name, and so another scope; its identifier stays.
-
-    Raises BadName, NameTaken, and NameInUse while grants for its present scope live.
-    """
+    """Raises BadName, NameTaken, and NameInUse while grants for its present scope live."""
     version_stamps.lock_rights(cx)
     if count := len(tokens.live_grants(cx, "resource", resource.id, now, _COUNTED)):
         raise NameInUse(
@@ -218,10 +207,8 @@ def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, n
 def set_password(
     cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
 ) -> SessionCount:
-    """Set a user's password or a client's secret, and return how many sessions ended.
-
-    ``end_sessions`` says whether the sessions end. If it is None, a user's sessions end, and a client's go on. If the
-    hash is None, nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
+    """``end_sessions`` says whether the sessions end. If it is None, a user's sessions end, and a client's go on. If
+    the hash is None, nobody can sign in as this user, and a client becomes public. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_password_hash(cx, user, password_hash, now)
@@ -231,36 +218,27 @@ def set_password(
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
-    """Disable a user or client, or enable them again, and return how many sessions ended.
-
-    Disabling ends the sessions, and enabling ends none. Raises NobodyAdministers.
-    """
+    """Disabling ends the sessions, and enabling ends none. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         editing.set_disabled(cx, user, disabled, now)
         return sessions.end_of(cx, user, now) if disabled else SessionCount()
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
-    """Lock a user or client out, or let them in again, and return how many sessions ended.
-
-    Locking ends the sessions, and unlocking ends none. Raises NobodyAdministers.
-    """
+    """Locking ends the sessions, and unlocking ends none. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         editing.set_locked(cx, user, locked, now)
         return sessions.end_of(cx, user, now) if locked else SessionCount()
 
 
 def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
-    """End every session of a user or client, and return how many ended. They may sign in again."""
     version_stamps.lock_rights(cx)
     return sessions.end_of(cx, user, now)
 
 
 def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
-    """Delete a group, an empty unit, an empty partition, or a user or client with their sessions.
-
-    Returns what depended on the entry. Raises NobodyAdministers. Raises BadName if the entry is built in, or if it is a
-    unit or partition that is not empty.
+    """Raises NobodyAdministers. Raises BadName if the entry is built in, or if it is a unit or partition that is not
+    empty.
     """
     with _somebody_administers(cx):
         dependents = Dependents(
@@ -274,22 +252,19 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove a direct member from a group. Return whether the entry was a member. Raises NobodyAdministers."""
+    """Return whether the entry was a member. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         return memberships.remove_member(cx, group, member)
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Remove an entry from a resource's access role, if it is a member. Raises NobodyAdministers."""
+    """Raises NobodyAdministers."""
     with _somebody_administers(cx):
         resources.remove_from_role(cx, resource, entry)
 
 
 def remove_resource(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
-    """Delete a resource with its access role, end every session at it, and return how many ended.
-
-    Raises BadName for the administration's resource.
-    """
+    """Raises BadName for the administration's resource."""
     version_stamps.lock_rights(cx)
     count = sessions.end_at(cx, resource.id, now)
     resources.delete(cx, resource)
@@ -336,10 +311,6 @@ def _can_administer(cx: Connection) -> bool:
 
 
 def _acts_in(cx: Connection, container: Entry) -> bool:
-    """Return whether a user who can sign in lies in a unit or a partition, however deep.
-
-    The function runs two queries for each unit.
-    """
     queue = [container]
     while queue:
         unit = queue.pop()

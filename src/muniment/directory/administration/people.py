@@ -29,10 +29,8 @@ def choose(names: DirectoryNames, resource_id: str, kind: Kind, group: Entry | N
 def find(
     cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str, group: Entry | None = None
 ) -> Entry:
-    """Find a user or group that the resource lets in, by its id ``<name>@<partition>``.
-
-    With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group, or
-    if the resource does not let it in.
+    """With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group,
+    or if the resource does not let it in.
     """
     entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
     if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):

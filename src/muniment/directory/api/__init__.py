@@ -1,4 +1,1 @@
-"""The directory's addresses.
-
-``routes`` lists them all. The other modules read and answer the requests, and describe them for the API document.
-"""
+"""The directory's addresses."""

@@ -52,7 +52,6 @@ async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | N
 
 
 def _form(body: bytes, directory: Directory) -> Mapping[str, str] | None:
-    """Return the form of a token request, or None for a form of the sign-in page, or one that cannot be read."""
     try:
         form = bodies.form_fields(body, "The form")
     except Malformed:

@@ -166,12 +166,12 @@ async def issue(
 
 
 async def read_marks(directory: Directory) -> Marks:
-    """Read the directory's marks as they are now. Raises Busy."""
+    """Raises Busy."""
     return Marks(*await directory.transactions.glance(BOTH))
 
 
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> events.Event | None:
-    """Begin the security event of a token request. Returns None for a grant type with which nobody signs in."""
+    """Returns None for a grant type with which nobody signs in."""
     if token_request.account is None:
         return None
     return events.begin(scope, "sign-in", how=how, account=fold_name(token_request.account))
@@ -218,9 +218,7 @@ async def preflight(_request: Request, _directory: Directory) -> Response:
 
 
 def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
-    """Return the client id and the client secret of a request, or None as the secret if there is none.
-
-    A client sends its secret in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
+    """A client sends its secret in the body or by HTTP Basic, never in both (RFC 6749 2.3). Raises InvalidTokenRequest,
     InvalidClient.
     """
     basic = _basic(request)
@@ -235,7 +233,7 @@ def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | 
 
 
 def read_token_request(request: Request, form: Mapping[str, str]) -> TokenRequest:
-    """Read a token request from its form. Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
+    """Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
     # A parameter without a value counts as missing (RFC 6749 3.2).
     parameters = {name: value for name, value in form.items() if value}
     client_id, client_secret = client(request, parameters)
@@ -248,7 +246,6 @@ def read_token_request(request: Request, form: Mapping[str, str]) -> TokenReques
 
 
 async def _authenticate(directory: Directory, attempt: TokenAttempt[Any]) -> None:
-    """Check the secret of a confidential client at the gate. Raises InvalidClient."""
     request, secret_hash = attempt.request, attempt.client.secret_hash
     if secret_hash is None:
         return

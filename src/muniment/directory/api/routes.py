@@ -38,7 +38,6 @@ _CHANGE: Schema = {"type": "string", "enum": ["add", "change", "delete"]}
 
 
 def table(names: DirectoryNames) -> AddressTable[Directory]:
-    """Return the table of all addresses below the directory's prefix."""
     page_errors = ErrorShape("page", frame.page_shape(names), _TEXT)
     login_errors = ErrorShape(
         "token-endpoint",
@@ -123,7 +122,6 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
 
 
 def _login_form(names: DirectoryNames) -> Schema:
-    """Return the schema of the bodies of ``POST /login``: two grant types, and the sign-in page's two forms."""
     client = {"client_id": TEXT, "client_secret": TEXT}
     csrf = f"{names.form_prefix}csrf"
     fields = (csrf, f"{names.form_prefix}username", f"{names.form_prefix}password")
@@ -138,7 +136,6 @@ def _login_form(names: DirectoryNames) -> Schema:
 
 
 def _attribute_form(names: DirectoryNames) -> Schema:
-    """Return the schema of the console's form for system attributes."""
     csrf = f"{names.form_prefix}csrf"
     free = {"type": "string", "enum": ["yes"], "description": "To add an attribute that no part of this release reads."}
     return _fields(
@@ -158,7 +155,6 @@ def _fields(meaning: str, fields: dict[str, Schema], required: tuple[str, ...]) 
 
 
 def routes(directory: Directory) -> list[Route]:
-    """Return the routes of all addresses, then two that answer 404 at the prefix and at every other path below it."""
     addresses = table(directory.options.names)
     unknown = _UnknownAddress(directory)
     return [

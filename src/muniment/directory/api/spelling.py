@@ -31,7 +31,7 @@ class OAuthError(msgspec.Struct):
 
 
 def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write a ``RestError``. With 401 the answer asks for a bearer token (RFC 6750 3)."""
+    """With 401 the answer asks for a bearer token (RFC 6750 3)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = "Bearer" if error_code.code == "not_signed_in" else 'Bearer error="invalid_token"'
@@ -39,7 +39,7 @@ def rest(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
 
 
 def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
-    """Write an ``OAuthError``. With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
+    """With 401 the answer asks for Basic (RFC 9110 11.6.1)."""
     headers = dict(NEVER_STORED)
     if error_code.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="token endpoint", charset="UTF-8"'
@@ -47,7 +47,6 @@ def oauth(_request: Request, error_code: ErrorCode, sentence: str) -> Response:
 
 
 def login(names: DirectoryNames) -> Shape:
-    """Return the shape of the token endpoint: a page for browsers, OAuth's shape for clients."""
     page = frame.page_shape(names)
 
     def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:

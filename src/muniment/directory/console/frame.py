@@ -46,7 +46,6 @@ def place(request: Request, names: DirectoryNames) -> str:
 def draw(
     request: Request, names: DirectoryNames, template: str, values: Mapping[str, Any], status: int = 200
 ) -> Response:
-    """Draw a page."""
     at = place(request, names)
     page_values = {"at": at, "prefix": names.form_prefix, **values}
     page_template = _TEMPLATES.get_template(template)
@@ -54,12 +53,11 @@ def draw(
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
-    """Redirect the browser to another page of ours, which it fetches by GET."""
     return browser.redirect(request, f"/{names.prefix}{path}")
 
 
 def page_shape(names: DirectoryNames) -> Shape:
-    """Make the shape of refusals that a person reads. A browser without a sign-in is led to the sign-in page."""
+    """A browser without a sign-in is led to the sign-in page."""
 
     def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:
         if error_code.code == "not_signed_in":
@@ -73,13 +71,12 @@ def page_shape(names: DirectoryNames) -> Shape:
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a refusal must be a page. The endpoint decides; if it does not, the caller's Accept does."""
+    """The endpoint decides; if it does not, the caller's Accept does."""
     draws_page: bool | None = request.scope.get("muniment.page")
     return accept.prefers_page(request) if draws_page is None else draws_page
 
 
 def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
-    """Return the value of one of our cookies, or an empty text if the browser sent none."""
     return request.cookies.get(_cookie_name(request, names, what), "")
 
 
@@ -91,11 +88,9 @@ def ticket_header(names: DirectoryNames) -> str:
 def set_cookie(
     response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Set one of our cookies, as ``browser.set_cookie`` does.
-
-    Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts such a
-    cookie for all paths of this host. With any other name, the browser sends the ticket to all addresses below the base
-    address, because a ticket opens repositories too. It sends the other two cookies to the directory only.
+    """Over TLS, the cookie's name begins with ``__Host-``, unless the settings give another name. A browser accepts
+    such a cookie for all paths of this host. With any other name, the browser sends the ticket to all addresses below
+    the base address, because a ticket opens repositories too. It sends the other two cookies to the directory only.
     """
     name = _cookie_name(request, names, what)
     path = (pages.base_path(request) or "/") if what == "ticket" else place(request, names)
@@ -104,10 +99,7 @@ def set_cookie(
 
 
 def page_of_ours(path: str) -> str:
-    """Return ``path`` if it has the form of a console page's path, otherwise an empty text.
-
-    ``path`` begins after the directory's prefix.
-    """
+    """``path`` begins after the directory's prefix."""
     return path if _CONSOLE_PAGE.fullmatch(path) else ""
 
 
@@ -121,11 +113,10 @@ def csrf(cx: Connection, bound_to: str) -> str:
 
 
 def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> browser.FormMark:
-    """Read a form's mark: its hidden field, and whether the browser says that another site's page sent the form."""
     return browser.form_mark(request, form.get(f"{names.form_prefix}csrf", ""))
 
 
 def check_csrf(cx: Connection, mark: browser.FormMark, bound_to: str) -> None:
-    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+    """Raises Forged."""
     genuine = hmac.compare_digest(mark.text.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
     browser.require_ours(mark, bool(bound_to) and genuine)

@@ -42,7 +42,6 @@ async def page(request: Request, directory: Directory) -> Response:
 
 
 async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    """POST /login with a form of one of our pages: sign in or sign out."""
     request.scope["muniment.page"] = True
     if "sign_out" in form:
         return await _sign_out(request, directory, form)

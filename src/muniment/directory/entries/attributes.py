@@ -1,7 +1,6 @@
 """Which directory attributes does a user have (given 2.7 `values`)?
 
-Some attributes are computed from the user's entry. Administrators may set all others. They are stored under neutral
-names, which no setting changes. DirectoryNames gives the names on the wire.
+They are stored under neutral names, which no setting changes. DirectoryNames gives the names on the wire.
 """
 
 import re
@@ -42,10 +41,7 @@ class Attribute(msgspec.Struct, frozen=True):
 def of_user(
     cx: Connection, names: DirectoryNames, user: Entry, partition: str, location: str, groups: Mapping[str, str]
 ) -> list[Attribute]:
-    """Return a user's attributes with their names on the wire. The function runs one statement.
-
-    ``groups`` are the identities of all groups of the user, by their locations.
-    """
+    """``groups`` are the identities of all groups of the user, by their locations."""
     every: dict[str, list[str | int]] = {"sn": [user.name], "displayName": [user.name], "givenName": [], "mail": []}
     every |= stored_values(cx, user.id) | _compute(user, partition, location, groups)
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
@@ -57,7 +53,7 @@ def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
 
 
 def put(cx: Connection, names: DirectoryNames, user: Entry, name: str, values: Sequence[str | int]) -> None:
-    """Set a user's attribute by its name on the wire. Empty ``values`` remove the attribute. Raises BadAttribute."""
+    """Empty ``values`` remove the attribute. Raises BadAttribute."""
     name = _own_name(names, name)
     if not _NAME.fullmatch(name):
         raise BadAttribute("An attribute's name is a letter and at most 63 letters, digits, '.', '-', '_' or ';'.")

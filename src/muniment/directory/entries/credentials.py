@@ -36,10 +36,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Find a user for a sign-in, by the user id. Returns None for an unknown user.
-
-    The function runs the same statement for known and unknown users.
-    """
+    """The function runs the same statement for known and unknown users."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
@@ -55,7 +52,7 @@ def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
-    """Lock a user's row until the commit, and return the user. Returns None if the user was deleted.
+    """Lock a user's row until the commit, and return the user.
 
     If ``user_id`` is None, the first entry's row is locked and None is returned, so that an unknown user takes as long
     as a known one. With ``shared``, other decisions may lock the row with ``shared`` at the same time, but none can

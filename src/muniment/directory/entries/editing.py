@@ -35,7 +35,6 @@ from muniment.ground.naming import fold_name
 
 
 def initialise(cx: Connection, now: Instant) -> None:
-    """Make the built-in partitions with their root units, and the group of administrators, unless they exist."""
     if cx.execute(sa.select(rows.c.id).limit(1)).first():
         return
     partition = _add_partition(cx, f"@{ADMINISTRATION}", "The administrators of this directory.", now, ADMINISTRATION)
@@ -45,26 +44,26 @@ def initialise(cx: Connection, now: Instant) -> None:
 
 
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make a user partition with its root unit. Raises BadName, NameTaken, BadAttribute."""
+    """Raises BadName, NameTaken, BadAttribute."""
     name = spelling.check(name, partition=True)
     _check_not_built_in(names, name)
     return _add_partition(cx, name, description, now, None)
 
 
 def add_unit(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make an organizational unit in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
+    """Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "unit", parent, spelling.check(name), now, description=description)
 
 
 def add_group(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make a group in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
+    """Raises BadName, NameTaken, BadAttribute."""
     return _add(cx, "group", parent, spelling.check(name), now, description=description)
 
 
 def add_user(
     cx: Connection, parent: Entry, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make a user in a unit, or in a partition's root unit. Raises BadName, NameTaken, BadAttribute."""
+    """Raises BadName, NameTaken, BadAttribute."""
     values = {"description": description, "password_hash": password_hash}
     return _add(cx, "user", parent, spelling.check(name), now, **values)
 
@@ -80,48 +79,38 @@ def add_client(
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
-    """Set a user's password hash. With None the user has no password.
-
-    Also end the pauses of the user's sign-in, and unset the flag ``must_change_password``.
-    """
+    """Also end the pauses of the user's sign-in, and unset the flag ``must_change_password``."""
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> None:
-    """Disable a user, or enable them again."""
     _change(cx, user, now, disabled=disabled)
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
-    """Lock a user out, or let them in again. Either way, the pauses of their sign-in end."""
+    """Either way, the pauses of their sign-in end."""
     _change(cx, user, now, locked=locked, tries=_NO_TRIES)
 
 
 def end_pauses(cx: Connection, user: Entry) -> None:
-    """End the pauses of a user's sign-in."""
     cx.execute(entry_table.update().where(entry_table.c.id == user.id).values(tries=_NO_TRIES))
 
 
 def set_flags(cx: Connection, user: Entry, now: Instant, **flags: bool) -> None:
-    """Set flags of a user's password: password_never_expires, must_change_password, cannot_change_password.
-
-    Raises BadAttribute for any other flag.
-    """
+    """Raises BadAttribute for any other flag."""
     if not flags.keys() <= set(FLAGS[2:]):
         raise BadAttribute(f"The flags are {', '.join(FLAGS[2:])}.")
     _change(cx, user, now, **flags)
 
 
 def set_description(cx: Connection, entry: Entry, description: str, now: Instant) -> None:
-    """Set an entry's description, a free text. Raises BadAttribute."""
+    """Raises BadAttribute."""
     _change(cx, entry, now, description=spelling.check_description(description))
 
 
 def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
-    """Give an entry another name, and return the entry as it is now.
-
-    The new name of a unit changes the locations of all entries in the unit, too. Raises NameTaken, and BadName if the
-    name is not allowed or the entry is built in.
+    """The new name of a unit changes the locations of all entries in the unit, too. Raises NameTaken, and BadName if
+    the name is not allowed or the entry is built in.
     """
     if entry.built_in is not None:
         raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
@@ -132,9 +121,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into another unit of its partition, and return the entry as it is now.
-
-    If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry is built in or
+    """If ``parent`` is the partition, the entry is moved into the root unit. Raises BadName if the entry is built in or
     may not lie in the new unit, and NameTaken if another unit of its name lies there already.
     """
     if entry.built_in is not None or entry.kind == "partition":
@@ -151,15 +138,12 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
-    """Count a partition's groups and users. Return each kind with its number. A kind without entries is left out."""
+    """Return each kind with its number. A kind without entries is left out."""
     return _count_kinds(cx, rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user")))
 
 
 def delete(cx: Connection, entry: Entry) -> None:
-    """Delete a user, a group, an empty unit or an empty partition.
-
-    Raises BadName for a built-in entry, and for a unit or partition that is not empty.
-    """
+    """Raises BadName for a built-in entry, and for a unit or partition that is not empty."""
     if entry.built_in is not None:
         raise BadName("A built-in entry cannot be deleted.")
     entry_ids = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
@@ -181,10 +165,7 @@ def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
 
 
 def _unit_of(cx: Connection, parent: Entry) -> Entry:
-    """Return a unit, or a partition's root unit, as it is now. Raises BadName for other kinds of entry.
-
-    The unit's path cannot change before this decision is committed.
-    """
+    """Raises BadName for other kinds of entry. The unit's path cannot change before this decision is committed."""
     version_stamps.lock_rights(cx)
     if parent.kind not in ("partition", "unit"):
         raise BadName("Entries lie in units and partitions, nowhere else.")
@@ -193,7 +174,7 @@ def _unit_of(cx: Connection, parent: Entry) -> Entry:
 
 
 def _find_again(cx: Connection, entry: Entry) -> Entry:
-    """Return an entry as it is now. Raises BadName if it was removed meanwhile."""
+    """Raises BadName if it was removed meanwhile."""
     present = find_first(cx, SELECT_BY_ID, {"entry": entry.id})
     if present is None:
         raise BadName(f"The {entry.kind} {entry.name!r} was removed meanwhile.")
@@ -226,10 +207,7 @@ def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
 
 
 def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> Entry:
-    """Change an entry's name or its unit, and return the entry as it is now.
-
-    Raises NameTaken, and BadName if the entry was removed meanwhile.
-    """
+    """Raises NameTaken, and BadName if the entry was removed meanwhile."""
     with once_named(cx, f"an entry {values.get('name', entry.name)!r} there"):
         _change(cx, entry, now, **values)
     entry_now = _find_again(cx, entry)
@@ -247,7 +225,6 @@ def _path_below(unit: Entry) -> str:
 
 
 def _refresh_units(cx: Connection, unit: Entry) -> None:
-    """Write the new path of a unit into all entries in it, however deep. It runs two statements for each unit."""
     cx.execute(entry_table.update().where(entry_table.c.parent_id == unit.id).values(units=_path_below(unit)))
     for inner in _units_in(cx, unit.id):
         _refresh_units(cx, inner)

@@ -36,24 +36,20 @@ from muniment.ground.naming import fold_name
 
 
 def shown_name(names: DirectoryNames, entry: Entry) -> str:
-    """Return an entry's name on the wire."""
     if entry.kind == "partition":
         return _shown_partition(names, entry.name, entry.built_in)
     return names.root_unit if entry.built_in == ROOT else entry.name
 
 
 def shown_partition(names: DirectoryNames, entry: Entry) -> str:
-    """Return the name on the wire of an entry's partition."""
     return _shown_partition(names, entry.partition, entry.partition_built_in)
 
 
 def shown_id(names: DirectoryNames, entry: Entry) -> str:
-    """Return a user's or group's id, ``<name>@<partition>`` (given 2.7)."""
     return spelling.user_id(entry.name, shown_partition(names, entry))
 
 
 def location(names: DirectoryNames, entry: Entry) -> str:
-    """Return an entry's location, a distinguished name (given 2.7)."""
     partition = shown_partition(names, entry)
     match entry.kind:
         case "user" | "group":
@@ -68,7 +64,7 @@ def location(names: DirectoryNames, entry: Entry) -> str:
 
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
-    """Find a partition by its name. Raises UnknownPartition."""
+    """Raises UnknownPartition."""
     entry = find_first(cx, select_entries().where(rows.c.space == "", rows.c.name_key == partition_key(names, name)))
     if entry is None:
         raise UnknownPartition(f"There is no partition {name[:100]!r}.")
@@ -76,46 +72,46 @@ def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
 
 
 def clients(cx: Connection) -> Entry:
-    """Return the partition of OAuth clients. Raises UnknownPartition before initialisation."""
+    """Raises UnknownPartition before initialisation."""
     return find_built_in(cx, CLIENTS)
 
 
 def administration(cx: Connection) -> Entry:
-    """Return the partition of administrators. Raises UnknownPartition before initialisation."""
+    """Raises UnknownPartition before initialisation."""
     return find_built_in(cx, ADMINISTRATION)
 
 
 def administrators(cx: Connection) -> Entry:
-    """Return the group of administrators. Raises UnknownPartition before initialisation."""
+    """Raises UnknownPartition before initialisation."""
     return to_entry(cx.execute(select_named(name_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
-    """Find a user by ``<name>@<partition>``. Raises UnknownEntry."""
+    """Raises UnknownEntry."""
     return _find(cx, names, user_id, "user")
 
 
 def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
-    """Find a group by ``<name>@<partition>``. Raises UnknownGroup."""
+    """Raises UnknownGroup."""
     return _find(cx, names, group_id, "group")
 
 
 def find_client(cx: Connection, name: str) -> Entry:
-    """Find an OAuth client by its name. Raises UnknownClient."""
+    """Raises UnknownClient."""
     if matches := find_of_client(cx, name):
         return matches[0].user
     raise UnknownClient(f"There is no client {name[:100]!r}.")
 
 
 def find_unit(cx: Connection, names: DirectoryNames, location: str) -> Entry:
-    """Find a unit by its location. Raises UnknownEntry, UnknownPartition, BadName."""
+    """Raises UnknownEntry, UnknownPartition, BadName."""
     if (entry := find_location(cx, names, location)).kind == "unit":
         return entry
     raise UnknownEntry(f"There is no unit {location[:200]!r}.")
 
 
 def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry:
-    """Find any entry by its location. Raises UnknownEntry, UnknownPartition, BadName."""
+    """Raises UnknownEntry, UnknownPartition, BadName."""
     name, units, partition_name = spelling.split_location(names, location)
     partition = find_partition(cx, names, partition_name)
     if units is None:
@@ -144,7 +140,6 @@ def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
 
 
 def by_id(cx: Connection, entry_id: int) -> Entry | None:
-    """Return the entry with this number, or None if it was deleted."""
     return find_first(cx, SELECT_BY_ID, {"entry": entry_id})
 
 
@@ -176,8 +171,8 @@ class Columns(NamedTuple):
 class ChosenEntries(NamedTuple):
     """A query for the users, or for the groups, that meet a condition.
 
-    ``to_entry`` reads the rows of the query. With the columns, callers may narrow the query. ``number`` is the id of
-    the row, ``id`` the id on the wire, and ``folded_id`` the folded form of ``id``.
+    ``to_entry`` reads the rows of the query. ``number`` is the id of the row, ``id`` the id on the wire, and
+    ``folded_id`` the folded form of ``id``.
     """
 
     query: sa.Select[Any]
@@ -192,7 +187,6 @@ class ChosenEntries(NamedTuple):
 
 
 def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.ColumnElement[bool]) -> ChosenEntries:
-    """Make a query for the users, or the groups, that meet another module's condition on the columns ``CHOSEN``."""
     partition, folded_partition = shown_partition_columns(names)
     return ChosenEntries(
         select_entries().where(rows.c.kind == kind, condition),
@@ -208,13 +202,12 @@ def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: sa.
 
 
 def is_chosen(cx: Connection, entry: Entry, condition: sa.ColumnElement[bool]) -> bool:
-    """Return whether an entry meets another module's condition."""
     query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition)
     return cx.execute(query).first() is not None
 
 
 def units_in(cx: Connection, container: Entry) -> list[Entry]:
-    """Return the units that lie directly in a unit. For a partition, return its root unit."""
+    """For a partition, return its root unit."""
     # The query selects by name space, so that it reads no users.
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == name_space("units", container)))]
 
@@ -242,21 +235,16 @@ def acting(entry_id: sa.ColumnElement[int] | int, column: Literal["id", "parent_
 
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
-    """Return a query for the entries whose ids another module's query selects. ``read`` runs it.
-
-    With ``kinds`` it finds only entries of these kinds.
-    """
+    """``read`` runs it. With ``kinds`` it finds only entries of these kinds."""
     of_kind = [rows.c.kind.in_(kinds)] if kinds else []
     return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run a query whose rows ``to_entry`` reads, with values for its parameters, and return the entries."""
     return [to_entry(row) for row in cx.execute(query, parameters)]
 
 
 def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
-    """Return a subquery for the ids of the units around an entry, and of its partition."""
     units = sa.select(entry_table.c.parent_id.label("id")).where(entry_table.c.id == entry).cte("units", recursive=True)
     outer = entry_table.alias("outer_unit")
     units = units.union(sa.select(outer.c.parent_id).where(outer.c.id == units.c.id))
@@ -264,7 +252,6 @@ def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
 
 
 def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
-    """Make a subquery for the ids of the entries that another query selects, and of all units in them, however deep."""
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "units_inside", recursive=True
     )
@@ -275,12 +262,10 @@ def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]
 
 
 def only(entry: Entry) -> sa.Select[tuple[int]]:
-    """Make a subquery for the id of one entry."""
     return sa.select(entry_table.c.id).where(entry_table.c.id == entry.id)
 
 
 def is_group(entry_id: sa.ColumnElement[int]) -> sa.Exists:
-    """Make the condition that the entry with this number is a group."""
     group = entry_table.alias("inner_group")
     return sa.exists().where(group.c.id == entry_id, group.c.kind == "group")
 

@@ -13,10 +13,8 @@ _PAGE_SIZE = 500
 
 
 def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
-    """Return the identities of the users and groups that bear these ids now, by id. Unknown ids are left out.
-
-    An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the answer are the ids as the caller
-    wrote them. One statement looks up at most 500 names of one partition.
+    """Unknown ids are left out. An id is ``name@partition`` as on the wire, in upper or lower case. The keys of the
+    answer are the ids as the caller wrote them. One statement looks up at most 500 names of one partition.
     """
     ids_by_partition: dict[str, dict[str, list[str]]] = {}
     for entry_id in ids:

@@ -41,7 +41,7 @@ def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> bool:
-    """Remove a direct member from a group. Return whether the entry was a member."""
+    """Return whether the entry was a member."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     return cx.execute(_memberships.delete().where(pair)).rowcount > 0
 
@@ -85,7 +85,6 @@ def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
 
 
 def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
-    """Make a subquery for the ids that ``containers`` selects, and for all groups in these groups, however deep."""
     inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
         "groups_inside", recursive=True
     )
@@ -99,7 +98,6 @@ def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int
 
 
 def is_member(entry_id: sa.ColumnElement[int], groups: sa.Select[tuple[int]]) -> sa.Exists:
-    """Make the condition that an entry is a direct member of one of these groups."""
     return sa.exists().where(_memberships.c.member_id == entry_id, _memberships.c.group_id.in_(groups))
 
 

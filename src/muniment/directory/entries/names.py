@@ -43,7 +43,7 @@ def check_resource(name: str) -> str:
 
 
 def check_description(text: str) -> str:
-    """Return the description of an entry or a resource. Raises BadAttribute for a text that databases cannot store."""
+    """Raises BadAttribute for a text that databases cannot store."""
     if not is_storable(text):
         raise BadAttribute("A description is text without NUL characters, in UTF-8.")
     return text
@@ -82,10 +82,8 @@ def location(
 
 
 def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[str] | None, str]:
-    """Split a location into name, units and partition. It reads all that ``location`` writes. Raises BadName.
-
-    The name is None for a unit or a partition. The units are those below the root unit, the innermost first. They are
-    None for a partition.
+    """Raises BadName. The name is None for a unit or a partition. The units are those below the root unit, the
+    innermost first. They are None for a partition.
     """
     try:
         parts = read_dn(text)
@@ -114,7 +112,7 @@ def scope(resource: str) -> str:
 
 
 def resource_name(text: str) -> str:
-    """Return the name of a scope's resource. ``+`` and a space both mean a space. Raises InvalidScope."""
+    """``+`` and a space both mean a space. Raises InvalidScope."""
     if not text.startswith(_SCOPE) or len(text) == len(_SCOPE):
         raise InvalidScope("The scope has the form resource:<resource+name>.")
     return unicodedata.normalize("NFC", make_storable(text[len(_SCOPE) :].replace("+", " ")))

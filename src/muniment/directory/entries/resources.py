@@ -72,12 +72,10 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def shown_name(names: DirectoryNames, resource: Resource) -> str:
-    """Return a resource's name on the wire."""
     return names.administration_resource if resource.built_in == ADMINISTRATION else resource.name
 
 
 def scope(names: DirectoryNames, resource: Resource) -> str:
-    """Return a resource's scope (given 4.1)."""
     return spelling.scope(shown_name(names, resource))
 
 
@@ -103,7 +101,7 @@ def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, descr
 
 
 def activate(cx: Connection, resource_id: str, now: Instant) -> str:
-    """Activate a resource and return its new secret (given 3, 4.5). Only the secret's digest is stored.
+    """Activate a resource and return its new secret (given 3, 4.5).
 
     A resource is activated once. Of several calls at one time, only one succeeds. Raises UnknownResource,
     AlreadyActivated.
@@ -147,7 +145,7 @@ def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
 
 
 def administration(cx: Connection) -> Resource:
-    """Return the administration's resource. Raises UnknownResource before initialisation."""
+    """Raises UnknownResource before initialisation."""
     resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
     if resource is None:
         raise UnknownResource("The directory has not been initialised.")
@@ -160,31 +158,23 @@ def every(cx: Connection) -> list[Resource]:
 
 
 def with_role_member(cx: Connection, entry: Entry) -> list[Resource]:
-    """Return the resources whose access role has this entry as a direct member."""
     ids = sa.select(_roles.c.resource_id).join(_role_members).where(_role_members.c.entry_id == entry.id)
     return [Resource(*row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(ids)))]
 
 
 def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
-    """Return every resource's name on the wire, by identifier."""
     return {resource.id: shown_name(names, resource) for resource in every(cx)}
 
 
 def delete(cx: Connection, resource: Resource) -> None:
-    """Delete a resource with its access role. After that its tokens are not valid.
-
-    Raises BadName for the administration's resource.
-    """
+    """After that its tokens are not valid. Raises BadName for the administration's resource."""
     if resource.built_in is not None:
         raise BadName("The administration's resource cannot be deleted.")
     cx.execute(_resources.delete().where(_resources.c.id == resource.id))
 
 
 def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str) -> None:
-    """Give a resource another name; its identifier stays.
-
-    Raises BadName, also for the administration's resource, and NameTaken.
-    """
+    """Raises BadName, also for the administration's resource, and NameTaken."""
     if resource.built_in is not None:
         raise BadName("The administration's resource keeps its name: the settings say how it is shown.")
     name = spelling.check_resource(name)
@@ -195,13 +185,12 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
 
 
 def set_description(cx: Connection, resource: Resource, description: str) -> None:
-    """Set a resource's description, a free text. Raises BadAttribute."""
+    """Raises BadAttribute."""
     spelling.check_description(description)
     cx.execute(_resources.update().where(_resources.c.id == resource.id).values(description=description))
 
 
 def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Add a user, group, unit or partition to the access role (given 2.2), unless it is a member already."""
     cx.execute(
         sa.text(
             "INSERT INTO access_role_members (role_id, entry_id) "
@@ -212,26 +201,20 @@ def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Remove an entry from the access role, if it is a member."""
     role = sa.select(_roles.c.id).where(_roles.c.resource_id == resource.id).scalar_subquery()
     cx.execute(_role_members.delete().where(_role_members.c.role_id == role, _role_members.c.entry_id == entry.id))
 
 
 def role_members(cx: Connection, resource: Resource) -> list[Entry]:
-    """Return the direct members of a resource's access role, sorted by kind and name."""
     return entries.read(cx, _MEMBERS, {"resource": resource.id})
 
 
 def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
-    """Return the groups, units and partitions among the direct members of a resource's access role."""
     return entries.read(cx, _CONTAINERS, {"resource": resource.id})
 
 
 def in_role(resource_id: str) -> sa.Select[tuple[int]]:
-    """Make a subquery for the ids (``entries.id``) of the direct members of a resource's access role.
-
-    Raises UnknownResource if the identifier is no UUID.
-    """
+    """Raises UnknownResource if the identifier is no UUID."""
     return (
         sa.select(_role_members.c.entry_id)
         .join(_roles)
@@ -240,7 +223,6 @@ def in_role(resource_id: str) -> sa.Select[tuple[int]]:
 
 
 def acting_in_role(cx: Connection, resource: Resource) -> bool:
-    """Return whether a direct member of the access role is a user who may act and has a password."""
     return cx.execute(_ACTING, {"resource": resource.id}).first() is not None
 
 

@@ -1,8 +1,6 @@
 """Store and read the system attributes, and the keys with which this directory signs its own values.
 
-TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false`` (given 5.4). ``KNOWN`` lists the
-attributes that this release reads, with the values that each may have. An attribute of any other name is free: nothing
-reads it, so whoever sets it must confirm its name.
+An attribute of any other name is free: nothing reads it, so whoever sets it must confirm its name.
 """
 
 import secrets
@@ -74,32 +72,29 @@ KNOWN = (
 
 
 def known_attribute(name: str) -> KnownAttribute | None:
-    """Return the known attribute of this name, or None if there is none. Upper and lower case are equal."""
+    """Upper and lower case are equal."""
     return next((each for each in KNOWN if fold_name(each.name) == fold_name(name.strip())), None)
 
 
 def warning(name: str, value: str) -> str:
-    """Return a warning for whoever sets this attribute to this value; for most values it is empty."""
     attribute = known_attribute(name)
     return "" if attribute is None else attribute.warnings.get(value.strip().casefold(), "")
 
 
 def get(cx: Connection, name: str) -> str | None:
-    """Return an attribute's value, or None if it is not set. In the name, upper and lower case are equal."""
+    """In the name, upper and lower case are equal."""
     return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
 def every(cx: Connection) -> list[SystemAttribute]:
-    """Return the attributes that are set, sorted by name."""
     query = sa.select(*_attributes.c["name", "value", "modified"]).order_by(_attributes.c.name_key)
     return [SystemAttribute(*row) for row in cx.execute(query)]
 
 
 def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Set a system attribute, whether it is set already or not.
-
-    ``free`` confirms a name that no part of this release reads. Without ``free``, such a name raises UnknownAttribute.
-    Raises BadAttribute for a name or value that is not allowed, also for a value that a known attribute does not take.
+    """``free`` confirms a name that no part of this release reads. Without ``free``, such a name raises
+    UnknownAttribute. Raises BadAttribute for a name or value that is not allowed, also for a value that a known
+    attribute does not take.
     """
     name, value = name.strip(), value.strip()
     attribute = known_attribute(name)
@@ -119,14 +114,13 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
 
 
 def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
-    """Set a new attribute. Raises what ``put`` raises, and BadAttribute if the attribute is set already."""
+    """Raises what ``put`` raises, and BadAttribute if the attribute is set already."""
     if get(cx, name.strip()) is not None:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
     put(cx, name, value, now, free=free)
 
 
 def remove(cx: Connection, name: str) -> bool:
-    """Remove an attribute, and say whether it was set."""
     return bool(cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name.strip()))).rowcount)
 
 

@@ -1,6 +1,6 @@
 """The table of entries: partitions, organizational units, groups and users (given 2.1, 2.7).
 
-A user's or group's name is unique in its partition, without regard to case. Only modules of this room use the table.
+A user's or group's name is unique in its partition, without regard to case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -85,7 +85,6 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def live(self) -> bool:
-        """Whether this user may act: whether they are neither disabled nor locked."""
         return not (self.disabled or self.locked)
 
 
@@ -121,14 +120,12 @@ def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str
 
 
 def to_entry(row: Sequence[Any]) -> Entry:
-    """Return the entry of a row of ``select_entries``."""
     values = list(row[: len(ENTRY_FIELDS)])
     values[_UNITS] = tuple(msgspec.json.decode(values[_UNITS]))
     return Entry(*values)
 
 
 def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
-    """Return the first entry that a query finds, or None."""
     row = cx.execute(query, parameters).first()
     return None if row is None else to_entry(row)
 
@@ -152,12 +149,12 @@ def name_space(what: Literal["members", "units"], of: Entry) -> str:
 
 
 def select_named(space: str, name: str) -> sa.Select[Any]:
-    """Return a query for the entry with this name in a name space. Names that differ only in case are equal."""
+    """Names that differ only in case are equal."""
     return select_entries().where(rows.c.space == space, rows.c.name_key == fold_name(name))
 
 
 def find_built_in(cx: Connection, built_in: str) -> Entry:
-    """Return a built-in partition. Raises UnknownPartition before initialisation."""
+    """Raises UnknownPartition before initialisation."""
     partition = find_first(cx, select_named("", f"@{built_in}"))
     if partition is None:
         raise UnknownPartition("The directory has not been initialised.")
@@ -165,7 +162,6 @@ def find_built_in(cx: Connection, built_in: str) -> Entry:
 
 
 def root_unit(cx: Connection, partition: Entry) -> Entry:
-    """Return the root unit of a partition."""
     query = select_entries().where(rows.c.parent_id == partition.id, rows.c.built_in == ROOT)
     return to_entry(cx.execute(query).one())
 

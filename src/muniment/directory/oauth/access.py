@@ -1,9 +1,8 @@
 """May this client act for this user at this resource, and what does the resource learn of the user?
 
-Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
-and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
-generation is a random mark. Database triggers renew it at every write that may change an answer (decision 0057). Each
-request reads the mark anew.
+Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. So an answer is
+remembered as long as the directory's generation is the same. The generation is a random mark. Database triggers renew
+it at every write that may change an answer (decision 0057). Each request reads the mark anew.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -57,10 +56,8 @@ AccessMemory: TypeAlias = Memory[Question, Access]
 
 
 def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:
-    """Decide whether the client may act for the user at the resource, and return what the resource learns of the user.
-
-    Without a client, only the user's access is decided. ``generation`` is the directory's generation. The caller must
-    have read it in the same transaction. Raises UnknownResource, and AccessEnded if the answer is no.
+    """Without a client, only the user's access is decided. ``generation`` is the directory's generation. The caller
+    must have read it in the same transaction. Raises UnknownResource, and AccessEnded if the answer is no.
     """
     if (remembered := memory.recall(question, generation)) is not None:
         return remembered
@@ -75,7 +72,6 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
 
 
 def describe(cx: Connection, names: DirectoryNames, user: Entry) -> User:
-    """Return what a resource learns of a user who has access to it."""
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
     groups = {entries.location(names, group): group.uuid for group in memberships.groups_of(cx, user.id)}

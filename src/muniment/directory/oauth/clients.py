@@ -34,10 +34,9 @@ PublicClientMemory: TypeAlias = Memory[str, Client]
 
 
 def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
-    """Find the client of a token request. Only a public client is remembered, so the memory holds no secret's hash.
-
-    The client's secret is not checked here. Raises InvalidClient if the client is unknown or may not act, if a
-    confidential client sends no secret, or if a public client sends one.
+    """Only a public client is remembered, so the memory holds no secret's hash. The client's secret is not checked
+    here. Raises InvalidClient if the client is unknown or may not act, if a confidential client sends no secret, or if
+    a public client sends one.
     """
     known, generation = credentials.find_of_client(cx, client_id) or (None, "")
     # A public client must send no secret, and a confidential client must send one.
@@ -50,7 +49,6 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
 
 
 def asker(client_id: str, address: str) -> Asker:
-    """Return the asker that waits at the gate for the check of a client's secret."""
     return Asker(neighbourhood(address), f"client {client_id}")
 
 

@@ -25,7 +25,7 @@ GRANTS: Mapping[str, GrantType[Any]] = {
 
 
 def find(grant_type: str) -> GrantType[Any]:
-    """Return the grant type of that name. Raises UnsupportedGrantType."""
+    """Raises UnsupportedGrantType."""
     if grant_type not in GRANTS:
         raise UnsupportedGrantType(f"The grant types offered are {' and '.join(GRANTS)}.")
     return GRANTS[grant_type]
@@ -47,10 +47,7 @@ def look_up(
 def decide(
     cx: Connection, options: DirectoryOptions, attempt: TokenAttempt[Any], password_ok: bool, now: Instant
 ) -> TokenResponse:
-    """Decide a token request whose client has authenticated, and issue the tokens.
-
-    Raises the refusals of the grant type.
-    """
+    """Raises the refusals of the grant type."""
     decision = find(attempt.request.grant_type).decide
     assert decision is not None  # noqa: S101 - all other grant types decide jointly
     return decision(cx, options, attempt, password_ok, now)

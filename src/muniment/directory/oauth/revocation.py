@@ -22,10 +22,7 @@ class Revocation(msgspec.Struct, frozen=True):
 
 
 def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
-    """End the whole grant of an access or refresh token, and return whose grant it was.
-
-    Returns None if the grant had ended before or the token was purged. Raises UnparseableToken.
-    """
+    """Returns None if the grant had ended before or the token was purged. Raises UnparseableToken."""
     grant = tokens.revoke(cx, tokens.parse(cx, token), now)
     if grant is None:
         return None

@@ -41,6 +41,9 @@ class SessionCount(msgspec.Struct, frozen=True):
     grants: int = 0
     tickets: int = 0
 
+    def __add__(self, other: "SessionCount") -> "SessionCount":
+        return SessionCount(self.grants + other.grants, self.tickets + other.tickets)
+
 
 def of_user(cx: Connection, user: Entry, now: Instant, limit: int = 1000) -> list[Session]:
     """Return a user's sessions, the newest first: at most ``limit`` grants and ``limit`` tickets."""
@@ -56,7 +59,7 @@ def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) ->
 
 
 def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
-    """End every session of a user. If the user is a client, also end every grant that was issued to it."""
+    """If the user is a client, also end every grant that was issued to it."""
     # A sign-in under way holds this lock until its session is committed. So the session is there now, and ends too.
     credentials.lock(cx, person.id)
     grant_count = tokens.end(cx, "user", person.id, now)
@@ -66,12 +69,11 @@ def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
 
 
 def end_at(cx: Connection, resource_id: str, now: Instant) -> SessionCount:
-    """End every session at a resource."""
     return SessionCount(tokens.end(cx, "resource", resource_id, now), tickets.end_at(cx, resource_id, now))
 
 
 def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
-    """End one session by its id, and return the count. Raises UnknownSession."""
+    """Raises UnknownSession."""
     if not _ID_PATTERN.fullmatch(session_id):
         raise UnknownSession(f"A session's id has {2 * _ID_BYTES} characters, 0 to 9 and a to f.")
     beginning, rest = bytes.fromhex(session_id), _DIGEST_BYTES - _ID_BYTES
@@ -83,7 +85,6 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
 
 
 def end_every(cx: Connection, now: Instant) -> SessionCount:
-    """End every session of everybody, as after a restore."""
     return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx, now))
 
 

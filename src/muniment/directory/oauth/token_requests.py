@@ -1,7 +1,6 @@
 """What every grant type shares: the token request, its phases, the resource of a scope, and the response.
 
-A token request goes through phases (decision 0033). A grant type fills in its part: which parameters it needs, what it
-looks up, which password is checked, and how it decides.
+A token request goes through phases (decision 0033).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +128,7 @@ def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> resource
 def issue_another(
     cx: Connection, options: DirectoryOptions, grants: Sequence[tokens.LockedGrant], now: Instant
 ) -> list[TokenResponse]:
-    """Issue another access token of each grant. It expires with the grant at the latest. No refresh token is issued."""
+    """It expires with the grant at the latest. No refresh token is issued."""
     expiries = [
         (locked_grant, min(now + options.access_token_seconds * SECOND, locked_grant.grant.expires))
         for locked_grant in grants
@@ -144,7 +143,7 @@ def issue_another(
 def issue(
     cx: Connection, options: DirectoryOptions, grant: tokens.Grant, refresh_token: str, now: Instant
 ) -> TokenResponse:
-    """Issue the first access token of a grant. The token expires with the grant at the latest."""
+    """The token expires with the grant at the latest."""
     expires = min(now + options.access_token_seconds * SECOND, grant.expires)
     access_token = tokens.add_access_token(cx, grant, now, expires)
     seconds = (expires - now) // SECOND

@@ -69,9 +69,8 @@ def answer(
     resource_id: str,
     now: Instant,
 ) -> bytes:
-    """Return whose access token this is, as JSON, and remember the answer. Raises what ``verify`` raises.
-
-    The answer is remembered under ``question``. The same bytes never ask about another token or resource.
+    """Raises what ``verify`` raises. The answer is remembered under ``question``. The same bytes never ask about
+    another token or resource.
     """
     info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
@@ -83,10 +82,9 @@ def answer(
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
 ) -> tuple[TokenInfo, tokens.TokenState]:
-    """Return whose access token this is. ``resource_id`` must be the resource for which the token was issued.
-
-    Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. If there are several reasons, the
-    first one in this order is raised. A purged token never raises WrongResource: its resource is not known.
+    """``resource_id`` must be the resource for which the token was issued. Raises UnknownResource, UnparseableToken,
+    WrongResource, DeadToken, AccessEnded. If there are several reasons, the first one in this order is raised. A purged
+    token never raises WrongResource: its resource is not known.
     """
     try:
         state = tokens.state_of(cx, token)
@@ -117,10 +115,9 @@ class TicketInfo(msgspec.Struct, frozen=True):
 def verify_ticket(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
 ) -> TicketInfo:
-    """Return the user of a ticket. A ticket is valid for every resource in whose access role the user is (ours 10).
-
-    Raises UnknownResource; NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the
-    resource has not been activated.
+    """A ticket is valid for every resource in whose access role the user is (ours 10). Raises UnknownResource;
+    NotSignedIn if the ticket has ended; AccessEnded if the user has no access, or if the resource has not been
+    activated.
     """
     resource = resources.by_id(cx, resource_id)
     ticket_row = tickets.read(cx, ticket, now)

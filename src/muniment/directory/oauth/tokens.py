@@ -93,11 +93,9 @@ class Grant(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> Question:
-        """The question whether the grant's client may still act for its user."""
         return Question(self.client_id, self.user_id, self.resource_id)
 
     def alive(self, now: Instant) -> bool:
-        """Return whether the grant has neither expired nor been revoked."""
         return self.revoked is None and now < self.expires
 
 
@@ -139,17 +137,15 @@ class TokenState(msgspec.Struct, frozen=True):
     marks: Marks
 
     def alive(self, now: Instant) -> bool:
-        """Return whether the token has neither expired nor been revoked."""
         return now < self.expires and self.grant.alive(now)
 
     def require_alive(self, now: Instant) -> None:
-        """Raise DeadToken if the token has expired or was revoked."""
         if not self.alive(now):
             raise DeadToken(_DEAD)
 
 
 def parse(cx: Connection, token: str) -> ParsedToken:
-    """Parse a token. Raises UnparseableToken for a string that this directory did not issue (given 7)."""
+    """Raises UnparseableToken for a string that this directory did not issue (given 7)."""
     if not _TOKEN_PATTERN.fullmatch(token):
         raise UnparseableToken("The token cannot be parsed.")
     raw = base64.urlsafe_b64decode(token + "==")
@@ -164,7 +160,6 @@ def parse(cx: Connection, token: str) -> ParsedToken:
 def open_grant(
     cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
 ) -> tuple[Grant, str]:
-    """Store a new grant, and return it with its refresh token. Only the digest of the token is stored."""
     token, digest = _mint(system.key(cx, "tokens"), "refresh")
     grant_id = cx.execute(
         _grants.insert().returning(_grants.c.id),
@@ -182,15 +177,11 @@ def open_grant(
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    """Make the first access token of a grant, and return the token. Only its digest is stored."""
     return _add_access_tokens(cx, [(grant, expires)], now)[0]
 
 
 def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
-    """Make another access token for each of these grants, and return the tokens in the order of the grants.
-
-    ``expiries`` gives with each grant the instant when its new token expires. Only the tokens' digests are stored.
-    """
+    """``expiries`` gives with each grant the instant when its new token expires."""
     if not expiries:
         return []
     bounds = [
@@ -225,9 +216,8 @@ def look_up(cx: Connection, digest: bytes) -> TokenState | None:
 
 
 def state_of(cx: Connection, token: str) -> TokenState:
-    """Parse an access token and find its state. The token may have expired.
-
-    Raises UnparseableToken, also for a refresh token, and DeadToken if the token was purged.
+    """The token may have expired. Raises UnparseableToken, also for a refresh token, and DeadToken if the token was
+    purged.
     """
     parsed = parse(cx, token)
     if parsed.kind != "access":
@@ -239,33 +229,24 @@ def state_of(cx: Connection, token: str) -> TokenState:
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
-    """End the grant of a token, and return the grant (given 3).
-
-    Returns None, and changes nothing, if the grant had ended before or the token was purged.
-    """
+    """Returns None, and changes nothing, if the grant had ended before or the token was purged."""
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
 
 def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
-    """End every living grant of a user, a client or a resource, and return how many were ended.
-
-    One statement marks the rows of the grants and deletes none. So even a user with a million tokens is signed out at
-    once. The purge deletes the rows later.
+    """One statement marks the rows of the grants and deletes none. So even a user with a million tokens is signed out
+    at once. The purge deletes the rows later.
     """
     return cx.execute(_END[party], {"party": party_id, "now": now}).rowcount
 
 
 def end_every(cx: Connection, now: Instant) -> int:
-    """End every living grant, and return how many were ended."""
     return cx.execute(_revoke(sa.true()), {"now": now}).rowcount
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End every living grant whose refresh token has a digest in the range ``digests``, the two ends included.
-
-    Returns how many ended.
-    """
+    """End every living grant whose refresh token has a digest in the range ``digests``, the two ends included."""
     return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
 
 
@@ -285,7 +266,7 @@ def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant,
 
 
 def purge(cx: Connection, before: Instant, rows: int) -> int:
-    """Delete grants that ended before this instant, with their tokens. Return how many rows were deleted.
+    """Delete grants that ended before this instant, with their tokens.
 
     At most ``rows`` rows are deleted. The tokens of a grant are deleted before the grant. Otherwise the deletion of the
     grant would delete all of its tokens at once.
@@ -321,10 +302,7 @@ def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: i
 
 
 def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
-    """Lock grants that ended before this instant, and return the ids of at most ``limit`` of them.
-
-    On PostgreSQL, grants that another decision has locked are skipped.
-    """
+    """On PostgreSQL, grants that another decision has locked are skipped."""
     grant_ids: dict[int, None] = {}
     # One query for each index: a query with both conditions may make the database read every grant.
     for column in (_grants.c.refresh_expires, _grants.c.revoked):
@@ -345,10 +323,7 @@ def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]]
 
 
 def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
-    """Return the grant of a row of the statement that locks grants.
-
-    The live tokens are counted only if the row does not show whether the grant is full.
-    """
+    """The live tokens are counted only if the row does not show whether the grant is full."""
     full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
     if not full_until:
         live_bound = None

@@ -39,7 +39,7 @@ class SignInAttempt(msgspec.Struct, frozen=True):
     needs_role: bool = True
 
     def asker(self, username: str) -> Asker:
-        """Return the asker that waits at the gate. Its account is the folded name, whether the user exists or not."""
+        """Its account is the folded name, whether the user exists or not."""
         return Asker(pauses.neighbourhood(self.origin.address), fold_name(username), self.known_browser)
 
 
@@ -96,7 +96,7 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
 
 
 def _reason(account: credentials.Credentials | None, *, is_paused: bool, is_right: bool) -> str:
-    """Say why a sign-in was refused. Of several reasons, the one that an administrator has to end first counts."""
+    """Of several reasons, the one that an administrator has to end first counts."""
     if account is None:
         return "unknown user"
     reasons = {

@@ -26,9 +26,8 @@ class TicketHolder(msgspec.Struct, frozen=True):
 
 
 def resource_of(cx: Connection, resource_id: str | None) -> resources.Resource:
-    """Return the resource to which a browser signs in. ``resource_id`` is None for the administration.
-
-    Raises UnknownResource, also if the resource has not been activated (given 2.2).
+    """``resource_id`` is None for the administration. Raises UnknownResource, also if the resource has not been
+    activated (given 2.2).
     """
     resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
     if resource.activated is None:
@@ -39,10 +38,7 @@ def resource_of(cx: Connection, resource_id: str | None) -> resources.Resource:
 def begin(
     cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, origin: Origin, now: Instant
 ) -> attempts.SignInAttempt:
-    """Begin a sign-in with a browser, without writing to the database.
-
-    ``resource_id`` is None for the administration. Raises UnknownResource.
-    """
+    """``resource_id`` is None for the administration. Raises UnknownResource."""
     resource = resource_of(cx, resource_id)
     needs_role = resource.built_in != resources.ADMINISTRATION
     return attempts.begin(cx, options, resource, username, origin, now, needs_role=needs_role)
@@ -56,9 +52,8 @@ def finish(
     old_ticket: str,
     now: Instant,
 ) -> tuple[str, bool]:
-    """Decide a sign-in with a browser, and end the browser's old ticket.
-
-    Returns a new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket stays.
+    """Returns a new ticket, and whether its user is in the access role. Raises SignInRefused; then the old ticket
+    stays.
     """
     user = attempts.finish(cx, options, attempt, password_ok, now)
     tickets.end(cx, old_ticket)
@@ -67,9 +62,7 @@ def finish(
 
 
 def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
-    """Return who is signed in by this ticket, and to which resource, as the database says now.
-
-    Raises NotSignedIn when the ticket has ended, or when the user may no longer act. Also raises it when the user is
+    """Raises NotSignedIn when the ticket has ended, or when the user may no longer act. Also raises it when the user is
     not in the resource's access role, unless the resource is the administration's.
     """
     live_ticket = tickets.read(cx, ticket, now)
@@ -81,7 +74,7 @@ def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
 
 
 def administrator_of(cx: Connection, ticket: str, now: Instant) -> Entry:
-    """Return the administrator whom this ticket signs in to the administration. Raises NotSignedIn if there is none."""
+    """Raises NotSignedIn if there is none."""
     holder = holder_of(cx, ticket, now)
     if not holder.in_role or holder.resource_id != resources.administration(cx).id:
         raise NotSignedIn("Sign in to the administration first.")

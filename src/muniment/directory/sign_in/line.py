@@ -40,7 +40,7 @@ class Asker(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> "_Source":
-        """The line's key for the address. The known browsers of an account share a key of their own."""
+        """The known browsers of an account share a key of their own."""
         return (self.account if self.known_browser else self.address), self.known_browser
 
 
@@ -172,16 +172,14 @@ class _Turns(Generic[K, G]):
             yield from side
 
     def get(self, key: K) -> G | None:
-        """Return the waiting group with this key, or None."""
         return self._sides[0].get(key) or self._sides[1].get(key)
 
     def add(self, key: K, group: G) -> G:
-        """Let a group wait behind the others, and return the group. Suspect groups wait apart."""
+        """Suspect groups wait apart."""
         self._sides[self._is_suspect(key)][key] = group
         return group
 
     def take(self) -> tuple[K, G]:
-        """Remove the group whose turn it is, and return it with its key."""
         clean, is_suspect = self._sides
         self._turn = (self._turn + 1) % _TURNS
         side = is_suspect if not clean or (is_suspect and self._turn == 0) else clean
@@ -189,6 +187,5 @@ class _Turns(Generic[K, G]):
         return key, side.pop(key)
 
     def drop(self, key: K) -> None:
-        """Remove the waiting group with this key, if there is one."""
         for side in self._sides:
             side.pop(key, None)

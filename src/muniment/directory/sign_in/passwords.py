@@ -79,11 +79,9 @@ class PasswordGate:
             thread.start()
 
     def check(self, password_hash: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
-        """Check a password against a hash. Returns a future that tells whether the password is right.
-
-        With None as the hash the check takes as long as with a hash, and the password is not right. Raises Overloaded
-        if the line is full and no other check leaves for this one, or if the gate is closed. The future raises
-        Overloaded if the waiting check has to make room for another one.
+        """With None as the hash the check takes as long as with a hash, and the password is not right. Raises
+        Overloaded if the line is full and no other check leaves for this one, or if the gate is closed. The future
+        raises Overloaded if the waiting check has to make room for another one.
         """
         check = _Check(password_hash, password, now, Future())
         with self._changed:
@@ -99,10 +97,9 @@ class PasswordGate:
         return check.answer
 
     def hash_new(self, password: str) -> str:
-        """Return the hash of a new password, once a slot is free.
-
-        This waits for the slot, so call it in a thread, never in the event loop. Raises Overloaded if two other threads
-        of this process make hashes or wait to do so, or if the gate is closed; BadAttribute as ``check_new`` does.
+        """This waits for the slot, so call it in a thread, never in the event loop. Raises Overloaded if two other
+        threads of this process make hashes or wait to do so, or if the gate is closed; BadAttribute as ``check_new``
+        does.
         """
         if self._closed or not self._hashing.acquire(blocking=False):
             raise Overloaded("Too many new passwords are being set.", 1)
@@ -166,7 +163,7 @@ class PasswordGate:
 
 
 def check_new(password: str) -> str:
-    """Return a password that a user or client may get. Raises BadAttribute for one that nobody can see."""
+    """Raises BadAttribute for one that nobody can see."""
     if not any(unicodedata.category(character)[0] in "LMNPS" for character in password):
         raise BadAttribute("A password is not empty, and not made of blanks alone.")
     return password
@@ -181,10 +178,7 @@ def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -
 
 
 def hash_new(password: str, options: DirectoryOptions) -> str:
-    """Return the hash of a new password or secret, with the memory and the passes that the settings give.
-
-    Raises BadAttribute.
-    """
+    """Raises BadAttribute."""
     return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 

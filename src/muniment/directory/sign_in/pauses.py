@@ -67,16 +67,14 @@ class SignInState(msgspec.Struct, frozen=True):
 
     @property
     def by_cookie(self) -> bool:
-        """Whether a cookie shows that this account signed in with this browser before."""
         return self.place.startswith("b")
 
     def paused(self, options: DirectoryOptions, now: Instant) -> bool:
-        """Return whether sign-in is paused at the place."""
         return _pauses(options, self.tries.get(self.place, (0, 0))[1], now)
 
 
 def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, now: Instant) -> SignInState:
-    """Return the state for a sign-in from an origin. For an unknown user (None) it takes as long as for a known one."""
+    """For an unknown user (None) it takes as long as for a known one."""
     key = system.key(cx, "places")
     user_id, password_hash = (credentials.user.id, credentials.password_hash or "") if credentials else (_NOBODY, "")
     # A new password makes old cookies worthless. Known addresses remain known.
@@ -94,9 +92,7 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
 def count(
     options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant, *, was_checked: bool
 ) -> tuple[str, bool]:
-    """Count a wrong password at its place, or reset the count after a right one.
-
-    Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no
+    """Returns the new ``tries``, ready to store, and whether a pause begins. During a pause nothing is counted and no
     sign-in succeeds. A password that was not checked, because its sign-in began during a pause, is not counted even
     after the pause. So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a
     true answer.
@@ -114,7 +110,6 @@ def count(
 
 
 def remember(state: SignInState, now: Instant) -> str:
-    """Return the account's places with this origin added, ready to store."""
     places = {place: used_at for place, used_at in state.places.items() if _is_remembered(used_at, now)}
     for place in state.candidates:
         places.pop(place, None)
@@ -124,7 +119,6 @@ def remember(state: SignInState, now: Instant) -> str:
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
-    """Return the wrong passwords and the pauses of an account, as one ``Pause`` for each place, for administrators."""
     tries = msgspec.json.decode(credentials.tries, type=Tries)
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)
@@ -133,7 +127,6 @@ def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) ->
 
 
 def known_places(credentials: Credentials, now: Instant) -> int:
-    """Return how many places of an account are remembered: those from which it signed in within ``PLACE_SECONDS``."""
     places = msgspec.json.decode(credentials.places, type=Places)
     return sum(_is_remembered(used_at, now) for used_at in places.values())
 
@@ -172,5 +165,4 @@ def _digest(key: bytes, user_id: int, *words: str) -> str:
 
 
 def encode(values: Places | Tries) -> str:
-    """Return places or tries as they are stored."""
     return msgspec.json.encode(values).decode()

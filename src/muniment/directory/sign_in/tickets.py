@@ -51,7 +51,7 @@ def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Ins
 
 
 def read(cx: Connection, value: str, now: Instant) -> Ticket:
-    """Find a ticket by its value. Raises NotSignedIn when there is none, or it has expired."""
+    """Raises NotSignedIn when there is none, or it has expired."""
     row = cx.execute(
         sa.select(*tickets.c["user_id", "resource_id"]).where(
             tickets.c.digest == _digest(value), tickets.c.expires > now
@@ -63,30 +63,23 @@ def read(cx: Connection, value: str, now: Instant) -> Ticket:
 
 
 def end(cx: Connection, value: str) -> None:
-    """End a ticket, if it exists."""
     cx.execute(tickets.delete().where(tickets.c.digest == _digest(value)))
 
 
 def end_of(cx: Connection, user_id: int, now: Instant) -> int:
-    """End every ticket of a user that has not expired, and return how many there were."""
     return _end(cx, tickets.c.user_id == user_id, now)
 
 
 def end_at(cx: Connection, resource_id: str, now: Instant) -> int:
-    """End every ticket for a resource that has not expired, and return how many there were."""
     return _end(cx, tickets.c.resource_id == resource_id, now)
 
 
 def end_every(cx: Connection, now: Instant) -> int:
-    """End every ticket that has not expired, and return how many there were."""
     return _end(cx, sa.true(), now)
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End every ticket that has not expired and has a digest in the range ``digests``, the two ends included.
-
-    Returns how many ended.
-    """
+    """End every ticket that has not expired and has a digest in the range ``digests``, the two ends included."""
     return _end(cx, tickets.c.digest.between(*digests), now)
 
 
@@ -101,7 +94,6 @@ def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> Sequ
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:
-    """Delete at most ``limit`` tickets that expired before this instant, and return how many were deleted."""
     expired_digests = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
     return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired_digests))).rowcount
 

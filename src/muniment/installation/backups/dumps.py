@@ -69,12 +69,10 @@ class DatabaseSnapshot:
 
 
 def suffix(database: Database) -> str:
-    """Return the file name extension of a copy: ``db`` or ``dump``."""
     return "db" if database.dialect == "sqlite" else "dump"
 
 
 def check_programs(database: Database) -> None:
-    """Raise BackupRefused when the database is PostgreSQL and its client programs are missing."""
     if database.dialect == "postgresql":
         for program in ("pg_dump", "pg_restore"):
             _path_of(program)
@@ -94,7 +92,6 @@ def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
 
 
 def is_empty(database: Database) -> bool:
-    """Return whether the database has no tables in its default schema."""
     return not sa.inspect(database.engine).get_table_names()
 
 
@@ -122,17 +119,13 @@ def remove_halves(database: Database, halves: Collection[Half]) -> None:
 
 
 def _tables(half: Half) -> set[str]:
-    """Return the names of the tables that the half's migrations make."""
     with tempfile.TemporaryDirectory() as folder, closing(Database(f"sqlite:///{folder}/{half}.db")) as database:
         schema.migrate(database, half)
         return set(sa.inspect(database.engine).get_table_names())
 
 
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
-    """Restore a PostgreSQL database from a dump in one transaction. Raises BackupRefused.
-
-    With ``replace`` it first removes from the database what the dump will make again.
-    """
+    """Raises BackupRefused. With ``replace`` it first removes from the database what the dump will make again."""
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     arguments += ["--clean", "--if-exists"] if replace else []
     with file.open("rb") as stream:

@@ -54,10 +54,9 @@ class BackupSource(NamedTuple):
 def make(
     source: BackupSource, target: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    """Copy an installation into a new folder, and return the backup's manifest. Raises BackupRefused, OSError, Busy.
-
-    The backup has every undamaged content that the copied database names. Content that is missing or altered in the
-    installation is left out, and the manifest's ``damaged`` lists the ids of the objects with such content.
+    """Raises BackupRefused, OSError, Busy. The backup has every undamaged content that the copied database names.
+    Content that is missing or altered in the installation is left out, and the manifest's ``damaged`` lists the ids of
+    the objects with such content.
     """
     target = target.resolve()
     if target.is_mount():  # no other folder can get its name
@@ -119,9 +118,8 @@ def _copy(
 def _freeze(
     databases: Mapping[Half, Database], stack: ExitStack, clock: Callable[[], Instant]
 ) -> tuple[dict[Half, dumps.DatabaseSnapshot], Instant]:
-    """Open a snapshot of each database as of one moment, and return the snapshots with that moment.
-
-    ``stack`` closes the snapshots. If there are two databases, nobody can change a right until both snapshots are open.
+    """``stack`` closes the snapshots. If there are two databases, nobody can change a right until both snapshots are
+    open.
     """
     with ExitStack() as rights_lock:
         if len(databases) > 1:

@@ -35,10 +35,9 @@ class DatabaseCopy(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The description of a whole backup. ``taken_at`` is the moment as of which the databases were copied.
+    """The description of a whole backup.
 
     ``files`` names every file except the manifest and content. The digests of content are in the repository's database.
-    ``contents`` is the number of contents that the copied database names, and ``content_bytes`` is their size.
     ``damaged`` lists the ids of the objects whose content was missing or altered before the backup. ``settings`` lists
     the keys in the settings file. ``external`` lists the settings that name files outside of the backup.
     """
@@ -68,7 +67,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def read(folder: Path) -> Manifest:
-    """Read a backup's manifest. Raises BackupRefused when it is missing, damaged or of a newer release."""
+    """Raises BackupRefused when it is missing, damaged or of a newer release."""
     try:
         sealed_manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=_Sealed)
     except (FileNotFoundError, NotADirectoryError):
@@ -88,7 +87,6 @@ def read(folder: Path) -> Manifest:
 
 
 def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
-    """Return the sizes and digests of files, by their names in the backup."""
     return {name: _describe_file(file) for name, file in sorted(names.items())}
 
 

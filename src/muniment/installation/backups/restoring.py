@@ -67,10 +67,7 @@ class RestoreResult(NamedTuple):
 
 
 def inspect(folder: Path) -> Backup:
-    """Check a backup's manifest and schemas, and the digest of each file that the manifest lists; return the backup.
-
-    The contents of objects are not checked. Raises BackupRefused.
-    """
+    """The contents of objects are not checked. Raises BackupRefused."""
     backup = Backup(folder.absolute(), manifest.read(folder))
     for half, copy in backup.manifest.databases.items():
         if schema.is_former(half, copy.revision):
@@ -101,7 +98,7 @@ def check_target(data: Path) -> None:
 
 
 def begin(backup: Backup, data: Path) -> Mark:
-    """Mark the folder, remove what an unfinished restore has left, and copy the settings. Return the mark.
+    """Mark the folder, remove what an unfinished restore has left, and copy the settings.
 
     If the folder has its own settings file, that file stays.
     """
@@ -125,10 +122,8 @@ def finish(
     *,
     keep_sessions: bool,
 ) -> RestoreResult:
-    """Restore certificates, databases, content and indexes, then remove the mark. Raises BackupRefused.
-
-    ``progress`` gets the name of the part that is restored, how many items of it are done, and how many there are (0
-    if that is not known). Without ``keep_sessions`` all sessions end.
+    """Raises BackupRefused. ``progress`` gets the name of the part that is restored, how many items of it are done, and
+    how many there are (0 if that is not known). Without ``keep_sessions`` all sessions end.
     """
     _check_settings(backup, installation)
     names = [name for name in backup.manifest.files if Path(name).parts[0] == TLS]
@@ -234,7 +229,7 @@ def _fill(database: Database, backup: Backup, file: str, mark: Mark, data: Path)
 
 
 def _note_filled(data: Path, mark: Mark, place: str) -> Mark:
-    """Note in the mark that this restore fills a place, before it does so. Return the new mark."""
+    """Note in the mark that this restore fills a place, before it does so."""
     mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, place}))
     _write_mark(data, mark)
     return mark

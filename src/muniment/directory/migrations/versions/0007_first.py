@@ -51,7 +51,6 @@ END $$
 
 
 def upgrade() -> None:
-    """Make the tables with their first rows, and the triggers that renew the marks."""
     op.create_table(
         "entries",
         sa.Column("id", _BIG_ID, primary_key=True),
@@ -184,7 +183,6 @@ def _marks() -> None:
 
 
 def _renew_generation(*, sqlite: bool) -> None:
-    """Renew the generation with every kind of write to a watched table."""
     if sqlite:
         how = "BEGIN UPDATE generation SET mark = lower(hex(randomblob(16))); END"
     else:

@@ -16,7 +16,7 @@ def _look_up(
     client: clients.Client,
     now: Instant,
 ) -> attempts.SignInAttempt:
-    """Look up the resource, the user and the pauses of this sign-in. Raises InvalidScope."""
+    """Raises InvalidScope."""
     resource = token_requests.resource_of(cx, options.names, request["scope"])
     origin = Origin(request.address, str(client.id))
     return attempts.begin(cx, options, resource, request["username"], origin, now)

@@ -68,7 +68,7 @@ def _decide_each(
 
 
 def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
-    """Return the client of a request: a public client, or one that has authenticated. Raises InvalidClient."""
+    """Raises InvalidClient."""
     if joint_request.client is not None:
         return joint_request.client
     client_id = joint_request.request.client_id
@@ -76,10 +76,7 @@ def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequ
 
 
 def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
-    """Return InvalidClient if a request's client is refused, else None.
-
-    A refusal of the client takes precedence over a refusal of the token.
-    """
+    """A refusal of the client takes precedence over a refusal of the token."""
     try:
         _client(cx, memory, joint_request, version_stamps.read_generation(cx))
     except InvalidClient as refusal:
@@ -106,7 +103,6 @@ def _require(
     locked_grant: tokens.LockedGrant,
     now: Instant,
 ) -> None:
-    """Raise a refusal unless the grant may have another access token now."""
     grant = locked_grant.grant
     if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFUSED)
