@@ -50,13 +50,11 @@ directory_tables = sa.MetaData(naming_convention=_CONVENTION)
 """Every table of the directory. Each module declares its own tables here."""
 
 repository_tables = sa.MetaData(naming_convention=_CONVENTION)
-"""Every table of the repository."""
 
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """The type of a key column whose values the database assigns. SQLite assigns values only to INTEGER columns."""
 
 required = partial(sa.Column, nullable=False)
-"""Makes a column that is never NULL."""
 
 
 class Busy(Exception):
@@ -348,7 +346,6 @@ class PreparedStatement:
         return self._read(row) if row is not None and self._booleans else row
 
     def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
-        """Run the statement with these parameters, and return all rows."""
         rows: list[Sequence[Any]] = self._run(cx, values, methodcaller("fetchall"))
         return [self._read(row) for row in rows] if self._booleans else rows
 
@@ -482,7 +479,6 @@ def on_driver(
 
 
 def driver_of(connection: Connection) -> Any:
-    """Return the driver's own connection."""
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
 
 

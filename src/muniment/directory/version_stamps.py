@@ -13,14 +13,11 @@ from sqlalchemy.engine import Connection
 
 from muniment.database.connections import PreparedStatement, directory_tables, required
 
-_generation, _endings = (
-    sa.Table(
-        name,
-        directory_tables,
-        sa.Column("id", sa.Integer, primary_key=True),
-        required("mark", sa.String(36)),
-    )
-    for name in ("generation", "endings")
+_generation = sa.Table(
+    "generation", directory_tables, sa.Column("id", sa.Integer, primary_key=True), required("mark", sa.String(36))
+)
+_endings = sa.Table(
+    "endings", directory_tables, sa.Column("id", sa.Integer, primary_key=True), required("mark", sa.String(36))
 )
 
 BOTH = PreparedStatement(

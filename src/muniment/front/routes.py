@@ -29,7 +29,6 @@ from muniment.web.addresses import (
     Operation,
     Parameter,
 )
-from muniment.web.openapi import CallerCredentials
 
 _PAGE = {"text/html": TEXT}
 _DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT, "image/png": BINARY}
@@ -47,11 +46,11 @@ async def describe(request: Request, halves: Halves) -> Response:
     return Response(halves.descriptions[base], headers={"Cache-Control": "max-age=300"}, media_type="application/json")
 
 
-def _caller_credentials(halves: Halves) -> CallerCredentials:
+def _caller_credentials(halves: Halves) -> openapi.CallerCredentials:
     if halves.repository is None:
-        return CallerCredentials()
+        return openapi.CallerCredentials()
     callers, options = halves.repository.callers, halves.repository.options
-    return CallerCredentials(
+    return openapi.CallerCredentials(
         basic=callers.pairs is not None,
         ticket="" if callers.tickets is None else callers.tickets.names.header,
         csrf=f"{options.names.csrf_prefix}-Token",

@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -152,9 +153,7 @@ def markdown() -> str:
 def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Passwords and secrets are hidden."""
     for setting in table():
-        value: Any = settings
-        for name in setting.key.split("."):
-            value = getattr(value, name)
+        value: Any = attrgetter(setting.key)(settings)
         if setting.key.endswith("_database") and value:
             url = sa.make_url(value)
             hidden = {name: "hidden" for name in url.query if "password" in name}

@@ -95,16 +95,15 @@ def remove(
     and BadName for the built-in group; with ``give_to`` also SameReceiver, and OwnsElsewhere if the repository runs
     apart. Without ``force`` it also raises what ``guards.check_client`` raises.
     """
-    find = entries.find_user if kind == "user" else entries.find_group
     if give_to:
         _check_receiver(directory, holdings, names, entry_id, give_to)
     with directory.read() as cx:
-        entry = find(cx, names, entry_id)
+        entry = entries.find(cx, names, entry_id, kind)
         if holdings is not None and not force:
             guards.check_client(cx, holdings.client_settings, entry)
     if give_to:
         with directory.begin() as cx:
-            decisions.set_disabled(cx, find(cx, names, entry_id), True, clock())
+            decisions.set_disabled(cx, entries.find(cx, names, entry_id, kind), True, clock())
     shown_id = entries.shown_id(names, entry)
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
@@ -114,7 +113,7 @@ def remove(
             gifts = give(holdings, [key], give_to, clock, watch)
     with directory.begin() as cx:
         check_right(cx)
-        present = find(cx, names, entry_id)
+        present = entries.find(cx, names, entry_id, kind)
         if present.uuid != entry.uuid:
             raise UnknownEntry(f"{shown_id} was removed meanwhile. The new {kind} of this name stays.")
         dependents = decisions.remove(cx, present, clock())

@@ -109,7 +109,7 @@ class DirectoryPeopleChanges(PeopleChanges):
             return shown
 
     def _find(self, cx: Connection, kind: Kind, person_id: str) -> Entry:
-        return (entries.find_user if kind == "user" else entries.find_group)(cx, self._names, person_id)
+        return entries.find(cx, self._names, person_id, kind)
 
     def _set_state(self, cx: Connection, user: Entry, state: int | None) -> Entry:
         now = self._directory.clock()

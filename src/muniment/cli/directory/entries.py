@@ -113,8 +113,7 @@ def remove_person(
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
         with directory.read() as cx:
-            find = entries.find_user if kind == "user" else entries.find_group
-            person_id = entries.shown_id(names, find(cx, names, entry_id))
+            person_id = entries.shown_id(names, entries.find(cx, names, entry_id, kind))
         with terminal.Bars() as bars:
             departure = departures.remove(
                 directory,

@@ -32,7 +32,7 @@ def find(
     """With ``group``, it must be a direct member of that group. Raises UnknownEntry if there is no such user or group,
     or if the resource does not let it in.
     """
-    entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
+    entry = entries.find(cx, names, entry_id, kind)
     if not entries.is_chosen(cx, entry, _condition(resource_id, kind, group)):
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
     return entry

@@ -88,12 +88,23 @@ def administrators(cx: Connection) -> Entry:
 
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
     """Raises UnknownEntry."""
-    return _find(cx, names, user_id, "user")
+    return find(cx, names, user_id, "user")
 
 
 def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
     """Raises UnknownGroup."""
-    return _find(cx, names, group_id, "group")
+    return find(cx, names, group_id, "group")
+
+
+def find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Literal["user", "group"]) -> Entry:
+    """Raises UnknownEntry for a user, UnknownGroup for a group."""
+    name, at, partition = entry_id.rpartition("@")
+    parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
+    entry = find_first(cx, _BY_NAME, parameters) if at else None
+    if entry is None:
+        refusal = UnknownGroup if kind == "group" else UnknownEntry
+        raise refusal(f"There is no {kind} {entry_id[:200]!r}.")
+    return entry
 
 
 def find_client(cx: Connection, name: str) -> Entry:
@@ -268,16 +279,6 @@ def only(entry: Entry) -> sa.Select[tuple[int]]:
 def is_group(entry_id: sa.ColumnElement[int]) -> sa.Exists:
     group = entry_table.alias("inner_group")
     return sa.exists().where(group.c.id == entry_id, group.c.kind == "group")
-
-
-def _find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
-    name, at, partition = entry_id.rpartition("@")
-    parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
-    entry = find_first(cx, _BY_NAME, parameters) if at else None
-    if entry is None:
-        refusal = UnknownGroup if kind == "group" else UnknownEntry
-        raise refusal(f"There is no {kind} {entry_id[:200]!r}.")
-    return entry
 
 
 def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> str:

@@ -136,11 +136,8 @@ class TokenState(msgspec.Struct, frozen=True):
     grant: Grant
     marks: Marks
 
-    def alive(self, now: Instant) -> bool:
-        return now < self.expires and self.grant.alive(now)
-
     def require_alive(self, now: Instant) -> None:
-        if not self.alive(now):
+        if now >= self.expires or not self.grant.alive(now):
             raise DeadToken(_DEAD)
 
 
