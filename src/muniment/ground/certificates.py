@@ -3,11 +3,8 @@
 import datetime as dt
 import ipaddress
 import math
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from muniment.ground import clock, locks
+from muniment.ground import clock, disk, locks
 from muniment.ground.clock import Instant
 
 _CA_DAYS = 3650
@@ -57,7 +54,7 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
     general_names = _general_names(names)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
-    with _lock(folder):
+    with locks.hold(folder / ".lock"):
         authority = _read_certificate(files.ca_file)
         if authority is None or _days_left(authority, moment) < RENEW_DAYS:
             authority = _make_authority(folder, files, moment)
@@ -122,24 +119,14 @@ def _make_authority(folder: Path, files: Certificates, moment: dt.datetime) -> x
     key = ec.generate_private_key(ec.SECP256R1())
     # Two data folders on one machine need CAs with different names, because a caller may trust both.
     number = x509.random_serial_number()
-    name = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Muniment"),
-            x509.NameAttribute(NameOID.COMMON_NAME, f"Muniment local CA {number & 0xFFFFFFFF:08x}"),
-        ]
-    )
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    certificate = (
+    name = _name(f"Muniment local CA {number & 0xFFFFFFFF:08x}")
+    builder = (
         _builder(name, name, key.public_key(), number, moment, moment + dt.timedelta(days=_CA_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
-        .sign(key, hashes.SHA256())
     )
-    _write(folder / "ca-key.pem", _key_text(key), 0o600)
-    _write(files.ca_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
-    return certificate
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return _sign(builder, key, folder / "ca-key.pem", files.ca_file, key, identifier)
 
 
 def _make_leaf(
@@ -156,29 +143,46 @@ def _make_leaf(
             "or remove both so that a new CA is made (callers must then trust the new one)."
         )
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Muniment"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "Muniment server"),
-        ]
-    )
+    name = _name("Muniment server")
     until = min(moment + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
     try:
         identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:  # an operator's CA may have none
         identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
-    certificate = (
+    builder = (
         _builder(name, authority.subject, key.public_key(), x509.random_serial_number(), moment, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(general_names), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+    )
+    _sign(builder, key, files.key_file, files.cert_file, authority_key, identifier)
+
+
+def _name(common_name: str) -> x509.Name:
+    names = {NameOID.ORGANIZATION_NAME: "Muniment", NameOID.COMMON_NAME: common_name}
+    return x509.Name([x509.NameAttribute(*each) for each in names.items()])
+
+
+def _sign(
+    builder: x509.CertificateBuilder,
+    key: ec.EllipticCurvePrivateKey,
+    key_file: Path,
+    cert_file: Path,
+    authority_key: ec.EllipticCurvePrivateKey,
+    authority_identifier: x509.SubjectKeyIdentifier,
+) -> x509.Certificate:
+    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(authority_identifier)
+    certificate = (
+        builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(authority, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    _write(files.key_file, _key_text(key), 0o600)
-    _write(files.cert_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    pem = serialization.Encoding.PEM
+    key_text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    disk.replace(key_file, key_text)
+    disk.replace(cert_file, certificate.public_bytes(pem), 0o644)
+    return certificate
 
 
 def _builder(
@@ -251,29 +255,3 @@ def _read_key(file: Path) -> ec.EllipticCurvePrivateKey | None:
     except (ValueError, TypeError) as error:  # TypeError: the key is encrypted
         raise CertificateProblem(f"{file} is no unencrypted private key: put one there, or remove it.") from error
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
-
-
-def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _write(file: Path, text: bytes, mode: int) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
-        os.replace(temporary, file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    with locks.hold(folder / ".lock"):
-        yield

@@ -13,7 +13,7 @@ def create(path: Path | str, *, buffering: int = -1) -> BinaryIO:
     )
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Replace a file's bytes in one step, so that no reader and no power cut finds half of them.
 
     The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
@@ -26,6 +26,7 @@ def replace(path: Path, data: bytes) -> None:
         with create(new_file) as file:
             file.write(data)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         new_file.replace(path)
     except BaseException:

@@ -43,30 +43,13 @@ def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attr
     return reader.read(body)
 
 
-class _Open:
-    """An element whose end tag has not been read yet."""
-
-    def __init__(self, name: str, attributes: dict[str, str], line: int, column: int) -> None:
-        self.name = name
-        self.attributes = attributes
-        self.line = line
-        self.column = column
-        self.children: list[Element] = []
-        self.text: list[str] = []
-
-    def to_element(self) -> Element:
-        namespace, _, name = self.name.rpartition("\n")
-        text = "".join(self.text)
-        return Element(namespace, name, self.attributes, self.children, text, self.line, self.column)
-
-
 class _Reader:
     def __init__(self, max_depth: int, max_elements: int, max_attributes: int) -> None:
         self._max_depth = max_depth
         self._max_elements = max_elements
         self._max_attributes = max_attributes
         self._elements = 0
-        self._open: list[_Open] = []
+        self._open: list[tuple[Element, list[str]]] = []  # without an end tag yet, each with its text
         self._root: Element | None = None
         # No namespace name contains a line feed, because attribute values are normalised first.
         parser = self._parser = expat.ParserCreate(namespace_separator="\n")
@@ -112,18 +95,21 @@ class _Reader:
             self._refuse(f"An element has more than {self._max_attributes} attributes")
         named_attributes = {_attribute(key): value for key, value in attributes.items()}
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        self._open.append(_Open(name, named_attributes, line, column))
-
-    def _end(self, _name: str) -> None:
-        element = self._open.pop().to_element()
+        namespace, _, name = name.rpartition("\n")
+        element = Element(namespace, name, named_attributes, [], "", line, column)
         if self._open:
-            self._open[-1].children.append(element)
+            self._open[-1][0].children.append(element)
         else:
             self._root = element
+        self._open.append((element, []))
+
+    def _end(self, _name: str) -> None:
+        element, pieces = self._open.pop()
+        msgspec.structs.force_setattr(element, "text", "".join(pieces))
 
     def _characters(self, text: str) -> None:
         if self._open:
-            self._open[-1].text.append(text)
+            self._open[-1][1].append(text)
 
 
 def _attribute(key: str) -> str:
