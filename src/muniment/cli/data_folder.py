@@ -44,7 +44,9 @@ def serve_command(
     agent: Annotated[bool, typer.Option(help="Also run the index agent and text extraction.")] = True,
 ) -> int:
     """Serve the data folder until Ctrl-C or SIGTERM."""
-    _override_listener(data, host, port, workers)
+    data.override("web.host", host)
+    data.override("web.port", port)
+    data.override("web.workers", workers)
     initialise.require_initialised(data)
     return serve.run(data, with_agent=agent)
 
@@ -80,9 +82,3 @@ def settings_command(
         return
     rows = muniment.installation.settings.values_in_force(data.settings)
     terminal.table(("Setting", "Value", "Meaning"), rows, as_json=as_json, header=header)
-
-
-def _override_listener(data: DataFolder, host: str | None, port: int | None, workers: int | None) -> None:
-    data.override("web.host", host)
-    data.override("web.port", port)
-    data.override("web.workers", workers)

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 
 from muniment.cli import audit, terminal
-from muniment.cli.terminal import AsJson, WithHeader
 from muniment.database.connections import Half
 from muniment.installation import initialise
 from muniment.repository.store import repositories
@@ -102,5 +101,5 @@ def _options(parameters: Mapping[str, inspect.Parameter], access: _Access) -> It
         default = initialise.REPOSITORY
         yield inspect.Parameter("repository_name", _OPTION, annotation=RepositoryOption, default=default)
     if access == "read":
-        yield inspect.Parameter("as_json", _OPTION, annotation=AsJson, default=False)
-        yield inspect.Parameter("header", _OPTION, annotation=WithHeader, default=None)
+        yield inspect.Parameter("as_json", _OPTION, annotation=terminal.AsJson, default=False)
+        yield inspect.Parameter("header", _OPTION, annotation=terminal.WithHeader, default=None)

@@ -97,9 +97,9 @@ class Database:
         self._write_connection: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
-            self._engine = _sqlite_engine(parsed, busy_seconds)
+            self.engine = _sqlite_engine(parsed, busy_seconds)
         else:
-            self._engine = sa.create_engine(
+            self.engine = sa.create_engine(
                 parsed,
                 hide_parameters=True,
                 pool_size=8,
@@ -120,7 +120,7 @@ class Database:
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
-            with translated_errors(), self._engine.begin() as connection:
+            with translated_errors(), self.engine.begin() as connection:
                 yield connection
             return
         batch = self.begin_batch()
@@ -144,7 +144,7 @@ class Database:
         try:
             with translated_errors():
                 if self._write_connection is None:
-                    self._write_connection = _take_connection(self._engine, muniment_write=True)
+                    self._write_connection = _take_connection(self.engine, muniment_write=True)
                     driver_of(self._write_connection).execute("PRAGMA busy_timeout = 0")
                 _begin_writing(self._write_connection, until)
         except BaseException as error:
@@ -164,7 +164,7 @@ class Database:
             if is_over is None and within is not None:
                 until = time.monotonic() + within
                 is_over = lambda: time.monotonic() > until  # noqa: E731 - shorter than a function
-            return _Snapshot(self._engine, self._readers, is_over)
+            return _Snapshot(self.engine, self._readers, is_over)
         return self._read_postgresql(within)
 
     def take_connection(self, owner: "KeepsConnection") -> Connection:
@@ -174,9 +174,9 @@ class Database:
         """
         with translated_errors():
             if self.dialect == "sqlite":
-                connection = _take_connection(self._engine)
+                connection = _take_connection(self.engine)
             else:
-                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+                connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._owners.add(owner)
         return connection
 
@@ -186,12 +186,7 @@ class Database:
         if self._write_connection is not None:
             self._write_connection.close()
             self._write_connection = None
-        self._engine.dispose()
-
-    @property
-    def engine(self) -> Engine:
-        """SQLAlchemy's engine, for its address, its dialect or a plain connection, as migrations and backups need."""
-        return self._engine
+        self.engine.dispose()
 
     def _end_writing(self, broken: bool) -> None:
         if broken and self._write_connection is not None:
@@ -202,7 +197,7 @@ class Database:
             self._forget_readers()
             for owner in list(self._owners):
                 owner.close()
-            self._engine.dispose()
+            self.engine.dispose()
         self._writer.release()
 
     def _forget_readers(self) -> None:
@@ -213,7 +208,7 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with translated_errors(), self._engine.connect() as connection:
+        with translated_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:

@@ -57,25 +57,23 @@ def serve(
     """
     # A thread that has hashed a password or waited for the disk gets Python's lock from the event loop after this time.
     sys.setswitchinterval(_SWITCH_SECONDS)
+    place, guests = listeners.crowd.place(number), Guests(options)
+    protocol_class = protocol(options, front, place, guests)
+    servers = [
+        (_Server(_config(app, options, protocol_class, secured), place, guests, options), listener)
+        for listener, secured in ((listeners.https, listeners), (listeners.http, None))
+        if listener is not None
+    ]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, listeners, options, stop, ready, front, listeners.crowd.place(number)))
+        runner.run(_serve(app, servers, stop, ready))
 
 
 async def _serve(
     app: ASGIApp,
-    listeners: Listeners,
-    options: WebOptions,
+    servers: "list[tuple[_Server, socket.socket]]",
     stop: threading.Event,
     ready: Callable[[], None],
-    front: HotFront | None,
-    place: Place,
 ) -> None:
-    guests = Guests(options)
-    protocol_class = protocol(options, front, place, guests)
-    servers = [(_Server(_config(app, options, protocol_class, listeners), place, guests, options), listeners.https)]
-    if listeners.http is not None:
-        http = _Server(_config(app, options, protocol_class, None), place, guests, options)
-        servers.append((http, listeners.http))
     lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     await lifespan.startup()
     if lifespan.should_exit:

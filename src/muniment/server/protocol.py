@@ -1,7 +1,7 @@
 """How does a connection speak HTTP/1.1? As uvicorn does, with rules that uvicorn lacks."""
 
 from asyncio import TimerHandle, Transport
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any, cast
 
 import structlog
@@ -37,7 +37,9 @@ _CONSENT_SECONDS = 1.0
 _UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
 _UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
 _UVICORN_MESSAGE = "Invalid HTTP request received."
-_TOO_MANY_CONNECTIONS = "This server has as many connections as it takes, or as one address may have; try again soon.\n"
+_TOO_MANY_CONNECTIONS = (
+    b"This server has as many connections as it takes, or as one address may have; try again soon.\n"
+)
 _PLAIN = (
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"x-content-type-options", b"nosniff"),
@@ -185,7 +187,8 @@ class _Protocol(HttpToolsProtocol):
                 if cycle.disconnected:
                     self.transport.close()
                 return
-        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(text) + text.encode("ascii"))
+        headers = _lines((*_PLAIN, (b"content-length", b"%d" % len(text))))
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + headers + b"\r\n" + text.encode("ascii"))
         self.transport.close()
         self._see_off()
 
@@ -300,7 +303,7 @@ class _WaitingRoom:
             if answer is None:
                 protocol.start_task(cycle, app)
                 continue
-            lines = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+            lines = _lines(cycle.default_headers)
             closing = b"" if cycle.keep_alive else b"connection: close\r\n"
             _write(cycle, b"".join([STATUS_LINE[200], lines, answer.header_lines, closing, b"\r\n", answer.body]))
             cycle.on_response = _nothing
@@ -375,8 +378,7 @@ class _Sender:
             return None  # uvicorn says what is wrong
         if not cycle.keep_alive:
             headers.append((b"connection", b"close"))
-        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
-        return STATUS_LINE[head["status"]] + b"\r\n".join(lines) + b"\r\n\r\n" + body
+        return STATUS_LINE[head["status"]] + _lines((*cycle.default_headers, *headers)) + b"\r\n" + body
 
 
 def _notice_the_end(cycle: RequestResponseCycle) -> None:
@@ -404,11 +406,10 @@ def _nothing() -> None:
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", str(len(_TOO_MANY_CONNECTIONS)).encode("ascii"))]
+    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", b"%d" % len(_TOO_MANY_CONNECTIONS))]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": _TOO_MANY_CONNECTIONS.encode("ascii"), "more_body": False})
+    await send({"type": "http.response.body", "body": _TOO_MANY_CONNECTIONS, "more_body": False})
 
 
-def _head(text: str) -> bytes:
-    lines = (*_PLAIN, (b"content-length", str(len(text)).encode("ascii")))
-    return b"".join(name + b": " + value + b"\r\n" for name, value in lines) + b"\r\n"
+def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % pair for pair in headers])

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -23,8 +24,7 @@ from muniment.installation.exit_codes import Exit, Failure
 from muniment.installation.layout import Installation
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.agent import agent
-from muniment.repository.search.meaning import embedder, model
-from muniment.repository.search.meaning.process import EmbeddingProcess
+from muniment.repository.search.meaning import embedder, model, process
 from muniment.repository.store.change_log.followers import Retention
 from muniment.repository.store.extraction import extractor as extraction
 from muniment.repository.store.objects import found_properties
@@ -60,7 +60,7 @@ def run(
         listeners = _listeners(installation, data)
         data.announce(installation.base)
         web = installation.settings.web
-        roles = [Role(f"worker {at + 1}", _worker(installation, listeners, at)) for at in range(web.workers)]
+        roles = [Role(f"worker {at + 1}", partial(_work, installation, listeners, at)) for at in range(web.workers)]
         if with_agent and "repository" in installation.settings.halves:
             roles += agents(installation)
         if "directory" in installation.settings.halves:
@@ -131,7 +131,7 @@ def _extract(installation: Installation, database: Database, stop: threading.Eve
 
 def _embed(installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
     ready()
-    with EmbeddingProcess(model.ready(installation.models)) as embedding:
+    with process.EmbeddingProcess(model.ready(installation.models)) as embedding:
         embedder.run(database, embedding, stop, clock.now)
 
 
@@ -158,16 +158,13 @@ def _check_languages(installation: Installation) -> None:
             raise Failure(str(error), Exit.USAGE) from error
 
 
-def _worker(
-    installation: Installation, listeners: Listeners, number: int
-) -> Callable[[threading.Event, Callable[[], None]], None]:
-    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.start_trimming()
-        access_log = logs.access_log(installation.settings)
-        application = app.build(installation.settings, installation.data, access_log=access_log)
-        listener.serve(application, listeners, installation.settings.web, stop, ready, application, number)
-
-    return work
+def _work(
+    installation: Installation, listeners: Listeners, number: int, stop: threading.Event, ready: Callable[[], None]
+) -> None:
+    memory.start_trimming()
+    access_log = logs.access_log(installation.settings)
+    application = app.build(installation.settings, installation.data, access_log=access_log)
+    listener.serve(application, listeners, installation.settings.web, stop, ready, application, number)
 
 
 def _listeners(installation: Installation, data: DataFolder) -> Listeners:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -30,6 +30,7 @@ _SECOND_SIGNAL_SECONDS = 0.5
 """A signal that comes less than so many seconds after another is the same request to stop."""
 
 _PR_SET_PDEATHSIG = 1
+_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGCHLD
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class _Child:
     ready: bool = False
     pipe: int = -1
     pause: float = _FIRST_PAUSE
-    due_at: float = field(default=0.0)
+    due_at: float = 0.0
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
@@ -82,9 +83,7 @@ class _Supervisor:
     def run(self) -> int:
         for end in (self._wake_out, self._wake_in):
             os.set_blocking(end, False)
-        previous_handlers = {
-            number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
-        }
+        previous_handlers = {number: signal.signal(number, self._note) for number in _SIGNALS}
         previous_wakeup = signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
         try:
             memory.prepare_forks()
@@ -124,12 +123,12 @@ class _Supervisor:
         pipe_out, pipe_in = os.pipe()
         _flush()
         # Signals are blocked until the child has its own handlers. Until then a signal would run the parent's handler.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         parent = os.getpid()
         try:
             process = os.fork()
         except OSError:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(pipe_out)
             os.close(pipe_in)
             raise
@@ -141,7 +140,7 @@ class _Supervisor:
                 if other.pipe >= 0:
                     os.close(other.pipe)
             os._exit(_run_role(child.role, parent, pipe_in))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(pipe_in)
         child.process, child.pipe, child.started_at, child.ready = process, pipe_out, time.monotonic(), False
 
@@ -245,7 +244,7 @@ def _run_role(role: Role, parent: int, pipe: int) -> int:
         signal.signal(signal.SIGTERM, pass_on)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             return 1

@@ -7,7 +7,7 @@ An open part of a path (``{name}``) stands for any text. An address without an o
 import enum
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -103,13 +103,14 @@ class Operation(Generic[H]):
     """
 
     endpoint: Answering[H]
-    parameters: tuple[Parameter, ...] = field(default=(), kw_only=True)
-    body: Content = field(default_factory=dict, kw_only=True)
-    answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
-    credentials: CredentialKind | None = field(default=None, kw_only=True)
-    refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    hot: Hot[H] | None = field(default=None, kw_only=True)
-    foremost: Foremost[H] | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    parameters: tuple[Parameter, ...] = ()
+    body: Content = field(default_factory=dict)
+    answers: tuple[AnswerDescription, ...] = ()
+    credentials: CredentialKind | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    hot: Hot[H] | None = None
+    foremost: Foremost[H] | None = None
 
     @property
     def sentence(self) -> str:
@@ -169,11 +170,12 @@ class AddressTable(Generic[H]):
     shape: ErrorShape
     credentials: CredentialKind
     parts: tuple[Parameter, ...] = ()
-    note: str = field(default="", kw_only=True)
-    check: Callable[[Request, Operation[H], H], None] | None = field(default=None, kw_only=True)
-    options: bool = field(default=False, kw_only=True)
-    suffixed: bool = field(default=False, kw_only=True)
-    finders: Mapping[str, Finder[H]] = field(default_factory=dict, kw_only=True)
+    _: KW_ONLY
+    note: str = ""
+    check: Callable[[Request, Operation[H], H], None] | None = None
+    options: bool = False
+    suffixed: bool = False
+    finders: Mapping[str, Finder[H]] = field(default_factory=dict)
 
     def routes(self, half: H) -> list[Route]:
         """Return a route for each address, and then the routes of paths with a suffix (``.json``, ``.xml``) at the end.
@@ -263,10 +265,7 @@ class Addresses:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         routes = list(routes)
-        self._endpoints_by_path: dict[str, ASGIApp] = {}
-        for route in routes:
-            if not route.param_convertors:
-                self._endpoints_by_path.setdefault(route.path, route.app)
+        self._endpoints_by_path = {route.path: route.app for route in reversed(routes) if not route.param_convertors}
         self._open = [route for route in routes if route.param_convertors]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

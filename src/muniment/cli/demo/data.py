@@ -24,8 +24,7 @@ from muniment.cli.demo import tour
 from muniment.cli.repository.importing import until_searchable
 from muniment.database.connections import Database
 from muniment.directory.administration.decisions import FIRST_ADMINISTRATOR
-from muniment.directory.entries import credentials, editing, entries, memberships, names, resources
-from muniment.directory.entries.table import Entry
+from muniment.directory.entries import credentials, editing, entries, memberships, names, resources, table
 from muniment.directory.refusals import UnknownEntry, UnknownPartition
 from muniment.directory.sign_in.passwords import hash_new
 from muniment.ground import clock, disk
@@ -40,7 +39,6 @@ from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects.types import types_file
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.permissions.principals import Permission, Principals
-from muniment.repository.store.repositories import Repository
 from muniment.server import serve
 from muniment.server.supervisor import Role
 
@@ -194,7 +192,7 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
     return resource.id
 
 
-def _user(cx: Connection, data: DataFolder, name: str) -> Entry | None:
+def _user(cx: Connection, data: DataFolder, name: str) -> table.Entry | None:
     try:
         return entries.find_user(cx, data.settings.directory.names, f"{name}@{PARTITION}")
     except (UnknownEntry, UnknownPartition):
@@ -204,7 +202,7 @@ def _user(cx: Connection, data: DataFolder, name: str) -> Entry | None:
 def _acl(
     cx: Connection,
     data: DataFolder,
-    repository: Repository,
+    repository: repositories.Repository,
     owner: Principals,
     name: str,
     permissions: Mapping[str, Permission],
@@ -250,7 +248,7 @@ def _fill(
 
 
 def _import(
-    data: DataFolder, database: Database, repository: Repository, folder: Path, *, bounded: bool
+    data: DataFolder, database: Database, repository: repositories.Repository, folder: Path, *, bounded: bool
 ) -> ImportReport:
     machine = folder == _MACHINE
 

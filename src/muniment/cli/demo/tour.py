@@ -142,7 +142,7 @@ class _Tour:
     def __init__(self, facts: Facts, http: httpx.Client, *, quiet: bool = False) -> None:
         self._facts = facts
         self._http = http
-        self._quiet = quiet
+        self._print = (lambda _text: None) if quiet else terminal.line
         names = facts["names"]
         self._directory = f"/{names['directory']['prefix']}"
         self._oauth = f"{self._directory}/v1/authentication/oauth"
@@ -247,30 +247,25 @@ class _Tour:
         return answer
 
     def _say(self, text: str) -> None:
-        if not self._quiet:
-            terminal.line(f"\n== {text}")
+        self._print(f"\n== {text}")
 
     def _show_request(self, request: httpx.Request) -> None:
-        if self._quiet:
-            return
-        terminal.line(f"\n> {request.method} {shorten(str(request.url))}")
+        self._print(f"\n> {request.method} {shorten(str(request.url))}")
         for name in ("authorization", "content-type", "accept"):
             if name in request.headers and request.headers[name] != "*/*":
-                terminal.line(f"> {name.title()}: {shorten(request.headers[name])}")
+                self._print(f"> {name.title()}: {shorten(request.headers[name])}")
         body = request.read().decode("utf-8", "replace")
         if body:
-            terminal.line("> " + shorten(_PASSWORD.sub("password=...", body)))
+            self._print("> " + shorten(_PASSWORD.sub("password=...", body)))
 
     def _show_answer(self, answer: httpx.Response) -> None:
-        if self._quiet:
-            return
-        terminal.line(f"< {answer.status_code} {answer.reason_phrase}")
+        self._print(f"< {answer.status_code} {answer.reason_phrase}")
         for name in ("content-type", "location", "www-authenticate", "muniment-position"):
             if name in answer.headers:
-                terminal.line(f"< {name.title()}: {shorten(answer.headers[name])}")
+                self._print(f"< {name.title()}: {shorten(answer.headers[name])}")
         body = answer.text
         if body:
-            terminal.line(shorten(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
+            self._print(shorten(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
 
 
 def shorten(text: str) -> str:

@@ -19,8 +19,7 @@ from muniment.cli.directory.entries import (
 )
 from muniment.cli.running import Group, Rows
 from muniment.directory.administration import decisions
-from muniment.directory.entries import editing, entries
-from muniment.directory.entries.names import user_id
+from muniment.directory.entries import editing, entries, names
 from muniment.directory.oauth import sessions
 from muniment.directory.sign_in import passwords
 from muniment.installation.data_folder import DataFolder
@@ -78,7 +77,7 @@ def remove_client(
     force: Annotated[bool, typer.Option("--force", help="Remove it even if a setting names it.")] = False,
 ) -> None:
     """Remove a client; every grant issued to it ends. If the repository runs here, its ACL entries are removed."""
-    remove_person(data, "user", user_id(name, data.settings.directory.names.clients_partition), force=force)
+    remove_person(data, "user", names.user_id(name, data.settings.directory.names.clients_partition), force=force)
 
 
 @client_commands.writes("set")

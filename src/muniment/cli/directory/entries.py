@@ -11,7 +11,6 @@ from muniment.cli import terminal
 from muniment.cli.repository import gifts
 from muniment.cli.running import Rows
 from muniment.directory.administration import decisions
-from muniment.directory.administration.decisions import Dependents
 from muniment.directory.entries import entries, resources
 from muniment.directory.entries.table import Entry, Kind
 from muniment.directory.oauth.sessions import Session, SessionCount
@@ -140,7 +139,7 @@ def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
     return open_snapshot if "repository" in data.settings.halves else None
 
 
-def describe_removal(data: DataFolder, dependents: Dependents) -> str:
+def describe_removal(data: DataFolder, dependents: decisions.Dependents) -> str:
     """Describe what depended on a removed entry."""
     names = data.settings.directory.names
     parts = {

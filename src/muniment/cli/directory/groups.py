@@ -25,8 +25,7 @@ from muniment.cli.directory.entries import (
 )
 from muniment.cli.running import Group, Rows
 from muniment.directory.administration import decisions
-from muniment.directory.entries import editing, entries, memberships
-from muniment.directory.entries.table import Entry
+from muniment.directory.entries import editing, entries, memberships, table
 from muniment.installation.data_folder import DataFolder
 
 group_commands = Group("directory", help="Groups, which may hold users and groups.")
@@ -110,5 +109,5 @@ def remove_group(data: DataFolder, group_id: EntryId) -> None:
     remove_person(data, "group", group_id)
 
 
-def _by_id(data: DataFolder, cx: Connection, group_id: str) -> Entry:
+def _by_id(data: DataFolder, cx: Connection, group_id: str) -> table.Entry:
     return entries.find_group(cx, data.settings.directory.names, group_id)

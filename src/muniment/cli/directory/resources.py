@@ -19,7 +19,6 @@ from muniment.cli.directory.entries import (
 from muniment.cli.running import Group, Rows
 from muniment.directory.administration import decisions
 from muniment.directory.entries import resources
-from muniment.directory.entries.resources import Resource
 from muniment.installation.data_folder import DataFolder
 from muniment.integration import guards
 
@@ -107,7 +106,7 @@ def remove_resource(data: DataFolder, cx: Connection, name: ResourceName, force:
     return f"Its access role had {len(members)} members. {describe_ended(sessions_ended)}"
 
 
-def _resource(data: DataFolder, cx: Connection, text: str) -> Resource:
+def _resource(data: DataFolder, cx: Connection, text: str) -> resources.Resource:
     for resource in resources.every(cx):
         if resource.id == text.lower():
             return resource

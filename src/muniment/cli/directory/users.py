@@ -28,11 +28,8 @@ from muniment.cli.directory.entries import (
 )
 from muniment.cli.running import Group, Rows
 from muniment.directory.administration import decisions
-from muniment.directory.entries import attributes, credentials, editing, entries, memberships
-from muniment.directory.entries.credentials import Credentials
-from muniment.directory.entries.table import Entry
+from muniment.directory.entries import attributes, credentials, editing, entries, memberships, table
 from muniment.directory.oauth import sessions
-from muniment.directory.oauth.sessions import SessionCount
 from muniment.directory.sign_in import passwords, pauses
 from muniment.ground.clock import timestamp
 from muniment.installation.data_folder import DataFolder
@@ -205,15 +202,15 @@ def end_session(
     session_ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="As 'user sessions' shows them.")],
 ) -> str:
     """End sessions by their ids."""
-    count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), SessionCount())
+    count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), sessions.SessionCount())
     return describe_ended(count)
 
 
-def _by_id(data: DataFolder, cx: Connection, user_id: str) -> Entry:
+def _by_id(data: DataFolder, cx: Connection, user_id: str) -> table.Entry:
     return entries.find_user(cx, data.settings.directory.names, user_id)
 
 
-def _sign_ins(data: DataFolder, sign_in: Credentials | None) -> dict[str, object]:
+def _sign_ins(data: DataFolder, sign_in: credentials.Credentials | None) -> dict[str, object]:
     if sign_in is None:
         return {}
     wrong = []

@@ -1,7 +1,6 @@
 """Commands about ACLs, which say who may do what with the objects that have them."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -9,17 +8,14 @@ import typer
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
-from muniment.cli.running import Group, RepositoryOption, Rows
+from muniment.cli.running import Group, Rows
 from muniment.ground.naming import fold_name
-from muniment.installation import initialise
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, Failure
 from muniment.repository.bulk import removal
-from muniment.repository.store import repositories
 from muniment.repository.store.filters.cursors import every_page
 from muniment.repository.store.objects.decisions import assigned_acls
 from muniment.repository.store.permissions import acl_lists, acl_names, acls
-from muniment.repository.store.permissions.acls import AclSummary
 from muniment.repository.store.permissions.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.store.repositories import Repository
 
@@ -51,30 +47,33 @@ def list_acls(cx: Connection, repository: Repository, principals: Principals) ->
             yield callable_name(summary), summary.shown_id, summary.owner, described
 
 
-@acl_commands.acts("add")
+@acl_commands.writes("add")
 def add_acl(
     data: DataFolder,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     name: NewAclName,
     entries: Entries,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
     strict: Strict = False,
 ) -> None:
     """Make an ACL. Everybody to whom the ACL permits something may call the ACL by its name alone."""
-    with _writing(data, repository_name, entries, strict=strict) as (cx, repository_id, by, permissions):
-        acls.add(cx, repository_id, name, by, permissions, data.now)
+    acls.add(cx, repository.id, name, principals, _read_entries(data, entries, strict=strict), data.now)
 
 
-@acl_commands.acts("change")
+@acl_commands.writes("change")
 def change_acl(
     data: DataFolder,
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
     name: AclName,
     entries: Entries,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
     strict: Strict = False,
 ) -> None:
     """Replace an ACL's entries; they hold from the next request on."""
-    with _writing(data, repository_name, entries, strict=strict) as (cx, repository_id, by, permissions):
-        acls.change(cx, acls.find(cx, repository_id, name, by), by, permissions, data.now)
+    permissions = _read_entries(data, entries, strict=strict)
+    acls.change(cx, acls.find(cx, repository.id, name, principals), principals, permissions, data.now)
 
 
 @acl_commands.writes("assign")
@@ -97,7 +96,7 @@ def remove_acl(cx: Connection, repository: Repository, principals: Principals, n
     removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
 
 
-def callable_name(summary: AclSummary) -> str:
+def callable_name(summary: acls.AclSummary) -> str:
     """Return the name by which an administrator may call an ACL, or its id if ``acl_names`` cannot read the name."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
@@ -107,27 +106,11 @@ def _describe_entries(entries: Mapping[str, Permission]) -> list[str]:
     return [f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items())]
 
 
-@contextmanager
-def _writing(
-    data: DataFolder, repository_name: str, texts: list[str], *, strict: bool
-) -> Iterator[tuple[Connection, int, Principals, Mapping[str, Permission]]]:
-    """Read the entries, open a transaction for the block, which stores them, and then warn of unknown accessors.
+def _read_entries(data: DataFolder, texts: list[str], *, strict: bool) -> Mapping[str, Permission]:
+    """Read entries, and warn of accessors that the directory in this folder does not know.
 
-    Yields the connection, the repository's id, the administrator and the entries. With ``strict``, an accessor that the
-    directory does not know raises Failure before anything is written.
+    With ``strict``, raise Failure for them.
     """
-    principals, permissions = initialise.administrator(data), _read_entries(texts)
-    unknown = _unknown(data, permissions, strict=strict)
-    with data.database("repository") as database, database.begin() as cx:
-        yield cx, repositories.find(cx, repository_name).id, principals, permissions
-    for accessor in unknown:
-        terminal.errors.print(
-            f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
-            "this name."
-        )
-
-
-def _read_entries(texts: list[str]) -> dict[str, Permission]:
     entries: dict[str, Permission] = {}
     for text in texts:
         accessor, equals, permission = text.rpartition("=")
@@ -137,16 +120,16 @@ def _read_entries(texts: list[str]) -> dict[str, Permission]:
                 Exit.USAGE,
             )
         entries[accessor] = Permission[permission.upper()]
-    return entries
-
-
-def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: bool) -> list[str]:
-    """Return the accessors that the directory in this folder does not know. With ``strict``, raise Failure for them."""
     if not data.together:
-        return []
+        return entries
     names = {fold_name(accessor): accessor for accessor in entries if fold_name(accessor) not in (OWNER, WORLD)}
     identities = data.identify(list(names))
     unknown = [accessor for name, accessor in names.items() if name not in identities and "@" in name]
     if unknown and strict:
         raise Failure(f"The directory knows no user and no group {', '.join(map(repr, unknown))}.", Exit.REFUSED)
-    return unknown
+    for accessor in unknown:
+        terminal.errors.print(
+            f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
+            "this name."
+        )
+    return entries

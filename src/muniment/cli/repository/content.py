@@ -21,9 +21,8 @@ from muniment.installation.layout import Installation
 from muniment.repository.bulk import transfer
 from muniment.repository.bulk.transfer import TransferOutcome, TransferRecord
 from muniment.repository.store.content.contract import ContentStore, StoredContent
-from muniment.repository.store.objects import inventory
+from muniment.repository.store.objects import inventory, table
 from muniment.repository.store.objects.contents import content_references, further_contents, stored_contents
-from muniment.repository.store.objects.table import StoredObject
 
 _IsWhole: TypeAlias = Callable[[StoredContent], bool]
 
@@ -111,6 +110,8 @@ def _copy(
     record: TransferRecord,
     to: ContentKind,
 ) -> int:
+    sync = partial(making.bring_to_disk, data.path) if to == "files" else lambda: None
+    copied_count = 0
     with ExitStack() as stack:
         try:
             stack.enter_context(data.lock())
@@ -119,11 +120,15 @@ def _copy(
             if failure.code != Exit.IN_USE:
                 raise
             is_served = True
-        counts = _copy_once(data, database, source, target, record, to)
-        copied_count = counts.copied
-        while not is_served and counts.copied:
-            counts = _copy_once(data, database, source, target, record, to)
+        while True:
+            counts = _Counts(database)
+            with terminal.Counting("Copying content", _total(database)) as bar:
+                for step in transfer.copy_all(database, source, target, record, sync):
+                    counts.add(step)
+                    bar.advance()
             copied_count += counts.copied
+            if is_served or not counts.copied:
+                break
     place = _place(data.installation, to)
     terminal.line(f"{place}: {copied_count} contents copied, {counts.there + (copied_count if is_served else 0)} there")
     if counts.damaged:
@@ -165,23 +170,6 @@ class _Counts:
         if step.outcome == TransferOutcome.DAMAGED:
             with self._database.read() as cx:
                 self.damaged += content_references.object_ids(cx, step.content.key)
-
-
-def _copy_once(
-    data: DataFolder,
-    database: Database,
-    source: ContentStore,
-    target: ContentStore,
-    record: TransferRecord,
-    to: ContentKind,
-) -> _Counts:
-    counts = _Counts(database)
-    sync = partial(making.bring_to_disk, data.path) if to == "files" else lambda: None
-    with terminal.Counting("Copying content", _total(database)) as bar:
-        for step in transfer.copy_all(database, source, target, record, sync):
-            counts.add(step)
-            bar.advance()
-    return counts
 
 
 def _remove_source(
@@ -262,7 +250,7 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
         yield object_id, good
 
 
-def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
+def _current_content(database: Database, repository_id: int, stored: table.StoredObject) -> StoredContent | None:
     """Return the content that an object has now, or None if it has none.
 
     Since the object was read, its content may have been replaced, deleted, or moved into another pack.

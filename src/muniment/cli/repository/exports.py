@@ -9,7 +9,6 @@ import typer
 
 from muniment.cli import terminal
 from muniment.cli.repository import guarding
-from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
 from muniment.database.connections import Database
 from muniment.ground import clock
 from muniment.installation import backends, initialise
@@ -19,10 +18,8 @@ from muniment.installation.exit_codes import Exit
 from muniment.integration import guards
 from muniment.repository.bulk.exports import making, naming, rebuilding
 from muniment.repository.bulk.exports import progress as unfinished_imports
-from muniment.repository.bulk.exports.rebuilding import CheckedExport
 from muniment.repository.refusals import UnknownRepository
 from muniment.repository.store import repositories
-from muniment.repository.store.repositories import Repository
 
 _MOST_NAMED = 20
 _NAMES_AT_A_TIME = 500
@@ -30,7 +27,7 @@ _NAMES_AT_A_TIME = 500
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER")]
 
 
-def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> int:
+def export_command(data: DataFolder, name: guarding.RepositoryName, folder: Folder) -> int:
     """Write a repository into a folder, as JSON Lines and the bytes of contents. A server may run meanwhile.
 
     After an interruption, give the same command again. Contents that the folder holds already are not
@@ -64,7 +61,11 @@ def export_command(data: DataFolder, name: RepositoryName, folder: Folder) -> in
 
 
 def import_command(
-    data: DataFolder, name: RepositoryName, folder: Folder, resource: GuardName = "", resource_id: GuardId = ""
+    data: DataFolder,
+    name: guarding.RepositoryName,
+    folder: Folder,
+    resource: guarding.GuardName = "",
+    resource_id: guarding.GuardId = "",
 ) -> int:
     """Make a repository from an export, or fill an empty repository. A server may run meanwhile.
 
@@ -89,13 +90,13 @@ def import_command(
 
 
 def _begin(
-    data: DataFolder, database: Database, name: str, export: CheckedExport, resource: str, resource_id: str
-) -> Repository:
+    data: DataFolder, database: Database, name: str, export: rebuilding.CheckedExport, resource: str, resource_id: str
+) -> repositories.Repository:
     """Make the repository if it is missing, begin the import, and return the repository.
 
     Nobody can enter the repository until the import is finished.
     """
-    present: Repository | None = None
+    present: repositories.Repository | None = None
     with database.read() as cx:
         try:
             present = repositories.find(cx, name)
@@ -116,7 +117,7 @@ def _begin(
     return present
 
 
-def _print_unknown_names(data: DataFolder, export: CheckedExport) -> None:
+def _print_unknown_names(data: DataFolder, export: rebuilding.CheckedExport) -> None:
     """Say which users and groups of the export the directory here does not know."""
     if not data.together:
         return

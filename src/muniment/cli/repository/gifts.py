@@ -5,7 +5,8 @@ functions.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -19,21 +20,15 @@ from muniment.installation.exit_codes import Exit, Failure
 from muniment.integration import departures, guards
 from muniment.integration.departures import Departure, Holdings
 from muniment.repository.bulk import giving
-from muniment.repository.bulk.giving import GiftCount, Receiver
 from muniment.repository.store import repositories
 
 
-@contextmanager
-def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
+def open_holdings(data: DataFolder) -> AbstractContextManager[Holdings | None]:
     """Open the repositories' database, and yield the ``Holdings`` with which a removal changes the repositories.
 
     Yields None if the repositories run apart.
     """
-    if not data.together:
-        yield None
-        return
-    with _open(data) as holdings:
-        yield holdings
+    return _open(data) if data.together else nullcontext()
 
 
 class Progress:
@@ -85,7 +80,7 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
         terminal.line(f"{departure.named_by} ACLs named {name}; they no longer do.")
 
 
-def spell(counts: Sequence[GiftCount]) -> str:
+def spell(counts: Sequence[giving.GiftCount]) -> str:
     """Return a text of one line that says how much was given in which repository."""
     gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
@@ -134,7 +129,7 @@ def _give_these(data: DataFolder, holdings: Holdings, repository_name: str, obje
             Exit.USAGE,
         )
     with holdings.database.begin() as cx:
-        receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, data.now))
+        receiver = giving.Receiver(to, giving.key_of(cx, to, holdings.identify, data.now))
         repository = repositories.find(cx, repository_name)
         count = giving.give_these(cx, repository, object_ids, receiver, holdings.acting, data.now, holdings.max_pending)
     terminal.line(f"Given to {to}: {count} objects.")
@@ -142,14 +137,12 @@ def _give_these(data: DataFolder, holdings: Holdings, repository_name: str, obje
 
 @contextmanager
 def _open(data: DataFolder) -> Iterator[Holdings]:
-    installation = data.installation
-    acting = initialise.administrator(data)
     with data.database("repository") as database:
         yield Holdings(
             database,
-            lambda repository: backends.reader(installation, repository),
+            partial(backends.reader, data.installation),
             data.identify,
-            acting,
+            initialise.administrator(data),
             data.settings.repository.max_pending_changes,
             guards.read_client_settings(data.settings.repository),
         )

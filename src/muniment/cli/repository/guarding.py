@@ -1,7 +1,7 @@
 """How do commands about repositories find a guarding resource, and check a language?"""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 import typer
@@ -44,13 +44,11 @@ def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection 
     The directory's transaction is opened first. Yields the directory's connection and then the repository's. Without
     ``own_directory``, None stands for the directory's connection.
     """
-    with data.database("repository") as database:
-        if not own_directory:
-            with database.begin() as cx:
-                yield None, cx
-            return
-        with data.database("directory") as rights, rights.begin() as directory, database.begin() as cx:
-            yield directory, cx
+    with ExitStack() as stack:
+        database, directory = stack.enter_context(data.database("repository")), None
+        if own_directory:
+            directory = stack.enter_context(stack.enter_context(data.database("directory")).begin())
+        yield directory, stack.enter_context(database.begin())
 
 
 def resource_of(data: DataFolder, name: str) -> Resource:

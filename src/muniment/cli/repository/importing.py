@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from muniment.cli import terminal
-from muniment.cli.repository import texts
-from muniment.cli.repository.owners import find_owner
+from muniment.cli.repository import owners, texts
+from muniment.cli.running import RepositoryOption
 from muniment.database.connections import Database
 from muniment.ground import clock
 from muniment.installation import backends, initialise
@@ -28,7 +28,6 @@ from muniment.repository.store.change_log import changes
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 _MOST_NAMED = 20
 """How many of the files that were not read an import names at most."""
@@ -40,9 +39,7 @@ _QUIET_SECONDS = 1.0
 def import_command(
     data: DataFolder,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
-    repository_name: Annotated[
-        str, typer.Option("--repository", "-r", help="Name of the repository.")
-    ] = initialise.REPOSITORY,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
     cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
     acl: Annotated[
         str,
@@ -150,7 +147,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
     Raises Failure if ``owner`` does not own the earlier cabinet.
     """
     if earlier is None:
-        return find_owner(data, owner)
+        return owners.find_owner(data, owner)
     principals = data.acting_as(owner or earlier.owner)
     if principals.is_(earlier.owner_key):
         return principals
@@ -211,7 +208,7 @@ def _say_that_it_polls() -> None:
 
 
 def until_searchable(
-    data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
+    data: DataFolder, database: Database, repository: repositories.Repository, progress: Callable[[int, int], None]
 ) -> bool:
     """Wait until all text is extracted and the index has followed the whole change log, and return True.
 
@@ -245,7 +242,7 @@ def until_searchable(
     return False
 
 
-def print_texts(database: Database, repository: Repository, report: ImportReport) -> None:
+def print_texts(database: Database, repository: repositories.Repository, report: ImportReport) -> None:
     """Print how many of the imported files have text, why files have none, and which files these are."""
     with database.read() as cx:
         statuses = queue.statuses(cx, report.object_ids)

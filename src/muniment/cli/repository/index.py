@@ -1,6 +1,5 @@
 """Commands about the index of a repository."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from typing import Annotated
@@ -22,11 +21,9 @@ from muniment.installation.exit_codes import Exit
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.search.agent import agent, checking, reports
 from muniment.repository.search.agent.checking import Report
-from muniment.repository.search.agent.reports import KeptReport
 from muniment.repository.search.meaning import embedder
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes, followers
-from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.repositories import Repository
 
@@ -54,7 +51,7 @@ def index_status(data: DataFolder, cx: Connection) -> Rows:
                 yield repository.name, "no index yet", None, str(latest), *files, embedding
 
 
-def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: Position) -> str:
+def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: changes.Position) -> str:
     """Return ``off`` if searches are not by meaning, ``current`` if every text is embedded, otherwise ``behind``."""
     if not data.settings.repository.meaning:
         return "off"
@@ -134,15 +131,19 @@ def index_report(
                     {"id": each.object_id, "path": each.path, "status": each.status.state, "reason": each.status.reason}
                     for each in files
                 ]
-            for follower, last in kept_reports.items():
+            for follower, last in kept_reports.items() or [(None, reports.KeptReport())]:
                 sound = sound and (last.report is None or last.report.sound)
-                under_way = None if last.course is None else _as_values(last.course.report)
-                last_values = None if last.report is None else _as_values(last.report)
-                documents.append(_document(repository, of_texts, follower, last_values, under_way))
+                documents.append(
+                    {
+                        "repository": repository.name,
+                        "agent": follower,
+                        "report": last.report and _as_values(last.report),
+                        "under_way": last.course and _as_values(last.course.report),
+                        "texts": of_texts,
+                    }
+                )
                 if not as_json:
                     _print_kept(repository, last)
-            if not kept_reports:
-                documents.append(_document(repository, of_texts))
             if as_json:
                 continue
             if not kept_reports:
@@ -188,22 +189,6 @@ def index_read_again(data: DataFolder, repository_name: RepositoryOption = initi
     terminal.line(f"{repository.name}: {total} files wait to be read")
 
 
-def _document(
-    repository: Repository,
-    of_texts: Mapping[str, object],
-    follower: str | None = None,
-    report: Mapping[str, object] | None = None,
-    under_way: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    return {
-        "repository": repository.name,
-        "agent": follower,
-        "report": report,
-        "under_way": under_way,
-        "texts": of_texts,
-    }
-
-
 def _show(bar: Counting, report: Report) -> None:
     bar.reach(report.objects)
 
@@ -225,7 +210,7 @@ def _print_report(repository: Repository, report: Report) -> None:
         terminal.line(f"  and {other_count} more")
 
 
-def _print_kept(repository: Repository, last: KeptReport) -> None:
+def _print_kept(repository: Repository, last: reports.KeptReport) -> None:
     if last.report is not None:
         end = last.report.ended or last.report.began
         terminal.line(f"{repository.name}: checked from {timestamp(last.report.began)} to {timestamp(end)}")

@@ -7,6 +7,7 @@ data folder can read and change everything in it anyway. A user who wants to kno
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -25,17 +26,15 @@ from muniment.installation.exit_codes import Exit, Failure
 from muniment.repository.bulk.importing.media_types import media_type_of
 from muniment.repository.refusals import NoContent, UnknownProperty
 from muniment.repository.store import repositories
-from muniment.repository.store.content.contract import PIECE, ContentStore, StoredContent
+from muniment.repository.store.content.contract import PIECE
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.filters.cursors import every_page
-from muniment.repository.store.objects import inventory, objects
+from muniment.repository.store.objects import inventory, objects, table
 from muniment.repository.store.objects.contents import content_references
 from muniment.repository.store.objects.decisions import creation, moving, subtrees
 from muniment.repository.store.objects.listing import lists, object_acls
-from muniment.repository.store.objects.listing.lists import Folder
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.properties.properties import Given
-from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -68,7 +67,7 @@ def list_objects(
     """List what lies in a folder, or the cabinets and whatever else lies in no folder."""
     view = RepositoryView.read(cx, repository, principals)
     folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
-    members = Folder(view, folder, "sysobject")
+    members = lists.Folder(view, folder, "sysobject")
     for page in every_page(partial(lists.page, cx, members), _AT_A_TIME):
         for each, _ in page:
             size = each.content.size if each.content else None
@@ -145,7 +144,8 @@ def put_object(
         values |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
         content_type = media_type or (former.media_type if former and file == "-" else media_type_of(shown_name))
         store = backends.content(data.installation)
-        content = _store(store, file, data.settings.repository.max_content_bytes)
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
+            content = store.put(_pieces(source, data.settings.repository.max_content_bytes))
         try:
             with database.begin() as cx:
                 if former is None:
@@ -211,7 +211,7 @@ def remove_objects(
     days = data.settings.repository.wastebasket_days
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, repository_name)
-        deleted_objects = list[StoredObject]()
+        deleted_objects = list[table.StoredObject]()
         for object_id in object_ids:
             if recursive:
                 deleted_objects += subtrees.delete(
@@ -225,7 +225,7 @@ def remove_objects(
     terminal.line(f"Deleted: {terminal.number_of(len(deleted_objects), 'object')}.")
 
 
-def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[str, object]:
+def _values(cx: Connection, stored: table.StoredObject, view: RepositoryView) -> dict[str, object]:
     definitions = view.catalogue.properties_of(stored.type)
     shown_values: dict[str, object] = {}
     acl_name = object_acls.shown_name(cx, stored, view.principals)
@@ -255,13 +255,6 @@ def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]
             repeating = False
         values_of[name] = values[0] if len(values) == 1 and not repeating else [value for value in values if value]
     return values_of
-
-
-def _store(store: ContentStore, file: str, largest: int) -> StoredContent:
-    if file == "-":
-        return store.put(_pieces(sys.stdin.buffer, largest))
-    with open(file, "rb") as source:
-        return store.put(_pieces(source, largest))
 
 
 def _pieces(source: BinaryIO, largest: int) -> Iterator[bytes]:

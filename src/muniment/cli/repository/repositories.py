@@ -10,7 +10,6 @@ from muniment.cli import terminal
 from muniment.cli.repository import exports, gifts, guarding
 from muniment.cli.repository.guarding import GuardId, GuardName, RepositoryName
 from muniment.cli.running import Group, Rows
-from muniment.cli.terminal import AsJson, WithHeader
 from muniment.database.connections import Database
 from muniment.installation import backends, initialise
 from muniment.installation.data_folder import DataFolder
@@ -21,7 +20,6 @@ from muniment.repository.store import repositories
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.contents import usage
 from muniment.repository.store.permissions import bearers
-from muniment.repository.store.repositories import Repository
 
 repository_commands = Group(help="Repositories.")
 
@@ -46,7 +44,7 @@ Language = Annotated[
 ]
 
 
-def select_repositories(database: Database, name: str) -> list[Repository]:
+def select_repositories(database: Database, name: str) -> list[repositories.Repository]:
     """Return the repository of this name, or all of them if the name is empty."""
     with database.read() as cx:
         return [repositories.find(cx, name)] if name else repositories.every(cx)
@@ -91,19 +89,19 @@ def guard_repository(
     terminal.line(guard_id)
 
 
-@repository_commands.acts("language")
+@repository_commands.writes("language")
 def set_language(
     data: DataFolder,
+    cx: Connection,
     name: RepositoryName,
     language: Annotated[
         str, typer.Argument(metavar="[LANGUAGE]", help="Such as German. Without it: the installation's.")
     ] = "",
-) -> None:
+) -> str:
     """Set the language of a repository's texts. The index agent makes a new index, and searches go on meanwhile."""
     language = guarding.known_language(data, language)
-    with data.database("repository") as database, database.begin() as cx:
-        repositories.set_language(cx, repositories.find(cx, name), language)
-    terminal.line(f"{name}: {language or data.settings.repository.language}")
+    repositories.set_language(cx, repositories.find(cx, name), language)
+    return f"{name}: {language or data.settings.repository.language}"
 
 
 @repository_commands.acts("remove")
@@ -160,7 +158,7 @@ def list_repositories(data: DataFolder, cx: Connection) -> Rows:
 
 
 @repository_commands.acts("usage", recorded=False)
-def show_usage(data: DataFolder, as_json: AsJson = False, header: WithHeader = None) -> int:
+def show_usage(data: DataFolder, as_json: terminal.AsJson = False, header: terminal.WithHeader = None) -> int:
     """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
     with data.database("repository") as database, database.read() as cx:
         recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)

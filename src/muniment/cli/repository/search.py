@@ -16,6 +16,7 @@ import typer
 
 from muniment.cli import terminal
 from muniment.cli.repository import explaining
+from muniment.cli.running import RepositoryOption
 from muniment.directory.entries import names, resources
 from muniment.ground.clock import SECOND, Instant
 from muniment.installation import initialise
@@ -25,9 +26,8 @@ from muniment.repository.api.endpoints.search import search_requests
 from muniment.repository.api.wire import parameters
 from muniment.repository.search.answering import results
 from muniment.repository.search.answering.inquiry import SearchQuestion, WordsNeeded
-from muniment.repository.search.aql import keywords, typed
+from muniment.repository.search.aql import keywords, tree, typed
 from muniment.repository.search.aql.spelling import as_json, as_xml
-from muniment.repository.search.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects.listing.view import RepositoryView
@@ -74,9 +74,7 @@ def search_command(
             help="Keywords: words, \"phrases\", AND OR NOT ( ) word*. An empty text ('') finds all that is visible.",
         ),
     ] = None,
-    repository_name: Annotated[
-        str, typer.Option("--repository", "-r", help="Name of the repository.")
-    ] = initialise.REPOSITORY,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
     aql: Annotated[
         str,
         typer.Option(
@@ -155,14 +153,14 @@ def _document(data: DataFolder, file: str) -> bytes:
     return document
 
 
-def _query(data: DataFolder, question: _Question) -> Query:
+def _query(data: DataFolder, question: _Question) -> tree.Query:
     options = data.settings.repository
-    limits = QueryLimits.of(options)
+    limits = tree.QueryLimits.of(options)
     if question.document is not None:
         read = as_json.read if _is_json(question.document) else as_xml.read
         return read(question.document, options.names, limits)
     text = typed.translate(question.words).text if question.typed else question.words.strip()
-    query = Query(condition=Fulltext(keywords.read(text, limits)) if text else None)
+    query = tree.Query(condition=tree.Fulltext(keywords.read(text, limits)) if text else None)
     if not (question.typed and typed.has_fields(question.words)):
         return query
     with data.database("repository") as database, database.read() as cx:

@@ -7,14 +7,11 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment.cli import terminal
-from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.installation import initialise
+from muniment.cli.running import Group, Rows
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, Failure
 from muniment.repository.bulk import removal
 from muniment.repository.refusals import NameTaken
-from muniment.repository.store import repositories
 from muniment.repository.store.objects.properties.properties import PropertyDefinition, PropertyKind
 from muniment.repository.store.objects.types import object_types, type_editing, types_file
 from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, TypeForm
@@ -68,9 +65,11 @@ def add_type(
     type_editing.define_type(cx, repository.id, form, data.now)
 
 
-@type_commands.acts("property")
+@type_commands.writes("property")
 def add_property(
     data: DataFolder,
+    cx: Connection,
+    repository: Repository,
     name: TypeName,
     property_name: PropertyName,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="string, integer, double, boolean, date or id.")],
@@ -81,23 +80,22 @@ def add_property(
     default: Default = None,
     allowed: Allowed = None,
     is_open: IsOpen = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Add a property to a type. Queries can use it at once, unless it is --not-searchable."""
     if kind not in get_args(PropertyKind):
         raise Failure(f"There is no kind {kind!r}: use {', '.join(get_args(PropertyKind))}.", Exit.USAGE)
     form = _form(property_name, length, label, searchable, default, allowed, is_open)
     form = msgspec.structs.replace(form, kind=cast("PropertyKind", kind), repeating=repeating)
-    with data.database("repository") as database, database.begin() as cx:
-        repository_id = repositories.find(cx, repository_name).id
-        if property_name in object_types.catalogue(cx, repository_id).properties_of(name):
-            raise NameTaken(f"The object type {name!r} has a property {property_name!r} already: use 'type change'.")
-        type_editing.change_type(cx, repository_id, TypeForm(name, properties=[form]), data.now)
+    if property_name in object_types.catalogue(cx, repository.id).properties_of(name):
+        raise NameTaken(f"The object type {name!r} has a property {property_name!r} already: use 'type change'.")
+    type_editing.change_type(cx, repository.id, TypeForm(name, properties=[form]), data.now)
 
 
-@type_commands.acts("change")
+@type_commands.writes("change")
 def change_type(
     data: DataFolder,
+    cx: Connection,
+    repository: Repository,
     name: TypeName,
     property_name: Annotated[str, typer.Argument(metavar="[PROPERTY]", show_default=False)] = "",
     length: Length = None,
@@ -106,7 +104,6 @@ def change_type(
     default: Default = None,
     allowed: Allowed = None,
     is_open: IsOpen = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Change the label of a type, or change one of the properties that it adds. The length can only be raised.
 
@@ -116,25 +113,20 @@ def change_type(
     form = TypeForm(name, properties=[property_form]) if property_name else TypeForm(name, label=_set(label))
     if not property_name and property_form != PropertyForm("", label=_set(label)):
         raise Failure("These options belong to a property: name the property to change.", Exit.USAGE)
-    with data.database("repository") as database, database.begin() as cx:
-        repository_id = repositories.find(cx, repository_name).id
-        if property_name:
-            object_types.catalogue(cx, repository_id).property_of(name, property_name)
-        type_editing.change_type(cx, repository_id, form, data.now)
+    if property_name:
+        object_types.catalogue(cx, repository.id).property_of(name, property_name)
+    type_editing.change_type(cx, repository.id, form, data.now)
 
 
-@type_commands.acts("load")
+@type_commands.writes("load")
 def load_types(
     data: DataFolder,
+    cx: Connection,
+    repository: Repository,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
-    repository_name: RepositoryOption = initialise.REPOSITORY,
-) -> None:
+) -> str:
     """Give the repository the types and properties of a types file (TOML). Others stay as they are."""
-    content = file.read_bytes()
-    with data.database("repository") as database, database.begin() as cx:
-        additions = types_file.load(cx, repositories.find(cx, repository_name).id, content, data.now)
-    for what in additions or ["nothing new"]:
-        terminal.line(what)
+    return "\n".join(types_file.load(cx, repository.id, file.read_bytes(), data.now) or ["nothing new"])
 
 
 @type_commands.writes("remove")

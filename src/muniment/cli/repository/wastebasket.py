@@ -22,7 +22,6 @@ from muniment.repository.store.objects import wastebasket as discards
 from muniment.repository.store.objects.decisions import restoring
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 wastebasket_commands = Group(help="Deleted objects that can still be restored.")
 
@@ -30,7 +29,9 @@ _AT_A_TIME = 500
 
 
 @wastebasket_commands.reads("list", "Object", "Type", "Name", "Owner", "Bytes", "Deleter", "Deleted", "Expires")
-def list_discards(data: DataFolder, cx: Connection, repository: Repository, principals: Principals) -> Rows:
+def list_discards(
+    data: DataFolder, cx: Connection, repository: repositories.Repository, principals: Principals
+) -> Rows:
     """List what was deleted, the last deletion first. What was deleted with a folder is restored with it."""
     for page in every_page(partial(discards.page, cx, repository, principals, data.now), _AT_A_TIME):
         for each, _ in page:
@@ -43,7 +44,7 @@ def list_discards(data: DataFolder, cx: Connection, repository: Repository, prin
 def restore_objects(
     data: DataFolder,
     cx: Connection,
-    repository: Repository,
+    repository: repositories.Repository,
     principals: Principals,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
     folder_id: Annotated[
