@@ -18,8 +18,6 @@ _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "ran
 
 
 def recording(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command record an event."""
-
     @functools.wraps(command)
     def run(context: typer.Context, **arguments: Any) -> Any:
         data: DataFolder = context.obj
@@ -58,7 +56,6 @@ def _plain(value: Any) -> Any:
 
 
 def _user() -> str:
-    """Return the name of the operating system's user who runs the command, whatever the environment says."""
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name

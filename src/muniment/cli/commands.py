@@ -52,11 +52,10 @@ _UNRECORDED = {"agent", "completion", "demo", "search", "serve", "settings", "to
 """Commands that leave no event: they only read, or the work that they start leaves events of its own."""
 
 _OF_ALL_COMMANDS = {"completion"}
-"""Commands that need all other commands to be loaded, too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit with its code. A known failure prints one sentence; only a bug prints a traceback."""
+    """A known failure prints one sentence; only a bug prints a traceback."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale cannot write ends no command
@@ -77,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code."""
     try:
         leading, following = _global_options_first(arguments)
         code = program(_command(arguments))([*leading, *following], prog_name="muniment", standalone_mode=False)
@@ -99,10 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def program(word: str = "") -> typer.Typer:
-    """Make the program with the commands of the module that has the command or group ``word``.
-
-    If no module has it, or if the command needs all others, the program has all commands.
-    """
+    """If no module has it, or if the command needs all others, the program has all commands."""
     module = next((module for module, names in _MODULES.items() if word in names and word not in _OF_ALL_COMMANDS), "")
     app = Group(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_start)
@@ -157,7 +152,6 @@ def _command(arguments: list[str]) -> str:
 
 
 def _global_options_first(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return the options --data, --config and --set, which may stand anywhere, and then all other arguments."""
     leading: list[str] = []
     following: list[str] = []
     remaining = iter(arguments)

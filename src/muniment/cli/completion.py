@@ -24,7 +24,7 @@ def completion_command(
 
 
 def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
-    """Return the completion script for a shell. ``program`` is the command to which all others belong."""
+    """``program`` is the command to which all others belong."""
     words = dict(_words(program, ()))
     leading = " ".join(sorted(_options(program)))
     takes_value = "|".join(sorted(_options(program, with_value=True)))
@@ -36,10 +36,7 @@ def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
 
 
 def _words(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the path of a command with the words that may follow it, and the same for each visible command within it.
-
-    The words are commands and options. The program's own options are left out, because they may stand anywhere.
-    """
+    """The program's own options are left out, because they may stand anywhere."""
     inner = {name: subcommand for name, subcommand in getattr(command, "commands", {}).items() if not subcommand.hidden}
     yield " ".join(path), [*inner, *(_options(command) if path else ())]
     for name, subcommand in inner.items():

@@ -2,7 +2,7 @@
 
 A command asks by the names of its parameters: ``data`` is the data folder, ``cx`` a transaction of a half's database,
 ``repository`` the repository that ``--repository`` names, and ``principals`` the data folder's administrator, with
-whose rights the command acts. Its other parameters are read from the command line.
+whose rights the command acts.
 """
 
 import inspect
@@ -20,7 +20,6 @@ from muniment.repository.store import repositories
 F = TypeVar("F", bound=Callable[..., Any])
 
 Rows = Iterable[tuple[object, ...]]
-"""The rows of a table."""
 
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
@@ -37,10 +36,7 @@ class Group(typer.Typer):
         self._half = half
 
     def acts(self, name: str, *, recorded: bool = True, hidden: bool = False) -> Callable[[F], F]:
-        """Register a command that opens its transactions itself. It may return an exit code.
-
-        If ``recorded`` is true, a security event tells of the command.
-        """
+        """Register a command that opens its transactions itself. It may return an exit code."""
         return lambda command: self._register(name, command, "none", recorded=recorded, hidden=hidden)
 
     def writes(self, name: str) -> Callable[[F], F]:
@@ -94,7 +90,6 @@ class Group(typer.Typer):
 
 
 def _options(parameters: Mapping[str, inspect.Parameter], access: _Access) -> Iterator[inspect.Parameter]:
-    """Yield the parameters that typer reads: its context, and a command's options."""
     yield inspect.Parameter("context", _OPTION, annotation=typer.Context)
     yield from (each.replace(kind=_OPTION) for name, each in parameters.items() if name not in _GIVEN)
     if "repository" in parameters:

@@ -154,7 +154,6 @@ class Counting:
         self._bar.stop()
 
     def reach(self, count: int, total: int | None = None) -> None:
-        """Show how many items are done and, once ``total`` is known, how many there are."""
         self._count = count
         self._total = self._total if total is None else total
         self._bar.update(self._task, completed=count, total=self._total)
@@ -163,7 +162,6 @@ class Counting:
             errors.print(f"{self._what}: {count}" + (f" of {self._total}" if self._total is not None else ""))
 
     def advance(self) -> None:
-        """Count one more."""
         self.reach(self._count + 1)
 
 
@@ -174,7 +172,6 @@ class Bars(ExitStack):
     _bar: Counting | None = None
 
     def reach(self, what: str, count: int, total: int | None = None) -> None:
-        """Show how much of ``what`` is done and, if ``total`` is known, how much there is."""
         if self._bar is None or what != self._what:
             self.close()
             self._what, self._bar = what, self.enter_context(Counting(what, total))

@@ -1,7 +1,6 @@
 """May the work in this thread go on? It has so many seconds, and it ends early when nobody waits for its result.
 
-Nothing can interrupt one call of the index engine. So the engine's room checks the budget before each call.
-Source: docs/decisions/0087.
+Nothing can interrupt one call of the index engine. Source: docs/decisions/0087.
 """
 
 import math
@@ -29,7 +28,7 @@ class Budget:
         self._began = math.inf
 
     def spend(self, work: Callable[[], T]) -> T:
-        """Do the work in this thread, and return its result. Raises TookTooLong where the work calls ``check``."""
+        """Raises TookTooLong where the work calls ``check``."""
         self._began = time.monotonic()
         token = _current.set(self)
         try:
@@ -39,17 +38,16 @@ class Budget:
             _current.reset(token)
 
     def limit(self, seconds: float) -> None:
-        """Let the work take so many seconds at most. With 0 it ends as soon as it can."""
+        """With 0 it ends as soon as it can."""
         if seconds < self.seconds:
             self.seconds, self.is_cut = seconds, True
 
     def is_spent(self) -> bool:
-        """Return whether the seconds are over."""
         return time.monotonic() - self._began >= self.seconds
 
 
 def check() -> None:
-    """Raise TookTooLong if the budget of the work in this thread is spent. Without a budget this does nothing."""
+    """Raise TookTooLong if the budget of the work in this thread is spent."""
     budget = _current.get()
     if budget is not None and budget.is_spent():
         raise TookTooLong("The search took longer than one request may: narrow it, or try again.")

@@ -1,8 +1,7 @@
 """How do several requests, which one task answers one after the other, share one write transaction?
 
 The first decision that may write opens the transaction. From then on ``Transactions`` runs every decision and every
-question of that task in it. So a later request sees what an earlier request wrote. All of it is committed at the end,
-or none of it.
+question of that task in it. All of it is committed at the end, or none of it.
 """
 
 import asyncio
@@ -40,7 +39,6 @@ def current(database: Database | None = None) -> "CommonTransaction | None":
 
 @contextmanager
 def shared(common: "CommonTransaction") -> Iterator[None]:
-    """Make ``common`` the task's common transaction within the block."""
     token = _current.set(common)
     try:
         yield
@@ -49,7 +47,7 @@ def shared(common: "CommonTransaction") -> Iterator[None]:
 
 
 class CommonTransaction:
-    """A write transaction that several requests of one task share. If a decision raises, only its writes are undone.
+    """A write transaction that several requests of one task share.
 
     The first decision waits for ``turn`` and opens the transaction. ``seconds`` later it is rolled back if it is not
     committed, even in the middle of a decision (on PostgreSQL: of a statement). ``after_commit`` and ``after_rollback``
@@ -83,14 +81,13 @@ class CommonTransaction:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a decision has opened the transaction."""
         return self._until is not None
 
     async def decide(self, decision: Callable[[Connection], T]) -> T:
-        """Take a decision or ask a question in the transaction, in a thread. Raises what ``decision`` raises.
+        """Raises Overloaded when the transaction's time is up, and what ``turn`` raises.
 
-        Raises Overloaded when the transaction's time is up, and what ``turn`` raises. Raises Busy, also as TookTooLong
-        if a statement was stopped, and Unwritable after the database has given up the whole transaction.
+        Raises Busy, also as TookTooLong if a statement was stopped, and Unwritable after the database has given up the
+        whole transaction.
         """
         if self._until is None:
             await self._open()
@@ -106,11 +103,10 @@ class CommonTransaction:
             )
 
     async def commit(self) -> None:
-        """Store everything, then do the work of ``after_commit``.
+        """Raises Overloaded if the transaction's time was up before, and Busy or Unwritable if the commit fails.
 
-        Raises Overloaded if the transaction's time was up before, and Busy or Unwritable if the commit fails. Then the
-        work of ``after_rollback`` is done if it is certain that nothing was stored. If that is not certain, no work is
-        done.
+        Then the work of ``after_rollback`` is done if it is certain that nothing was stored. If that is not certain, no
+        work is done.
         """
         try:
             await self._in_thread(self._commit)
@@ -122,7 +118,7 @@ class CommonTransaction:
         await self._settle(committed=True)
 
     async def roll_back(self) -> None:
-        """Undo everything, then do the work of ``after_rollback``. After ``commit`` only the turn is given back."""
+        """After ``commit`` only the turn is given back."""
         if self._timer is not None:
             self._timer.cancel()
         async with self._held:
@@ -134,11 +130,9 @@ class CommonTransaction:
                 await self._settle(committed=False)
 
     def after_commit(self, work: Callable[[], object]) -> None:
-        """Do this work after the commit; never if the transaction is rolled back."""
         self._work[True].append(work)
 
     def after_rollback(self, work: Callable[[], object]) -> None:
-        """Do this work after a rollback; never if the transaction is committed."""
         self._work[False].append(work)
 
     async def _open(self) -> None:
@@ -156,7 +150,7 @@ class CommonTransaction:
             await self._in_thread(lambda: [each() for each in work])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run work in a thread. If the task is cancelled, this still waits until the thread has finished the work."""
+        """If the task is cancelled, this still waits until the thread has finished the work."""
         under_way = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(under_way)

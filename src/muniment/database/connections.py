@@ -47,7 +47,6 @@ _CONVENTION = {
 }
 
 directory_tables = sa.MetaData(naming_convention=_CONVENTION)
-"""Every table of the directory. Each module declares its own tables here."""
 
 repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 
@@ -76,7 +75,7 @@ class KeepsConnection(Protocol):
     """The owner of a connection that is not in the pool."""
 
     def close(self) -> None:
-        """Close the connection. Any thread may call it."""
+        """Any thread may call it."""
 
 
 class Database:
@@ -133,10 +132,10 @@ class Database:
         batch.commit()
 
     def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
-        """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
+        """Raises Busy and Unwritable, as ``begin`` does.
 
-        ``until`` is a moment of ``time.monotonic``, by default ``busy_seconds`` from now. This waits for other writes
-        until that moment. If the moment has passed, this does not wait.
+        ``until`` is a moment of ``time.monotonic``, by default ``busy_seconds`` from now. If the moment has passed,
+        this does not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -155,10 +154,10 @@ class Database:
     def read(
         self, *, within: float | None = None, is_over: Callable[[], bool] | None = None
     ) -> AbstractContextManager[Connection]:
-        """Open a read-only snapshot: every statement of the block sees the same state.
+        """``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds.
 
-        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. SQLite asks ``is_over`` in its
-        place, if it is given. A statement that still runs when the time is up raises TookTooLong.
+        SQLite asks ``is_over`` in its place, if it is given. A statement that still runs when the time is up raises
+        TookTooLong.
         """
         if self.dialect == "sqlite":
             if is_over is None and within is not None:
@@ -181,7 +180,6 @@ class Database:
         return connection
 
     def close(self) -> None:
-        """Close every connection that no owner keeps (``take_connection``)."""
         self._forget_readers()
         if self._write_connection is not None:
             self._write_connection.close()
@@ -217,10 +215,7 @@ class Database:
 
 
 class _Snapshot:
-    """A snapshot of SQLite, on a connection that later snapshots use again.
-
-    To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up.
-    """
+    """To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up."""
 
     def __init__(self, engine: Engine, idle: deque[Connection], is_over: Callable[[], bool] | None) -> None:
         self._engine = engine
@@ -293,7 +288,7 @@ class WriteBatch:
         return outcome
 
     def commit(self) -> None:
-        """Write all decisions to disk. Raises Busy or Unwritable if that fails (see ``troubles.is_undone``)."""
+        """Raises Busy or Unwritable if that fails (see ``troubles.is_undone``)."""
         try:
             with translated_errors():
                 on_driver(self.connection, "COMMIT")
@@ -304,7 +299,7 @@ class WriteBatch:
             self.roll_back()
 
     def roll_back(self, *, broken: bool = False) -> None:
-        """Undo all decisions, unless they are committed. With ``broken`` the connection is not used again."""
+        """With ``broken`` the connection is not used again."""
         try:
             self._driver.rollback()
         finally:
@@ -336,7 +331,6 @@ class PreparedStatement:
         )
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
-        """Run the statement with these parameters, and return the first row, or None if there is no row."""
         row: Sequence[Any] | None = self._run(cx, values, methodcaller("fetchone"))
         return self._read(row) if row is not None and self._booleans else row
 
@@ -345,15 +339,14 @@ class PreparedStatement:
         return [self._read(row) for row in rows] if self._booleans else rows
 
     def run(self, cx: Connection, **values: Any) -> None:
-        """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run the statement once for each row. Each row has the values of all parameters."""
+        """Each row has the values of all parameters."""
         on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
-        """Return the statement's SQL in a dialect. No parameter may take a list."""
+        """No parameter may take a list."""
         return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
@@ -427,10 +420,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
 
 def _take_connection(engine: Engine, **options: Any) -> Connection:
-    """Take a connection to SQLite out of the pool, for many transactions.
-
-    SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0052, 0057).
-    """
+    """SQLAlchemy sees one long transaction on it. The real ones begin and end on the driver (decisions 0052, 0057)."""
     connection = engine.connect()
     connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)
     connection.begin()
@@ -438,10 +428,10 @@ def _take_connection(engine: Engine, **options: Any) -> Connection:
 
 
 def _begin_writing(connection: Connection, until: float) -> None:
-    """Open SQLite's write transaction as soon as no other process has one open.
+    """SQLite's own wait sleeps longer each time, up to 100 ms.
 
-    SQLite's own wait sleeps longer each time, up to 100 ms. If another process writes all the time, that wait would
-    hardly ever end between two transactions of the other process.
+    If another process writes all the time, that wait would hardly ever end between two transactions of the other
+    process.
     """
     start = time.monotonic()
     while True:

@@ -20,7 +20,6 @@ HasLeft: TypeAlias = Callable[[], Awaitable[bool]]
 """Says whether the caller of a request has closed the connection."""
 
 _LOOK_SECONDS = 0.1
-"""How often the server looks whether a caller is still there."""
 
 _SHARED_SECONDS = 1.5
 """How many seconds work may take if it has begun and somebody else waits who has not used more time.
@@ -53,10 +52,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, owner: str, seconds: float) -> AsyncIterator[None]:
-        """Wait at most ``seconds`` for a slot, and hold it for the block.
-
-        Raises Overloaded if no slot comes in that time, or if too many tasks of the owner wait already.
-        """
+        """Raises Overloaded if no slot comes in that time, or if too many tasks of the owner wait already."""
         await self._take(owner, seconds)
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -68,7 +64,7 @@ class Turns:
     async def run(
         self, owner: str, seconds: float, threads: Executor, budget: Budget, work: Callable[[], T], has_left: HasLeft
     ) -> T:
-        """Do work in a thread within a turn, and return its result. The turn lasts until the thread has ended.
+        """The turn lasts until the thread has ended.
 
         Its ``budget`` gets smaller while others wait who have used less time. Raises what ``turn`` and ``work`` raise,
         and Overloaded when the work is ended for the others or because the caller has left.
@@ -103,7 +99,6 @@ class Turns:
                 del self._budgets[budget]
 
     def _share(self) -> None:
-        """Limit the work that has begun, for the sake of those who wait for a slot."""
         ready = self._ready()
         for budget, (owner, began_at) in self._budgets.items():
             for other in ready:
@@ -159,7 +154,6 @@ class Turns:
         return max(self._now, self._ahead.get(owner, 0.0))
 
     def _pass_on(self) -> None:
-        """Give each free slot to the next owner who may run."""
         while self._free and (ready := self._ready()):
             owner = min(ready, key=self._place)
             queue = self._queues.pop(owner)
@@ -176,5 +170,4 @@ class Turns:
 
 
 async def stays() -> bool:
-    """Say of a caller that they have not left (a ``HasLeft``)."""
     return False

@@ -17,7 +17,6 @@ from muniment.ground import locks
 from muniment.ground.refusals import Overloaded
 
 _WAITING_EACH = 2
-"""How many holds of one caller may wait."""
 
 _REST_OF_CALLER = 4.0
 """After a hold its caller waits this many times as long as it took."""
@@ -30,11 +29,11 @@ _BUSY = "Too many transactional batches are under way."
 
 
 class Holds:
-    """Lets one common transaction of all processes at a time hold the writer of a database.
+    """A caller who held it N seconds waits 4 N seconds in this process, everybody else N seconds.
 
-    A caller who held it N seconds waits 4 N seconds in this process, everybody else N seconds. On SQLite the processes
-    share a lock file beside the database. Its time of modification is the moment of ``time.monotonic`` until which no
-    process may take the lock. On PostgreSQL writers do not exclude each other, so each process is on its own.
+    On SQLite the processes share a lock file beside the database. Its time of modification is the moment of
+    ``time.monotonic`` until which no process may take the lock. On PostgreSQL writers do not exclude each other, so
+    each process is on its own.
     """
 
     def __init__(self, database: Database) -> None:
@@ -45,9 +44,7 @@ class Holds:
 
     @asynccontextmanager
     async def hold(self, caller: str) -> AsyncIterator[None]:
-        """Wait until ``caller`` may hold the writer, and hold it for the block.
-
-        Raises Overloaded if, after the time that the caller owes, the turn does not come within the database's
+        """Raises Overloaded if, after the time that the caller owes, the turn does not come within the database's
         ``busy_seconds``, or if too many holds of the caller wait already.
         """
         while True:
@@ -66,7 +63,6 @@ class Holds:
                 return
 
     async def _lock(self, stack: ExitStack, path: Path, until: float) -> int:
-        """Take the lock file as soon as no other process has it and its time is over. Raises Overloaded."""
         while time.monotonic() < until:
             with ExitStack() as attempt:
                 try:

@@ -36,7 +36,7 @@ class Glance:
         """How many connections it has taken so far. Rows from two connections may not be comparable."""
 
     def row(self) -> Sequence[Any]:
-        """Return the row as it is now. Raises Busy."""
+        """Raises Busy."""
         with self._lock:
             was_open = self._connection is not None
             try:
@@ -51,7 +51,7 @@ class Glance:
                 return self._read()
 
     def close(self) -> None:
-        """Close the connection. The next call of ``row`` takes another."""
+        """The next call of ``row`` takes another."""
         with self._lock:
             connection, self._connection, self._execute = self._connection, None, None
             if connection is not None:
@@ -73,8 +73,8 @@ class Glance:
 class Watch:
     """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
 
-    It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any
-    thread may close it. Close it before the database.
+    It may report a commit that did not happen, but it never misses one. Only one thread may use it, but any thread may
+    close it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -83,7 +83,7 @@ class Watch:
         self._lively_until = 0.0
 
     def has_new_commits(self) -> bool:
-        """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
+        """The first call returns True. Raises Busy."""
         row = self._glance.row()
         # Each connection counts for itself, so the numbers of two connections cannot be compared.
         previous_state, self._last_state = self._last_state, (self._glance.opened, row)
@@ -93,12 +93,9 @@ class Watch:
         return True
 
     def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
-        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
-
-        To wake the process up costs more than ``has_new_commits`` itself. The wait ends early when ``stop`` is set.
-        """
+        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``."""
         stop.wait(shortest if time.monotonic() < self._lively_until else longest)
 
     def close(self) -> None:
-        """Close the watch's connection. After that the next call of ``has_new_commits`` returns True."""
+        """After that the next call of ``has_new_commits`` returns True."""
         self._glance.close()

@@ -1,4 +1,4 @@
-"""Check that a database is at this release's schema, and migrate it. Each half has its own migrations (Alembic).
+"""Check that a database is at this release's schema, and migrate it.
 
 Alembic is loaded only where it is used: every command checks the schema, and to load Alembic takes a tenth of the time
 of a command's start.
@@ -15,7 +15,6 @@ from sqlalchemy.engine import Connection
 from muniment.database.connections import Database, Half
 
 NEWEST: Mapping[Half, str] = {"directory": "directory_0007", "repository": "0030"}
-"""This release's schema of each half: the revision of its last migration."""
 
 _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
@@ -24,15 +23,15 @@ _FORMER: Mapping[Half, frozenset[str]] = {
 """The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
-"""A process that migrates holds the PostgreSQL lock with this number. Each database has its own locks."""
+"""A process that migrates holds the PostgreSQL lock with this number."""
 
 
 class SchemaMismatch(Exception):
-    """The database is not at this release's schema. The message says what to do."""
+    """The message says what to do."""
 
 
 def migrate(database: Database, half: Half) -> None:
-    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer or a former database.
+    """Raises SchemaMismatch for a newer or a former database.
 
     While another process migrates the same PostgreSQL database, this call waits.
     """
@@ -53,7 +52,6 @@ def migrate(database: Database, half: Half) -> None:
 
 
 def check_schema(database: Database, half: Half) -> None:
-    """Raise SchemaMismatch unless the half's tables are at this release's schema."""
     with database.engine.connect() as connection:
         at = revision(connection, half)
     if at is None:
@@ -78,7 +76,6 @@ def is_former(half: Half, revision: str | None) -> bool:
 
 
 def knows(half: Half, revision: str) -> bool:
-    """Return whether this release knows a schema revision: its own, or one of an earlier release."""
     import alembic.script
 
     script = alembic.script.ScriptDirectory.from_config(_alembic(half))
@@ -86,7 +83,6 @@ def knows(half: Half, revision: str) -> bool:
 
 
 def version_table(half: Half) -> str:
-    """Return the name of the table that holds the half's schema revision."""
     return f"{half}_schema"
 
 
@@ -100,10 +96,7 @@ def _refuse_former(half: Half, at: str | None) -> None:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Let one process at a time migrate a PostgreSQL database, and let a statement take as long as a large table needs.
-
-    A process on SQLite has the data folder to itself, so there this does nothing.
-    """
+    """A process on SQLite has the data folder to itself, so there this does nothing."""
     if connection.dialect.name == "sqlite":
         yield
         return
@@ -120,10 +113,7 @@ def _alone(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def _without_foreign_keys(connection: Connection) -> Iterator[None]:
-    """Switch foreign keys off on SQLite for the block, so that a migration may rebuild a table to which others refer.
-
-    SQLite allows the switch only outside of a transaction.
-    """
+    """SQLite allows the switch only outside of a transaction."""
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name != "sqlite":
         yield

@@ -27,25 +27,16 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _GROUP_SIZE = 32
-"""How many writes share a transaction at most."""
 
 FILL_SECONDS = 0.001
-"""How many seconds a group of writes waits at most until it is as large as the last groups were.
-
-A commit takes about this long, too.
-"""
+"""How many seconds a group of writes waits at most until it is as large as the last groups were."""
 
 _AT_ONCE = 2
-"""How many searches, and how many long questions of each kind, run at one time. More would hold up all other work.
-
-Of these, one caller runs one search at most, and one long question that is heavy.
-"""
+"""Of these, one caller runs one search at most, and one long question that is heavy."""
 
 _SEARCHES_WAITING_EACH, _SEARCH_WAIT_SECONDS = 100, 30.0
-"""How many searches of one caller may wait, and for how long. Nobody else waits longer because of them."""
 
 _LONG_WAITING_EACH = 8
-"""How many long questions of each kind may wait for one caller."""
 
 _BUSY = "The database is busy with other writes."
 
@@ -59,16 +50,13 @@ returns no None, and may wait for locks that other transactions hold.
 
 
 class Transactions:
-    """Runs decisions and questions in one database. Writes run in a small pool of threads.
+    """SQLite has one writer, and its commit waits for the disk.
 
-    SQLite has one writer, and its commit waits for the disk. So writes that wait at one time share a transaction: they
-    run one after the other, and are answered when the commit is on disk (decision 0052). With ``inline``, they run in
-    the event loop on SQLite, and the commit runs in a thread. That suits decisions that take less time than a
-    change of threads.
-
-    On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while
-    writes wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time,
-    each for at most ``question_seconds``, and callers take turns. A common transaction lasts ``hold_seconds`` at most.
+    So writes that wait at one time share a transaction: they run one after the other, and are answered when the commit
+    is on disk (decision 0052). With ``inline``, they run in the event loop on SQLite, and the commit runs in a thread.
+    On SQLite, short reads run in the event loop. On PostgreSQL they have their own threads, so they go on while writes
+    wait for a lock. Searches and long questions also have their own threads: two of each kind run at one time, each for
+    at most ``question_seconds``, and callers take turns. A common transaction lasts ``hold_seconds`` at most.
     """
 
     def __init__(
@@ -121,7 +109,7 @@ class Transactions:
         return result
 
     async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
-        """Decide about ``item`` together with the items of other callers who wait now. Return the value for ``item``.
+        """Decide about ``item`` together with the items of other callers who wait now.
 
         Only calls with the same ``decision`` object are decided together. If their decision raises, each item is
         decided alone. Raises Busy, the refusal that ``decision`` returns for ``item``, and what ``decision`` raises if
@@ -159,7 +147,7 @@ class Transactions:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
 
     async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
-        """Take a joint decision on PostgreSQL. The next round does not wait for writes that must be decided alone."""
+        """The next round does not wait for writes that must be decided alone."""
         outcomes: Sequence[Outcome | None]
         try:
             outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
@@ -181,10 +169,7 @@ class Transactions:
         write.settle(outcome)
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises.
-
-        On SQLite the question runs in the event loop, because that is faster than a change of threads.
-        """
+        """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises."""
 
         def run() -> T:
             with self.database.read() as cx:
@@ -216,7 +201,7 @@ class Transactions:
         return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Return what ``glance`` returns. Any thread may call this. Raises Busy.
+        """Any thread may call this. Raises Busy.
 
         On PostgreSQL the thread waits for a round trip, which no other caller shares.
         """
@@ -228,7 +213,7 @@ class Transactions:
     async def read_long(
         self, caller: str, question: Callable[[Connection], T], *, heavy: bool = False, has_left: HasLeft = stays
     ) -> T:
-        """Ask a question that may read many rows, in a thread. The question waits for the turn of ``caller``.
+        """The question waits for the turn of ``caller``.
 
         A question is ``heavy`` if no index of the database answers it. Other questions do not wait for heavy ones. A
         question whose caller has left is given up (``has_left``). Raises Busy when the question takes too long and is
@@ -252,9 +237,9 @@ class Transactions:
     ) -> T:
         """Call ``take`` in a thread, then ask a question about its result, in a snapshot that begins afterwards.
 
-        So the question sees every commit that happened before ``take`` returned. It waits for the turn of ``caller``.
-        Both calls have one budget of seconds (``budgets``). Raises Malformed within a common transaction, because a new
-        snapshot does not show the writes of that transaction. Raises what ``read_long`` raises.
+        So the question sees every commit that happened before ``take`` returned. Both calls have one budget of seconds
+        (``budgets``). Raises Malformed within a common transaction, because a new snapshot does not show the writes of
+        that transaction. Raises what ``read_long`` raises.
         """
         if self.in_common:
             raise Malformed("A search cannot be part of a transaction.")
@@ -269,13 +254,11 @@ class Transactions:
         return await turns.run(caller, _SEARCH_WAIT_SECONDS, self._long_threads, budget, run, has_left)
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work in a thread of the pool for questions, and return what it returns."""
         run = partial(copy_context().run, work) if self.in_common else work
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: run(*args, **kwargs))
 
     @property
     def in_common(self) -> bool:
-        """Whether this task has a common transaction open."""
         return common_transaction.current(self.database) is not None
 
     @asynccontextmanager
@@ -293,7 +276,6 @@ class Transactions:
             await common.roll_back()
 
     def close(self) -> None:
-        """Wait for the decisions and questions under way, then close the database."""
         self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self._long_threads.shutdown(wait=True)
@@ -324,10 +306,10 @@ class Transactions:
                 write.settle(outcome)
 
     async def _fill(self) -> None:
-        """Wait a moment if fewer writes are queued than the last groups had.
+        """The callers who were just answered are about to write again.
 
-        The callers who were just answered are about to write again. Without the wait, the first of their writes would
-        be committed alone, while the others wait for that commit. After two groups of one write each, nobody waits.
+        Without the wait, the first of their writes would be committed alone, while the others wait for that commit.
+        After two groups of one write each, nobody waits.
         """
         group_size = max(self._last_sizes)
         if len(self._queue) < group_size:
@@ -373,7 +355,7 @@ class Transactions:
 
 
 class _SharedGlance:
-    """A glance that many callers share. Each caller gets the row of a round trip that begins after their call."""
+    """Each caller gets the row of a round trip that begins after their call."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
         self._ask = ask
@@ -381,7 +363,6 @@ class _SharedGlance:
         self._next: asyncio.Task[Sequence[Any]] | None = None
 
     async def row(self) -> Sequence[Any]:
-        """Return the row that the next round trip reads."""
         if self._next is None:
             self._next = asyncio.create_task(self._round())
         return await asyncio.shield(self._next)
@@ -416,15 +397,12 @@ class _QueuedWrite(NamedTuple):
 
 
 class _JointQueue:
-    """The writes on PostgreSQL that wait for the same ``JointDecision``. A round decides at most ``_GROUP_SIZE``."""
-
     def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
         self._write_round = write_round
         self._waiting: deque[_QueuedWrite] = deque()
         self._rounds: asyncio.Task[None] | None = None
 
     async def answer(self, write: _QueuedWrite) -> Any:
-        """Wait until this write is decided, and return its value."""
         self._waiting.append(write)
         if self._rounds is None or self._rounds.done():
             self._rounds = asyncio.create_task(self._run())
@@ -490,7 +468,7 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
 
 
 def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
-    """Take one joint decision. Return an outcome for each write, or None if the write must be decided alone."""
+    """Return an outcome for each write, or None if the write must be decided alone."""
     joint = writes[0].joint
     assert joint is not None  # noqa: S101 - the callers pass only writes with a joint decision
     values = joint(cx, [write.item for write in writes], False)

@@ -1,8 +1,7 @@
 """What does a process remember, so that it need not work it out again?
 
 A question names all that its answer depends on. An answer from the database is remembered under a mark. The transaction
-that changes what the answer depends on renews the mark by a trigger. So nobody has to invalidate an answer, and no
-answer is ever out of date.
+that changes what the answer depends on renews the mark by a trigger.
 """
 
 import threading
@@ -15,13 +14,12 @@ A = TypeVar("A")
 
 
 class Memory(Generic[Q, A]):
-    """Remembers the answers to questions. Any thread may use it.
+    """Any thread may use it.
 
     The remembered answers weigh at most ``limit`` together; without a ``weight`` an answer weighs 1. New answers
     replace the oldest. An answer that weighs more than the limit is not remembered. An answer must not be None.
 
-    An answer may be remembered under a ``mark``, which the database renews when the answer may change. It is recalled
-    under the same mark only.
+    It is recalled under the same mark only.
     """
 
     def __init__(self, limit: int) -> None:
@@ -31,7 +29,6 @@ class Memory(Generic[Q, A]):
         self._changing = threading.Lock()
 
     def recall(self, question: Q, mark: Hashable = None) -> A | None:
-        """Return the remembered answer, or None."""
         remembered = self._answers.get(question)
         return None if remembered is None or remembered[0] != mark else remembered[1]
 
@@ -49,6 +46,5 @@ class Memory(Generic[Q, A]):
         return answer
 
     def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:
-        """Return the remembered answer. If there is none, call ``work``, and remember and return its answer."""
         remembered = self.recall(question)
         return self.keep(question, work(), weight) if remembered is None else remembered

@@ -30,7 +30,7 @@ _WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these ad
 
 
 class CertificateProblem(Exception):
-    """A certificate cannot be made or used. The message says why and what to do."""
+    """The message says why and what to do."""
 
 
 class Certificates(NamedTuple):
@@ -42,13 +42,12 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """Make the certificates that are missing in ``folder``, and renew those that are due.
+    """A missing folder is made with mode 0700. The CA lasts 10 years.
 
-    A missing folder is made with mode 0700. The CA lasts 10 years. The leaf lasts 397 days, but never longer than the
-    CA. The leaf's names are ``names`` (without 0.0.0.0 and ::), localhost, 127.0.0.1 and ::1. CA and leaf are renewed
-    when they have fewer than 30 days left. The leaf is also renewed when its names differ from these names, when the CA
-    has changed, or when the key file does not hold the leaf's key. Keys have mode 0600. Several processes may call this
-    at one time. Returns the files. Raises CertificateProblem.
+    The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names`` (without 0.0.0.0 and ::),
+    localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days left. The leaf is also
+    renewed when its names differ from these names, when the CA has changed, or when the key file does not hold the
+    leaf's key. Keys have mode 0600. Several processes may call this at one time. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)
@@ -64,7 +63,7 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
 
 
 def check_pair(cert_file: Path, key_file: Path) -> None:
-    """Check that the listener can use an operator's own certificate and key. Raises CertificateProblem, OSError."""
+    """Raises CertificateProblem, OSError."""
     try:
         # Without this password, OpenSSL would ask a terminal for the password of an encrypted key, in every process.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")

@@ -1,4 +1,4 @@
-"""Tell the time, and write and read moments. A moment is an Instant. Functions get the present moment as ``now``."""
+"""Tell the time, and write and read moments."""
 
 import re
 import time
@@ -18,12 +18,12 @@ _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]
 
 
 def now() -> Instant:
-    """Read the clock. Decisions do not call this: they get the time as ``now``."""
+    """Decisions do not call this: they get the time as ``now``."""
     return time.time_ns() // 1000
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """Return the moment as a datetime in UTC. Raises OverflowError after the year 9999."""
+    """Raises OverflowError after the year 9999."""
     return _EPOCH + timedelta(microseconds=instant)
 
 
@@ -37,7 +37,7 @@ def timestamp(instant: Instant, *, utc: str = "Z", precision: str = "millisecond
 
 
 def read_timestamp(text: str) -> Instant:
-    """Read a date, or a date and time, in ISO 8601. A time without an offset is in UTC. Raises ValueError."""
+    """A time without an offset is in UTC. Raises ValueError."""
     if not _DATE.fullmatch(text.strip()):
         raise ValueError("That is no date as ISO 8601 writes it.")
     try:

@@ -51,11 +51,10 @@ class Reserve(NamedTuple):
     size: int
 
     def is_used(self) -> bool:
-        """Return whether less is free on one of the disks. A folder that does not exist does not count."""
+        """A folder that does not exist does not count."""
         return any(folder.exists() and _free(folder) < self.size for folder in self.folders)
 
     def check(self) -> None:
-        """Raise OSError, as a full disk does, if less is free on one of the disks."""
         if self.is_used():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -46,7 +46,6 @@ KINDS: Mapping[Kind, str] = {
     "user or group": "a user or group made, changed or removed at a repository, or put into a group or taken out",
     "command": "a change by the command line",
 }
-"""Every kind of event with its cause."""
 
 FIELDS: Mapping[str, str] = {
     "timestamp": "when, in UTC",
@@ -62,7 +61,6 @@ FIELDS: Mapping[str, str] = {
     "count": "how many more events like this one came within the minute and were not written",
     "request_id": "the id of the request, which its other log lines and the answer also have",
 }
-"""Every field of an event."""
 
 _MINUTE = 60_000_000
 _SEPARATOR = "\x1f"
@@ -70,15 +68,13 @@ _SEPARATOR = "\x1f"
 _log = structlog.wrap_logger(
     None, wrapper_class=structlog.make_filtering_bound_logger(0), logger_factory_args=("muniment.events",)
 )
-"""The logger of security events, which no log level filters."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Event(msgspec.Struct, omit_defaults=True):
-    """One security event. The endpoint fills in its fields.
+    """``Recorder`` counts frequent refusals and failures by ``account``, or by ``who`` if ``account`` is empty.
 
-    ``Recorder`` counts frequent refusals and failures by ``account``, or by ``who`` if ``account`` is empty.
     ``account`` is never written.
     """
 
@@ -97,7 +93,7 @@ class Event(msgspec.Struct, omit_defaults=True):
 
 
 def begin(scope: MutableMapping[str, Any], kind: Kind, **fields: Any) -> Event:
-    """Begin an event of a request, and return it. ``Witness`` completes it and records it after the answer."""
+    """``Witness`` completes it and records it after the answer."""
     event = Event(kind, **fields)
     scope.setdefault("muniment.events", []).append(event)
     return event
@@ -131,10 +127,9 @@ class Recorder:
         self._torn = False
 
     def record(self, event: Event, now: int) -> None:
-        """Write an event, or count it.
+        """With ``limited``, at most ten refusals and failures a minute are written for each account and kind.
 
-        With ``limited``, at most ten refusals and failures a minute are written for each account and kind. Further ones
-        are counted.
+        Further ones are counted.
         """
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:
@@ -148,7 +143,7 @@ class Recorder:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
-        """Write the counts of past minutes. With ``stopping``, write the counts of the present minute, too."""
+        """With ``stopping``, write the counts of the present minute, too."""
         for count in self._tally.settle(now // _MINUTE, include_present=stopping):
             self._write(_count_event(count), now)
 

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong.
+    """Raises Malformed, which says what is wrong.
 
-    A repeated key is refused. RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could
-    see one value while we use another.
+    RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could see one value while we use
+    another.
     """
     try:
         document = decoder.decode(body)
@@ -30,8 +30,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 def _quotes(value: object) -> int:
     """Return how many quotation marks a value's JSON text has if it escapes no character and repeats no key.
 
-    A decoded value has a repeated key only once. So if a text without escapes has more quotation marks than this, it
-    repeats a key.
+    So if a text without escapes has more quotation marks than this, it repeats a key.
     """
     if isinstance(value, str):
         return 2

@@ -12,14 +12,14 @@ class Held(Exception):
 
 
 def open_file(path: Path) -> int:
-    """Open a file for locking, and return its descriptor. A missing file is made, for its owner alone."""
+    """A missing file is made, for its owner alone."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
-    """Lock an open file. Several processes may hold ``shared`` locks of a file at one time.
+    """Several processes may hold ``shared`` locks of a file at one time.
 
-    With ``wait`` it waits until the lock is free. Without ``wait`` it raises Held if the lock is not free.
+    Without ``wait`` it raises Held if the lock is not free.
     """
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
@@ -37,13 +37,12 @@ def share(file: int) -> bool:
 
 
 def release(file: int) -> None:
-    """Unlock an open file."""
     fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager
 def hold(path: Path, *, wait: bool = True) -> Iterator[int]:
-    """Hold a file's exclusive lock for the block, and yield the descriptor. ``wait`` is as in ``take``. Raises Held."""
+    """``wait`` is as in ``take``. Raises Held."""
     file = open_file(path)
     try:
         take(file, wait=wait)

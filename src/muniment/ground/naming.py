@@ -8,7 +8,6 @@ import re
 import unicodedata
 
 LONGEST_DN = 32_768
-"""How many characters a distinguished name may have."""
 
 _REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -35,7 +34,7 @@ _ALIKE = frozenset(
 
 
 class MalformedName(ValueError):
-    """The text is no distinguished name. The message says why."""
+    """The text is no distinguished name."""
 
 
 def fold_name(name: str) -> str:
@@ -93,7 +92,6 @@ def has_reordering(text: str) -> bool:
 
 
 def without_reordering(text: str) -> str:
-    """Return a text without the characters that show others in another order."""
     return re.sub(f"[{_REORDERING}]", "", text)
 
 
@@ -127,10 +125,7 @@ def read_dn(text: str) -> list[tuple[str, str]]:
 
 
 def escape(value: str) -> str:
-    """Escape a value for a distinguished name (RFC 4514 section 2.4).
-
-    Every ``#`` is escaped: the RFC demands that only at the beginning of a value, but some readers do everywhere.
-    """
+    """Every ``#`` is escaped: the RFC demands that only at the beginning of a value, but some readers do everywhere."""
     text = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
     text = text.replace("\x00", "\\00")
     if text.endswith(" "):

@@ -1,4 +1,4 @@
-"""Why is a request refused? These refusals belong to both halves, and each half adds its own."""
+"""Why is a request refused?"""
 
 from typing import ClassVar
 

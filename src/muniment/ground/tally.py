@@ -26,7 +26,7 @@ _SHARED = 0
 class Count(NamedTuple):
     """How many refusals within a minute were not reported one by one.
 
-    ``label`` names their key. It is empty for the slot that many keys share.
+    It is empty for the slot that many keys share.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Count(NamedTuple):
 
 
 class Tally:
-    """Counts refusals by key and minute. For each key, the first ``limit`` are reported one by one, the rest as a sum.
+    """For each key, the first ``limit`` are reported one by one, the rest as a sum.
 
     If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
     keys that find no slot of their own share one, whose refusals are reported only as a sum.
@@ -47,10 +47,7 @@ class Tally:
         self._path = path
 
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
-        """Count one refusal of a key. Return whether to report it by itself, and the sums of an earlier minute, if any.
-
-        ``label`` will be the label of the key's ``Count``.
-        """
+        """Return whether to report it by itself, and the sums of an earlier minute, if any."""
         with self._locked_table() as table:
             sums = self._sums_of_past(table, minute)
             offset = self._slot_of(

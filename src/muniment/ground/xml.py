@@ -12,7 +12,7 @@ from muniment.ground.refusals import Malformed
 
 
 class Element(msgspec.Struct, frozen=True):
-    """One element. ``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
+    """``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
 
     The key of an attribute is its name, or ``{namespace}name`` if it has a namespace. If the element was not read from
     XML, ``path`` names its place instead of ``line`` and ``column``.
@@ -29,15 +29,13 @@ class Element(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where the element begins, as text for the sentence of a refusal."""
         return self.path or f"line {self.line}, column {self.column}"
 
 
 def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:
-    """Read a document, and return its root element.
-
-    Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a processing
-    instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one element.
+    """Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a
+    processing instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one
+    element.
     """
     reader = _Reader(max_depth, max_elements, max_attributes)
     return reader.read(body)

@@ -1,8 +1,7 @@
 """Which worker lets the next connection in? It should be the emptiest worker, the one with the fewest connections.
 
-All workers listen at the same sockets. A caller opens several connections at one time and keeps them. The kernel wakes
-every worker, and the first one could take them all; then the others would have nothing to do for as long as these
-connections last.
+The kernel wakes every worker, and the first one could take them all; then the others would have nothing to do for as
+long as these connections last.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ from muniment.server.guests import Guest, Guests
 from muniment.web.options import WebOptions
 
 _PATIENCE = 0.001
-"""How many seconds a crowded worker waits for an emptier one to take a connection."""
 
 _SHORTAGE = 1.0
 """If a worker cannot open one more file, it waits so many seconds before it accepts again. asyncio waits as long."""
@@ -29,7 +27,7 @@ _SLACK = 8
 
 
 class Crowd:
-    """How many connections each worker has. Make it before the server forks: the processes share it."""
+    """Make it before the server forks: the processes share it."""
 
     def __init__(self, workers: int) -> None:
         self._counts = memoryview(mmap.mmap(-1, 8 * workers)).cast("Q")
@@ -49,29 +47,24 @@ class Place:
 
     @property
     def connections(self) -> int:
-        """How many connections the worker has."""
         return self._counts[self._number]
 
     @property
     def is_crowded(self) -> bool:
-        """Whether another worker should have the next connection."""
         least = min(self._counts)
         return self.connections > least + least // _SLACK
 
     def enter(self) -> None:
-        """Count a connection."""
         self._counts[self._number] += 1
 
     def leave(self) -> None:
-        """Stop counting a connection."""
         self._counts[self._number] -= 1
 
 
 class Door:
-    """Lets the connections of one listening socket in, and gives each a protocol of its own.
+    """The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on.
 
-    The door counts each connection at ``place`` while its TLS handshake lasts; the protocol counts it from then on. A
-    handshake may take as long as a request's head. ``guests`` may end a handshake. Make a door in the event loop.
+    A handshake may take as long as a request's head.
     """
 
     def __init__(
@@ -99,7 +92,6 @@ class Door:
         self._open()
 
     def close(self) -> None:
-        """Accept no more connections, and break off the TLS handshakes under way."""
         self._loop.remove_reader(self._socket)
         if self._pause is not None:
             self._pause.cancel()
@@ -117,10 +109,7 @@ class Door:
             self._let_one_in()
 
     def _insist(self) -> None:
-        """Let in one waiting connection even if this worker is crowded, because the emptier workers may be busy.
-
-        Then let in more until this worker is crowded.
-        """
+        """Let in one waiting connection even if this worker is crowded, because the emptier workers may be busy."""
         self._open()
         while self._let_one_in() and not self._place.is_crowded:
             pass
@@ -162,9 +151,6 @@ class Door:
 
 
 def _hang_up(connection: socket.socket) -> None:
-    """End a connection whose handshake is under way.
-
-    If the task were cancelled, uvloop would close the connection without a word to a protocol that has it already.
-    """
+    """End a connection whose handshake is under way."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

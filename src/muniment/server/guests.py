@@ -17,17 +17,15 @@ from muniment.web.options import TrustedProxies, WebOptions
 log = structlog.get_logger("muniment.server.guests")
 
 _SHARE = 2
-"""One address may have every second connection of a worker."""
 
 _IPV6_NETWORK = 64
 """So many bits of an IPv6 address tell callers apart (RFC 6177). The caller chooses the others."""
 
 
 class Guest:
-    """A connection from the network address ``client``. ``leave`` ends it soon.
+    """``sharing`` names those who have a share together, and is empty for a trusted proxy.
 
-    ``sharing`` names those who have a share together, and is empty for a trusted proxy. ``is_one_too_many`` if the
-    guest found no place: then its requests are refused.
+    ``is_one_too_many`` if the guest found no place: then its requests are refused.
     """
 
     __slots__ = ("client", "is_one_too_many", "leave", "sharing")
@@ -61,7 +59,6 @@ class Guests:
         self._without_place: dict[Guest, None] = {}
 
     def let_in(self, client: str) -> Guest:
-        """Count a connection from this address, and make room for it. From now on the worker waits for it."""
         guest = Guest(client, self._sharing(client))
         if guest.sharing and self._counts[guest.sharing] >= self._share:
             guest.is_one_too_many = not self._make_room(guest.sharing)
@@ -75,23 +72,20 @@ class Guests:
         return guest
 
     def wait_for(self, guest: Guest) -> None:
-        """Note that the worker waits for the head of a request."""
         self._idle.pop(guest, None)
         if guest in self._present:
             (self._without_place if guest.is_one_too_many else self._waited_for).setdefault(guest)
 
     def begin(self, guest: Guest) -> None:
-        """Note that the connection is at work: the head of a request is there."""
         for several in (self._waited_for, self._idle, self._without_place):
             several.pop(guest, None)
 
     def rest(self, guest: Guest) -> None:
-        """Note that the connection is idle: its requests are answered."""
         if guest in self._present and guest not in self._waited_for and not guest.is_one_too_many:
             self._idle[guest] = None
 
     def left(self, guest: Guest) -> None:
-        """Stop counting a connection. A second call changes nothing."""
+        """A second call changes nothing."""
         if guest in self._present:
             self._present.remove(guest)
             self.begin(guest)
@@ -103,7 +97,6 @@ class Guests:
                 del self._counts[guest.sharing]
 
     def _make_room(self, sharing: str = "") -> bool:
-        """End the connection that goes first, and say whether it had a place."""
         for other in itertools.chain(self._waited_for, self._idle, self._without_place):
             if sharing in ("", other.sharing):
                 log.info("a connection made room for another", client=other.client, idle=other in self._idle)

@@ -25,10 +25,7 @@ _SWITCH_SECONDS = 0.001
 
 
 class Listeners(NamedTuple):
-    """The listening sockets, the certificate files of the HTTPS socket, and the ``Crowd`` of the workers.
-
-    The sockets were bound before the server forked.
-    """
+    """The sockets were bound before the server forked."""
 
     https: socket.socket
     http: socket.socket | None
@@ -52,8 +49,8 @@ def serve(
 ) -> None:
     """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
 
-    ``ready`` is called when the sockets accept connections. ``front``, if there is one, may answer requests at once.
-    ``number`` is the number of this worker, from 0 on. Raises CannotStart.
+    ``ready`` is called when the sockets accept connections. ``number`` is the number of this worker, from 0 on. Raises
+    CannotStart.
     """
     # A thread that has hashed a password or waited for the disk gets Python's lock from the event loop after this time.
     sys.setswitchinterval(_SWITCH_SECONDS)

@@ -19,7 +19,7 @@ from muniment.web.requests.access_log import LATE_SECONDS, AccessLine, AccessLog
 _OF_EACH_REQUEST = {"event": "request", "logger": "muniment.web", "level": "info"}
 
 _SAID = ("Invalid HTTP request", "Exceeded concurrency limit", "Unsupported upgrade", "No supported WebSocket library")
-"""What uvicorn says of single requests, without their addresses. Our own lines have them."""
+"""What uvicorn says of single requests, without their addresses."""
 
 _PIPE_BUF = 4096
 """How many bytes a process can write into a pipe without another process's bytes between them (POSIX)."""
@@ -28,8 +28,7 @@ _PIPE_BUF = 4096
 def start(settings: Settings) -> None:
     """Send all log lines, those of libraries too, to standard error in the same form.
 
-    Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
-    several times as much as the line itself.
+    Our own lines do not: every request writes one, and ``logging`` costs several times as much as the line itself.
     """
     console = _is_console(settings)
     level = _level(settings)
@@ -72,7 +71,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def access_log(settings: Settings) -> AccessLog:
-    """Return the access log of one process. JSON lines are collected and written together, without structlog.
+    """JSON lines are collected and written together, without structlog.
 
     In the form for a terminal, structlog writes each line at once. With a log level above "info" no line is written.
     """
@@ -90,10 +89,9 @@ def _level(settings: Settings) -> int:
 
 
 def _write_together(lines: Sequence[AccessLine]) -> None:
-    """Write lines as JSON, several in one write.
+    """A write has at most ``_PIPE_BUF`` bytes, unless it is one long line.
 
-    A write has at most ``_PIPE_BUF`` bytes, unless it is one long line. So a pipe to which several processes write does
-    not mix their lines.
+    So a pipe to which several processes write does not mix their lines.
     """
     stream, offset = _Lines(), time.time() - time.perf_counter()
     lines_of_write: list[str] = []
@@ -123,17 +121,13 @@ def _second(seconds: int) -> str:
 
 
 class _Lines(structlog.WriteLogger):
-    """Writes the lines of the logger ``name`` to standard error.
-
-    A line that cannot be written is lost without an error, as with ``logging``.
-    """
+    """A line that cannot be written is lost without an error, as with ``logging``."""
 
     def __init__(self, name: str = "", *_arguments: object) -> None:
         super().__init__(sys.stderr)
         self.name = name
 
     def msg(self, message: str) -> None:
-        """Write a line, or several lines that line breaks join."""
         with suppress(OSError, ValueError):
             super().msg(message)
 
@@ -141,7 +135,7 @@ class _Lines(structlog.WriteLogger):
 
 
 def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
-    """Return a log line as JSON. This does the work of ``start``'s processors in one step, because it must be fast."""
+    """This does the work of ``start``'s processors in one step, because it must be fast."""
     fields: MutableMapping[str, Any] = {
         **structlog.contextvars.get_contextvars(),
         **line,

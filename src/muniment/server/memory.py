@@ -14,19 +14,17 @@ _QUIET = 0.1
 
 
 def prepare_forks() -> None:
-    """Make this process small before it forks others. Call it while the process has only one thread.
+    """Call it while the process has only one thread.
 
-    From then on all threads share one arena of glibc. By default glibc gives each thread its own arena. But
-    ``malloc_trim`` does not return the free memory at the top of an arena, unless it is the first arena. A password
-    check leaves 19 MiB free at the top of its thread's arena. To share one arena costs little time, because Python's
-    lock lets few threads allocate at once.
+    From then on all threads share one arena of glibc. But ``malloc_trim`` does not return the free memory at the top of
+    an arena, unless it is the first arena. A password check leaves 19 MiB free at the top of its thread's arena. To
+    share one arena costs little time, because Python's lock lets few threads allocate at once.
 
     From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
-    keeps so much only after it has freed a large piece for the first time. Until then it returns the
-    memory of each piece of a download to the system, and asks for it again.
+    keeps so much only after it has freed a large piece for the first time.
 
-    The free memory of this process is returned now. The garbage collector no longer touches the objects that remain,
-    so the forked processes go on sharing the memory of these objects.
+    The free memory of this process is returned now. The garbage collector no longer touches the objects that remain, so
+    the forked processes go on sharing the memory of these objects.
     """
     gc.unfreeze()
     gc.collect()
@@ -40,10 +38,7 @@ def prepare_forks() -> None:
 
 
 def start_trimming() -> None:
-    """Start a thread that returns this process's free memory to the system after each burst of work.
-
-    The thread does so as soon as the process uses less than a tenth of a core. Without glibc nothing is started.
-    """
+    """The thread does so as soon as the process uses less than a tenth of a core. Without glibc nothing is started."""
     library = _library()
     if library is not None:
         threading.Thread(target=_trim_when_quiet, args=(library,), name="memory", daemon=True).start()

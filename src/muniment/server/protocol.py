@@ -49,9 +49,9 @@ _PLAIN = (
 
 
 def protocol(options: WebOptions, front: HotFront | None, place: Place, guests: Guests) -> type[HttpToolsProtocol]:
-    """Return a protocol class with these options. ``place`` counts this worker's connections, ``guests`` has them.
+    """``place`` counts this worker's connections, ``guests`` has them.
 
-    ``front``, if there is one, may answer requests at once. An object of the class is made with its ``guest``.
+    ``front``, if there is one, may answer requests at once.
     """
     shared = {"_options": options, "_place": place, "_guests": guests}
     shared["_waiting_room"] = None if front is None else _WaitingRoom(front)
@@ -63,16 +63,14 @@ class _NotImplementedCoding(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, with rules that uvicorn lacks.
+    """A request's head has a deadline and a largest size.
 
-    A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
-    the rest of the body has a deadline. Answers have a lowest rate. A connection that is closed stays open until its
-    caller has read the last answer. Only the transfer coding ``chunked`` is accepted.
-    If a request cannot be read while an earlier request is being answered, that answer is finished, and the connection
-    is closed. The request that cannot be read gets no answer, nor do requests that came between these two.
-
-    A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
-    front does not answer it there, a task answers it.
+    When a request is answered before its whole body has arrived, the rest of the body has a deadline. Answers have a
+    lowest rate. A connection that is closed stays open until its caller has read the last answer. Only the transfer
+    coding ``chunked`` is accepted. If a request cannot be read while an earlier request is being answered, that answer
+    is finished, and the connection is closed. The request that cannot be read gets no answer, nor do requests that came
+    between these two. A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes
+    with its head. If the front does not answer it there, a task answers it.
     """
 
     _options = WebOptions()
@@ -167,10 +165,9 @@ class _Protocol(HttpToolsProtocol):
             self._guests.rest(self._guest)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that cannot be read, and close the connection.
+        """If an earlier request is being answered, that answer is finished, and no refusal is sent.
 
-        If an earlier request is being answered, that answer is finished, and no refusal is sent. If the answer to this
-        request has begun, that answer is cut off, and no refusal is sent.
+        If the answer to this request has begun, that answer is cut off, and no refusal is sent.
         """
         status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
         if not self._knows_coding:
@@ -204,8 +201,6 @@ class _Protocol(HttpToolsProtocol):
             self.start_task(cycle, app)
 
     def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Let the application answer a request in a task."""
-
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             try:
                 await app(scope, receive, _Sender(cycle, send, self._unread))
@@ -236,7 +231,6 @@ class _Protocol(HttpToolsProtocol):
         self._see_off()
 
     def _leave(self) -> None:
-        """End this connection to make room for another, but not before its caller has read the last answer."""
         self.transport.close()
         if self._unread.watch():
             self._see_off()
@@ -244,10 +238,7 @@ class _Protocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _see_off(self) -> None:
-        """End a connection that is being closed when its caller has read the last answer, and a second later at most.
-
-        TLS is closed when the other side consents. A caller may consent late or never.
-        """
+        """TLS is closed when the other side consents. A caller may consent late or never."""
         if self._farewell is None:
             self._farewell = self.loop.call_later(_CONSENT_SECONDS, self._end)
 
@@ -289,7 +280,6 @@ class _WaitingRoom:
         self._waiting: list[tuple[_Protocol, RequestResponseCycle, ASGI3Application]] = []
 
     def enter(self, protocol: _Protocol, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Take a request whose whole body has arrived."""
         if not self._waiting:
             protocol.loop.call_soon(self._answer)
         self._waiting.append((protocol, cycle, app))
@@ -317,7 +307,7 @@ def _can_write(cycle: RequestResponseCycle) -> bool:
 
 
 class _Sender:
-    """Sends an answer (ASGI). If it is short and comes in one piece, its head and its body go out in one write.
+    """If it is short and comes in one piece, its head and its body go out in one write.
 
     Nearly every answer is short and in one piece, and each write costs a TLS record. uvicorn sends all other answers.
     The head of an answer waits for the first piece of its body. The kernel may take a long answer whole, before its
@@ -355,7 +345,6 @@ class _Sender:
             self._unread.watch()
 
     async def _in_pieces(self, message: HTTPResponseBodyEvent) -> None:
-        """Send a long part of a body. Before each piece, wait until the caller has read most of those before it."""
         cycle, body, more = self._cycle, message["body"], message.get("more_body", False)
         for begin in range(0, len(body), PIECE):
             _notice_the_end(cycle)
@@ -388,7 +377,7 @@ def _notice_the_end(cycle: RequestResponseCycle) -> None:
 
 
 def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
-    """Send a whole answer. Do what uvicorn's ``send`` does for the two messages of such an answer."""
+    """Do what uvicorn's ``send`` does for the two messages of such an answer."""
     cycle.response_started, cycle.waiting_for_100_continue = True, False
     cycle.transport.write(answer)
     cycle.response_complete = True
@@ -399,7 +388,7 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing. This replaces a method by which something and its protocol would keep each other in memory.
+    """This replaces a method by which something and its protocol would keep each other in memory.
 
     It is the ``on_response`` of a request that the front has answered, and the ``leave`` of a guest who has left.
     """

@@ -13,7 +13,6 @@ from muniment.ground import clock
 from muniment.installation.layout import Installation
 
 ROWS = 200
-"""How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
 """How long the purge rests after a transaction, for other writers: a multiple of the transaction's duration."""
@@ -24,7 +23,6 @@ log = structlog.get_logger("muniment.purge")
 
 
 def run(_installation: Installation, database: Database, stop: threading.Event, ready: Callable[[], None]) -> None:
-    """Purge the directory's database now and then, until ``stop`` is set."""
     ready()
     progress = tokens.PURGE_START
     while not stop.wait(_SECONDS):

@@ -1,8 +1,4 @@
-"""Serve a data folder: migrate the databases, bind the sockets, then start all processes.
-
-The processes are the workers; for the repository, the index agent and the text extraction; for the directory, the
-purge. If searches by meaning are on, the embedder is another process.
-"""
+"""Serve a data folder: migrate the databases, bind the sockets, then start all processes."""
 
 import errno
 import os
@@ -43,10 +39,9 @@ def run(
     when_ready: Callable[[], None] | None = None,
     also: Sequence[Role] = (),
 ) -> int:
-    """Serve a data folder until SIGTERM or SIGINT, and return the exit code.
+    """``when_ready`` is called once, when every process can work.
 
-    ``when_ready`` is called once, when every process can work. ``also`` lists further processes. Raises Failure, for
-    example when another process uses the folder or a port is busy.
+    Raises Failure, for example when another process uses the folder or a port is busy.
     """
     installation = data.installation
     data.make_folder()
@@ -83,10 +78,7 @@ def check_ports(data: DataFolder) -> None:
 
 
 def agents(installation: Installation) -> list[Role]:
-    """List the processes that follow the repositories: index agent, text extraction, and the embedder if it is wanted.
-
-    Raises Failure if the model that the embedder needs is missing.
-    """
+    """Raises Failure if the model that the embedder needs is missing."""
     roles = [_role("agent", installation, _index), _role("extraction", installation, _extract, niceness=5)]
     return [*roles, _role("meaning", installation, _embed, niceness=5)] if _check_model(installation) else roles
 
@@ -98,8 +90,6 @@ def _role(
     half: Half = "repository",
     niceness: int = 0,
 ) -> Role:
-    """Return the role of a process that does its work in the database of one half."""
-
     def run(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         os.nice(niceness)
@@ -136,10 +126,7 @@ def _embed(installation: Installation, database: Database, stop: threading.Event
 
 
 def _check_model(installation: Installation) -> bool:
-    """Make the model ready if searches by meaning are on, and return whether they are.
-
-    Raises Failure if the model is missing.
-    """
+    """Raises Failure if the model is missing."""
     if "repository" not in installation.settings.halves or not installation.settings.repository.meaning:
         return False
     try:
@@ -150,7 +137,6 @@ def _check_model(installation: Installation) -> bool:
 
 
 def _check_languages(installation: Installation) -> None:
-    """Raise Failure if an index cannot hold a language of the settings, or if a needed language detector is missing."""
     if "repository" in installation.settings.halves:
         try:
             backends.check_languages(installation)

@@ -35,7 +35,7 @@ _SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGCHLD
 
 @dataclass(frozen=True)
 class Role:
-    """The work of one process. ``work`` calls ``ready`` once it can work, and returns soon after ``stop`` is set.
+    """``work`` calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
     If a ``vital`` process exits, the whole server ends with exit code 1. Processes that are not vital, and vital
     processes that a signal killed, are started again instead.
@@ -58,14 +58,12 @@ class _Child:
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
-    """Run each role in its own process until SIGTERM or SIGINT, and return the exit code.
+    """``when_ready`` is called when all processes can work.
 
-    ``when_ready`` is called when all processes can work. If a process ends before this call and has not called
-    ``ready``, all processes end and the exit code is 1. ``Role`` says for all other cases whether the end of a process
-    ends the server, or whether the process is started again. The restart follows after a pause. The pause doubles, up
-    to a limit, each time the process soon fails again. At a stop, processes that have not ended 5 seconds after
-    ``stop_seconds`` are killed, and a second signal kills them at once, unless it comes within half a second. No
-    process outlives the supervisor.
+    If a process ends before this call and has not called ``ready``, all processes end and the exit code is 1. The
+    restart follows after a pause. The pause doubles, up to a limit, each time the process soon fails again. At a stop,
+    processes that have not ended 5 seconds after ``stop_seconds`` are killed, and a second signal kills them at once,
+    unless it comes within half a second. No process outlives the supervisor.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 

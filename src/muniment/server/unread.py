@@ -31,7 +31,7 @@ _MOST_UNREAD = 16 * PIECE
 _SHORTEST_SECONDS = 0.001
 
 _LOOKS = 8
-"""How often the watch looks within the longest time. What is taken at its begin must not count at its end."""
+"""What is taken at its begin must not count at its end."""
 
 _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER without time: closing resets the connection, and the kernel keeps nothing of it (socket(7))."""
@@ -54,9 +54,7 @@ class _View(NamedTuple):
 
 
 class Unread:
-    """Watches the bytes that the caller has not taken yet, and aborts the connection of a caller who is too slow.
-
-    A caller may be below the lowest rate for ``slow_seconds``, and for as long as a full segment takes at that rate,
+    """A caller may be below the lowest rate for ``slow_seconds``, and for as long as a full segment takes at that rate,
     but not for over twice ``slow_seconds``: the system of a caller who reads steadily may acknowledge segments only as
     a whole (RFC 9293 section 3.8.6.2.2).
     """
@@ -95,7 +93,6 @@ class Unread:
             self.watch()
 
     def stop(self) -> None:
-        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

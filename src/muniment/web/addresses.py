@@ -1,7 +1,6 @@
-"""What is an address, and which endpoint answers at it? Tables declare all addresses.
+"""What is an address, and which endpoint answers at it?
 
-An open part of a path (``{name}``) stands for any text. An address without an open part is found by one look-up.
-``web.openapi`` makes the API document from the same table.
+An open part of a path (``{name}``) stands for any text. ``web.openapi`` makes the API document from the same table.
 """
 
 import enum
@@ -29,7 +28,6 @@ Content: TypeAlias = Mapping[str, "type[Any] | tuple[type[Any], ...] | Schema"]
 """The form of a body by media type: a msgspec type, one of several such types, or a JSON schema."""
 
 Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
-"""A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
 """A function that returns whether a thing exists whose name is the whole last part of the path, suffix included.
@@ -68,9 +66,8 @@ class CredentialKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the query, a header, or an open part of a path, with its meaning in plain English.
-
-    ``refused`` says, as the end of a sentence, why a method refuses a parameter of the query that other methods take.
+    """``refused`` says, as the end of a sentence, why a method refuses a parameter of the query that other methods
+    take.
     """
 
     name: str
@@ -92,14 +89,13 @@ class AnswerDescription:
 
 @dataclass(frozen=True)
 class Operation(Generic[H]):
-    """One method of an address: the function that answers it, its parameters, its body and its answers.
+    """The first sentence of the function's docstring says what the method does.
 
-    The first sentence of the function's docstring says what the method does. If the function is a partial one, the
-    arguments that it was given stand for names in braces there. If ``credentials`` is None, the
-    method expects the credentials that the address expects. ``refused`` holds the parameters of the query that other
-    methods take and this one does not, each with the reason, as the end of a sentence. ``hot`` and ``foremost`` are
-    short ways to answer a POST (``web.hot``). They may be set only in a table without ``check``, ``options`` and
-    suffixes.
+    If the function is a partial one, the arguments that it was given stand for names in braces there. If
+    ``credentials`` is None, the method expects the credentials that the address expects. ``refused`` holds the
+    parameters of the query that other methods take and this one does not, each with the reason, as the end of a
+    sentence. ``hot`` and ``foremost`` are short ways to answer a POST (``web.hot``). They may be set only in a table
+    without ``check``, ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -114,7 +110,6 @@ class Operation(Generic[H]):
 
     @property
     def sentence(self) -> str:
-        """What the method does, in one sentence."""
         if isinstance(self.endpoint, partial):
             return first_sentence(self.endpoint.func).format(**self.endpoint.keywords)
         return first_sentence(self.endpoint)
@@ -122,10 +117,7 @@ class Operation(Generic[H]):
 
 @dataclass(frozen=True)
 class ErrorShape:
-    """How errors are written: the name of the shape, the function that writes an error, and the body by media type.
-
-    ``code`` returns the code that the body has, or an empty text if the body has no code.
-    """
+    """``code`` returns the code that the body has, or an empty text if the body has no code."""
 
     name: str
     write: Shape
@@ -135,10 +127,7 @@ class ErrorShape:
 
 @dataclass(frozen=True)
 class Address(Generic[H]):
-    """One address: its path below the table's prefix, its methods, and the codes of its refusals.
-
-    ``shape`` and ``credentials`` are None if the address uses those of the table.
-    """
+    """``shape`` and ``credentials`` are None if the address uses those of the table."""
 
     path: str
     operations: Mapping[str, Operation[H]]
@@ -155,13 +144,11 @@ class Address(Generic[H]):
 
 @dataclass(frozen=True)
 class AddressTable(Generic[H]):
-    """All addresses of the directory, of the repository's interface, of the search page, or of the front door.
+    """``prefix`` is empty or begins with a slash. ``parts`` describes the open parts of the paths.
 
-    ``prefix`` is empty or begins with a slash. ``parts`` describes the open parts of the paths. ``note`` describes the
-    whole table in the API document. ``check`` is called before each method and may refuse the request. With ``options``
-    every address answers OPTIONS. With ``suffixed`` the path of every address that answers documents may end in one of
-    ``SUFFIXES``. If an open part names things whose names may end in such a suffix too, ``finders`` has a function for
-    this part.
+    ``note`` describes the whole table in the API document. ``check`` is called before each method and may refuse the
+    request. With ``suffixed`` the path of every address that answers documents may end in one of ``SUFFIXES``. If an
+    open part names things whose names may end in such a suffix too, ``finders`` has a function for this part.
     """
 
     name: str
@@ -181,7 +168,7 @@ class AddressTable(Generic[H]):
         """Return a route for each address, and then the routes of paths with a suffix (``.json``, ``.xml``) at the end.
 
         An address whose path ends with an open part needs no second route, because the open part also matches the
-        suffix. ``half`` is the context that the half's endpoints get.
+        suffix.
         """
         endpoints = [(address, self._endpoint(address, half)) for address in self.addresses]
         return [Route(self.prefix + address.path, endpoint) for address, endpoint in endpoints] + [
@@ -192,20 +179,16 @@ class AddressTable(Generic[H]):
         ]
 
     def foremost(self, half: H) -> dict[str, tuple[Foremost[Any], Any]]:
-        """Return each ``Foremost`` of the table by its path, together with ``half``, the context that it gets."""
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
         return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
 
     def takes_suffix(self, address: Address[H]) -> bool:
-        """Return whether a suffix after the path of an address of this table chooses the media type."""
         return self.suffixed and address.answers_documents
 
     def shape_of(self, address: Address[H]) -> ErrorShape:
-        """Return the shape in which an address of this table writes its errors."""
         return address.shape or self.shape
 
     def credentials_of(self, address: Address[H], operation: Operation[H]) -> CredentialKind:
-        """Return the kind of credentials that a method of an address of this table expects."""
         return operation.credentials or address.credentials or self.credentials
 
     def _endpoint(self, address: Address[H], half: H) -> Endpoint[H]:
@@ -236,8 +219,7 @@ class AddressTable(Generic[H]):
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
         If there is a thing whose name ends in the suffix, the suffix belongs to the name: nothing is stored or removed.
-        Raises what the finder raises, such as the refusal of a caller who may not know whether the thing exists. After
-        such a refusal the method is not called, so the caller's password is not checked a second time.
+        After such a refusal the method is not called, so the caller's password is not checked a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
@@ -250,17 +232,16 @@ class AddressTable(Generic[H]):
 
 
 def first_sentence(described: object) -> str:
-    """Return the first sentence of a docstring."""
     paragraph = " ".join((described.__doc__ or "").partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].rstrip(".") + "."
 
 
 class Addresses:
-    """An ASGI application that passes each request to the endpoint of its address.
+    """Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``).
 
-    Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
-    with an open part, the first that matches wins. If none matches, the last one in the list answers, even a request
-    for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
+    Of the routes with an open part, the first that matches wins. If none matches, the last one in the list answers,
+    even a request for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts
+    (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -269,7 +250,6 @@ class Addresses:
         self._open = [route for route in routes if route.param_convertors]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request to its endpoint (ASGI)."""
         path = _path_in_parts(scope)
         endpoint = self._endpoints_by_path.get(path) or self._match_open(scope, path)
         await endpoint(scope, receive, send)
@@ -288,7 +268,6 @@ class Addresses:
 
 
 def _path_in_parts(scope: Scope) -> str:
-    """Return the decoded path, with ``_SLASH_IN_PART`` for each slash that was sent as ``%2F``."""
     path: str = scope["path"]
     raw_path: bytes = scope.get("raw_path") or b""
     if b"%2" not in raw_path:

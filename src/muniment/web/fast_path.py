@@ -9,9 +9,6 @@ with the whole body in one piece. The body has 1 to 65,536 bytes. The first two 
 only once, and no ``X-Request-Id``. A request of any other form goes the ordinary way, unchanged, and so does a request
 that a short way cannot decide. If the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal,
 and does not decide again. Any other endpoint decides again.
-
-No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
-lines are those of ``Transport``.
 """
 
 import time
@@ -33,18 +30,16 @@ H = TypeVar("H")
 _LONGEST_BODY = 65_536
 
 _FAILURE = "muniment.failure"
-"""The key in a request's scope for the exception that the front's decision raised."""
 
 _Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True)
 class Hot(Generic[H]):
-    """A short way to decide a request: ``decide`` gets the scope, the body, and the half's context.
+    """``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
+    answers.
 
-    ``decide`` returns the body of the answer (status 200), or changes nothing and returns None; then the endpoint
-    answers. It raises what the endpoint may raise. ``media_type`` is the media type of the request's body. ``headers``
-    are the headers of the answer, without Content-Length.
+    It raises what the endpoint may raise. ``headers`` are the headers of the answer, without Content-Length.
     """
 
     decide: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -54,15 +49,13 @@ class Hot(Generic[H]):
 
 @dataclass(frozen=True)
 class Foremost(Generic[H]):
-    """A short way before the application: ``answer`` gets the scope, the body, and the half's context.
+    """``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None;
+    then the endpoint answers.
 
-    ``answer`` returns the body that the endpoint would send now (status 200), or changes nothing and returns None; then
-    the endpoint answers. ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be
-    a ``HotEndpoint``, which answers the errors that ``answer`` raises. ``media_type`` and ``headers`` are as in
-    ``Hot``.
-
-    ``recall`` gets the whole bodies of several requests, and the half's context. For each body it returns the same
-    answer as ``answer``, or None if it cannot know the answer without waiting. ``recall`` changes nothing.
+    ``answer`` records no security event. If ``answer`` may change anything, the endpoint must be a ``HotEndpoint``,
+    which answers the errors that ``answer`` raises. ``recall`` gets the whole bodies of several requests, and the
+    half's context. For each body it returns the same answer as ``answer``, or None if it cannot know the answer without
+    waiting.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
@@ -79,29 +72,24 @@ class AnswerAtOnce(NamedTuple):
 
 
 class HotFront:
-    """ASGI middleware that answers in the first two short ways, and passes all other requests to ``application``.
+    """``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it.
 
-    ``application`` is ``transport`` wrapped in other middleware, or None if nothing wraps it. ``addresses`` is
-    filled when the halves are open.
+    ``addresses`` is filled when the halves are open.
     """
 
     def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
         self._application = application or transport
         self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
-        """The short way of each path, with the half's context, which the short way gets."""
 
     def has(self, path: str) -> bool:
-        """Return whether a request to this path may be answered at once."""
         return path in self.addresses
 
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
-        """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
+        """``has`` must be true of their paths. A request that cannot be answered here gets None.
 
-        ``has`` must be true of their paths. A request that cannot be answered here gets None. It must go the ordinary
-        way, and nothing has changed except that the proxy headers are applied to its scope. A request also gets None if
-        ``recall`` raised an exception: the ordinary way will raise it again, and answer it. ``recall`` is called once
-        for all requests to one path.
+        It must go the ordinary way, and nothing has changed except that the proxy headers are applied to its scope. A
+        request also gets None if ``recall`` raised an exception: the ordinary way will raise it again, and answer it.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)
@@ -133,7 +121,6 @@ class HotFront:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         application = self._application
         if scope["type"] != "http" or scope["path"] not in self.addresses:
             await application(scope, receive, send)
@@ -167,7 +154,6 @@ class HotFront:
             self._note(scope, request_id, status, len(answer), start)
 
     def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
-        """Apply the proxy headers to the scope. Then return whether the front takes requests of this form."""
         self._transport.apply_proxy_headers(scope)
         return (
             scope["scheme"] == "https"
@@ -197,7 +183,6 @@ class HotEndpoint(Endpoint[H]):
         self._hot = hot
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         if not _has_form(scope, self._hot.media_type):
             await super().__call__(scope, receive, send)
             return
@@ -233,7 +218,6 @@ def _is_whole(message: Message) -> bool:
 
 
 def _receive_again(message: Message | pace.Waiting, receive: Receive) -> Receive:
-    """Return a ``receive`` that begins with this message, whether it has come or is still awaited."""
     messages = [message]
 
     async def receive_again() -> Message:

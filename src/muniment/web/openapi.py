@@ -30,18 +30,14 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.TICKET: [{"ticket": []}],
     CredentialKind.SEARCH_PAGE: [{"search_page": []}],
 }
-"""The security requirements for each kind of credentials, except CALLER (``CallerCredentials``).
-
-An OAuth client may also identify itself in the body.
-"""
+"""An OAuth client may also identify itself in the body."""
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):
-    """Which credentials a repository takes, besides a token in the header Authorization.
+    """``basic`` says whether HTTP Basic is taken.
 
-    ``basic`` says whether HTTP Basic is taken. Each other field is a name; if it is empty, no address takes such
-    credentials. ``ticket`` and ``csrf`` name headers, ``address_token`` names a parameter of the query, and
-    ``search_page`` names the cookie of the search page.
+    Each other field is a name; if it is empty, no address takes such credentials. ``ticket`` and ``csrf`` name headers,
+    ``address_token`` names a parameter of the query, and ``search_page`` names the cookie of the search page.
     """
 
     basic: bool = False
@@ -65,7 +61,6 @@ class CallerCredentials(msgspec.Struct, frozen=True):
         return taken
 
     def schemes(self) -> Json:
-        """Return the security schemes of these credentials by name. ``document`` adds those that need no setting."""
         schemes: Json = {}
         if self.basic:
             schemes["basic"] = {"type": "http", "scheme": "basic", "description": "A user's name and password."}
@@ -82,9 +77,8 @@ class CallerCredentials(msgspec.Struct, frozen=True):
 def document(
     tables: Sequence[AddressTable[Any]], base: str, version: str, ticket_cookie: str, callers: CallerCredentials
 ) -> Json:
-    """Return the OpenAPI document of these tables.
+    """``base`` is the address with which every link begins, without a slash at its end.
 
-    ``base`` is the address with which every link begins, without a slash at its end. ``version`` is the release.
     ``ticket_cookie`` is the name of the cookie that holds a ticket.
     """
     paths: dict[str, Json] = {}
@@ -168,7 +162,6 @@ def _parameter(parameter: Parameter) -> Json:
 def _responses(
     refusals: Table, answers: Sequence[AnswerDescription], shape: ErrorShape, refusal_responses: "_RefusalResponses"
 ) -> dict[str, Json]:
-    """Describe, for each status, the operation's own answer or, if it has none, the refusals of this status."""
     table = {**SHARED, **refusals}
     statuses = {error_code.status for error_code in table.values()}.difference(answer.status for answer in answers)
     responses = {str(status): refusal_responses.reference(table, status, shape) for status in sorted(statuses)}
@@ -188,13 +181,10 @@ def _answer(answer: AnswerDescription) -> Json:
 
 
 class _RefusalResponses:
-    """The descriptions of refusals, each for one status of an address. Equal descriptions are stored once."""
-
     def __init__(self) -> None:
         self.components: dict[str, Json] = {}
 
     def reference(self, table: Table, status: int, shape: ErrorShape) -> Json:
-        """Return a reference to the description of the table's refusals of this status. If it is new, add it."""
         sentences = (
             _sentence(kind, shape.code(error_code)) for kind, error_code in table.items() if error_code.status == status
         )
@@ -210,7 +200,6 @@ class _RefusalResponses:
 
 
 def _sentence(kind: type[Refusal], code: str) -> str:
-    """Return the code and the first sentence of the refusal's docstring."""
     sentence = first_sentence(kind)
     return f"`{code}`: {sentence}" if code else sentence
 

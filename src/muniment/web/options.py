@@ -119,7 +119,7 @@ class TrustedProxies:
         self._networks = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
 
     def has(self, address: str) -> bool:
-        """Return whether this is the address of a trusted proxy. A text that is no address is not."""
+        """A text that is no address is not."""
         if not self._networks:
             return False
         try:

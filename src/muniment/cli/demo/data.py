@@ -153,7 +153,6 @@ def _passwords(data: DataFolder) -> dict[str, str]:
 
 
 def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
-    """Make the demo's missing people, types and ACLs; return the id of the guarding resource."""
     directory_names = data.settings.directory.names
     hashes: dict[str, str] = {}
     with data.database("directory") as database:

@@ -1,7 +1,4 @@
-"""The demo's tour in seven steps.
-
-One command prints it as curl commands. Another performs it, and shows each request and answer.
-"""
+"""The demo's tour in seven steps."""
 
 import re
 import shlex
@@ -51,7 +48,6 @@ def tour_command(
 
 
 def as_curl(facts: Facts) -> str:
-    """Write the tour as commands for a shell, with real values."""
     base, names = facts["base_url"], facts["names"]
     login = f"{base}/{names['directory']['prefix']}/login"
     oauth = f"{base}/{names['directory']['prefix']}/v1/authentication/oauth"
@@ -85,7 +81,6 @@ POSITION=$({curl} {bearer} -H 'Content-Type: text/plain' --data-binary {shlex.qu
 
 
 def next_steps(data: Path, facts: Facts) -> str:
-    """Write what somebody who has just started the demo may try next."""
     admin = facts["admin"]
     return f"""
 Ready. What to try next:
@@ -98,7 +93,6 @@ Ctrl-C stops it; started again it goes on with the same data."""
 
 
 def _content(facts: Facts) -> str:
-    """Write the text of the tour's own document: it holds a rare word, and the word that the tour searches for."""
     return f"Muniments are documents that prove a right, and {facts['word']} is one of their words."
 
 
@@ -122,7 +116,7 @@ def document(facts: Facts) -> str:
 
 
 def check_answers(facts: Facts) -> None:
-    """Sign in, search once and sign out. Raises Failure if an answer is wrong, or if the search finds nothing."""
+    """Raises Failure if an answer is wrong, or if the search finds nothing."""
     with _client(facts) as http:
         tour = _Tour(facts, http, quiet=True)
         token = tour.sign_in()
@@ -132,8 +126,6 @@ def check_answers(facts: Facts) -> None:
 
 
 class _Found(NamedTuple):
-    """How many documents a search found, and the ids of those on its first page."""
-
     total: int
     object_ids: list[str]
 
@@ -149,7 +141,6 @@ class _Tour:
         self._repository = f"/{names['repository']['prefix']}/repositories/{quote(facts['repository'], safe='')}"
 
     def perform(self) -> None:
-        """Perform all steps. Raises Failure at the first answer that is not the expected one."""
         self._say("1. Get in")
         token = self.sign_in()
         self._say("2. Keep a document")
@@ -171,7 +162,6 @@ class _Tour:
         self._say(f"The tour is done: {object_id} was kept, found and deleted, and the token has ended.")
 
     def sign_in(self) -> str:
-        """Get an access token by the password grant, and another by the refresh token."""
         form = {
             "grant_type": "password",
             "client_id": self._facts["client_id"],
@@ -188,7 +178,6 @@ class _Tour:
         return str(self._ask("POST", f"{self._directory}/login", 200, data=form).json()["access_token"])
 
     def search(self, token: str, position: str = "") -> "_Found":
-        """Search with a search document, once the index has reached the position; return what was found."""
         headers = {"Content-Type": "application/xml", "Accept": "application/xml"}
         waiting = {"wait-for": position} if position else {}
         answer = self._ask(
@@ -205,7 +194,6 @@ class _Tour:
         return _Found(int(total), [entry.findtext(f"{_ATOM}id", "") for entry in root.findall(f"{_ATOM}entry")])
 
     def end(self, token: str) -> None:
-        """End the grant, and check that it has ended."""
         self._ask("DELETE", f"{self._oauth}/{token}", 204)
         resource_id = self._facts["resource"]["id"]
         self._ask("POST", f"{self._oauth}/tokeninfo", 410, json={"token": token, "resource_id": resource_id})
@@ -269,7 +257,6 @@ class _Tour:
 
 
 def shorten(text: str) -> str:
-    """Shorten each token to its first characters."""
     return _TOKEN.sub(lambda token_match: token_match[0][:6] + "...", text)
 
 

@@ -64,13 +64,11 @@ SESSION_HEADS = ("Session", "User", "Client", "Resource", "Since", "Expires")
 
 
 def entries_of_kind(data: DataFolder, cx: Connection, partition: str, kind: Kind) -> Rows:
-    """Return the rows of a partition's entries of one kind, under ``ENTRY_HEADS``."""
     partition_entry = entries.find_partition(cx, data.settings.directory.names, partition)
     return entry_rows(data, entries.listing(cx, partition_entry, kind, limit=None))
 
 
 def entry_rows(data: DataFolder, several: list[Entry]) -> Rows:
-    """Return the rows of entries under ``ENTRY_HEADS``: their state, and the name that commands accept."""
     names = data.settings.directory.names
     spellings = {"partition": entries.shown_name, "unit": entries.location}
     return [
@@ -85,19 +83,16 @@ def entry_rows(data: DataFolder, several: list[Entry]) -> Rows:
 
 
 def rename_entry(data: DataFolder, cx: Connection, entry: Entry, name: str, *, force: bool = False) -> Entry:
-    """Give an entry another name."""
     snapshot, names = repository_snapshot(data), data.settings.directory.names
     client_settings = guards.read_client_settings(data.settings.repository) if data.together else {}
     return guards.rename(cx, snapshot, names, entry, name, data.now, client_settings, force=force)
 
 
 def rename_person(data: DataFolder, cx: Connection, entry: Entry, name: str, *, force: bool) -> str:
-    """Give a user or a group another name, and return their new id."""
     return entries.shown_id(data.settings.directory.names, rename_entry(data, cx, entry, name, force=force))
 
 
 def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> str:
-    """Move an entry into another unit of its partition, and return its new location."""
     names = data.settings.directory.names
     return entries.location(names, decisions.move(cx, names, entry, find_entry(data, cx, target), data.now))
 
@@ -105,10 +100,7 @@ def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> s
 def remove_person(
     data: DataFolder, kind: Literal["user", "group"], entry_id: str, *, give_to: str = "", force: bool = False
 ) -> None:
-    """Remove a user, a client or a group from both halves, and print what became of them.
-
-    ``give_to`` is the id of the user who gets what the removed user owned.
-    """
+    """``give_to`` is the id of the user who gets what the removed user owned."""
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
         with directory.read() as cx:
@@ -140,7 +132,6 @@ def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
 
 
 def describe_removal(data: DataFolder, dependents: decisions.Dependents) -> str:
-    """Describe what depended on a removed entry."""
     names = data.settings.directory.names
     parts = {
         "It was in the groups": [entries.shown_id(names, group) for group in dependents.groups],
@@ -155,12 +146,10 @@ def describe_removal(data: DataFolder, dependents: decisions.Dependents) -> str:
 
 
 def describe_ended(count: SessionCount) -> str:
-    """Describe how many sessions have ended."""
     return f"Ended: {count.grants} grants, {count.tickets} tickets."
 
 
 def session_rows(data: DataFolder, cx: Connection, several: list[Session]) -> Rows:
-    """Return the rows of sessions under ``SESSION_HEADS``."""
     names = data.settings.directory.names
     ids = {number for each in several for number in (each.user_id, each.client_id or 0)}
     people = {number: entries.by_id(cx, number) for number in ids}
@@ -184,7 +173,6 @@ def session_rows(data: DataFolder, cx: Connection, several: list[Session]) -> Ro
 
 
 def state_of(entry: Entry) -> str:
-    """Return whether a user or client may act, and if not, why."""
     states = [name for name, holds in (("disabled", entry.disabled), ("locked", entry.locked)) if holds]
     return " and ".join(states) or "active"
 

@@ -212,7 +212,6 @@ def _place(installation: Installation, kind: ContentKind) -> str:
 
 
 def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read each content of a repository's objects. Yield the object's id, and whether the content is undamaged."""
     last_seq: int | None = 0
     while last_seq is not None:
         with database.read() as cx:
@@ -237,10 +236,7 @@ def _verify_objects(database: Database, is_whole: _IsWhole, repository_id: int) 
 
 
 def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: int) -> Iterator[tuple[str, bool]]:
-    """Read the contents of a repository's wastebasket; yield what ``_verify_objects`` yields.
-
-    A content that is missing or altered is passed over if its object does not have it any more.
-    """
+    """A content that is missing or altered is passed over if its object does not have it any more."""
     for object_id, content in content_references.of_wastebasket(database, repository_id):
         good = is_whole(content)
         if not good:
@@ -251,10 +247,7 @@ def _verify_wastebasket(database: Database, is_whole: _IsWhole, repository_id: i
 
 
 def _current_content(database: Database, repository_id: int, stored: table.StoredObject) -> StoredContent | None:
-    """Return the content that an object has now, or None if it has none.
-
-    Since the object was read, its content may have been replaced, deleted, or moved into another pack.
-    """
+    """Since the object was read, its content may have been replaced, deleted, or moved into another pack."""
     with database.read() as cx:
         page = inventory.every(cx, repository_id, stored.seq - 1, 1)
         return page[0].content if page and page[0].id == stored.id else None
@@ -264,8 +257,7 @@ _VERIFICATIONS = (
     (_verify_objects, "replace its content"),
     (_verify_wastebasket, "restore it from the wastebasket and replace its content"),
 )
-"""The functions that verify the contents of a repository, each with what helps if a content is damaged.
+"""The wastebasket comes last, so an object that is deleted during the check is found there.
 
-The wastebasket comes last, so an object that is deleted during the check is found there. An object that is restored
-during the check may be missed.
+An object that is restored during the check may be missed.
 """

@@ -29,7 +29,7 @@ _WITHIN = "  "
 def explain(
     data: DataFolder, query: Query, repository_name: str, object_id: str, user_id: str, *, as_json: bool
 ) -> int:
-    """Print why an object is a hit of a search, or why it is none. Return the exit code: 1 if the object is no hit.
+    """Return the exit code: 1 if the object is no hit.
 
     The search has the rights of the user ``user_id``, or the administrator's rights if ``user_id`` is empty.
     """
@@ -52,7 +52,6 @@ def explain(
 
 @contextmanager
 def asking(data: DataFolder, repository_name: str) -> Iterator[Inquiry]:
-    """Open what a search by the data folder's administrator needs."""
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, repository_name)

@@ -118,7 +118,6 @@ def _begin(
 
 
 def _print_unknown_names(data: DataFolder, export: rebuilding.CheckedExport) -> None:
-    """Say which users and groups of the export the directory here does not know."""
     if not data.together:
         return
     names = [line.name for line in export.bearers if not line.former]

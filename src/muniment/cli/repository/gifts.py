@@ -1,8 +1,4 @@
-"""What does a user own, and who gets it?
-
-The command here gives a user's belongings to another user. The commands that remove a user or a group call the other
-functions.
-"""
+"""What does a user own, and who gets it?"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,10 +20,7 @@ from muniment.repository.store import repositories
 
 
 def open_holdings(data: DataFolder) -> AbstractContextManager[Holdings | None]:
-    """Open the repositories' database, and yield the ``Holdings`` with which a removal changes the repositories.
-
-    Yields None if the repositories run apart.
-    """
+    """Yields None if the repositories run apart."""
     return _open(data) if data.together else nullcontext()
 
 
@@ -39,11 +32,9 @@ class Progress:
         self._bars = bars
 
     def reach(self, repository: str, count: int) -> None:
-        """Show how many objects of this repository have been given."""
         self._bars.reach(f"Giving what is in {repository}", count)
 
     def index_stands_still(self, repository: str) -> None:
-        """Warn that the gift goes on without waiting for this repository's index, and that searches may be refused."""
         terminal.errors.print(
             f"The index of {repository} stands still: start 'muniment serve' or 'muniment agent'. "
             "The gift goes on without waiting. Until the index has caught up, searches there may answer 503 "
@@ -52,7 +43,7 @@ class Progress:
 
 
 def print_departure(data: DataFolder, name: str, departure: Departure, given_to: str, removal: str) -> None:
-    """Print what became of a removed user or group. The text ``removal`` says what depended on the entry."""
+    """The text ``removal`` says what depended on the entry."""
     if given_to:
         terminal.line(f"Given to {given_to}: {spell(departure.gifts)}.")
     terminal.line(removal)
@@ -81,7 +72,6 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
 
 
 def spell(counts: Sequence[giving.GiftCount]) -> str:
-    """Return a text of one line that says how much was given in which repository."""
     gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
         for count in counts

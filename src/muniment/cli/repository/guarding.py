@@ -24,7 +24,6 @@ GuardId = Annotated[
 
 
 def check_guard(resource: str, resource_id: str) -> None:
-    """Raise Failure if both options name a resource."""
     if resource and resource_id:
         raise Failure("Name the resource with --resource or with --resource-id, not with both.", Exit.USAGE)
 
@@ -39,10 +38,9 @@ def known_language(data: DataFolder, text: str) -> str:
 
 @contextmanager
 def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on the repository's database and, with ``own_directory``, one on the directory's.
+    """The directory's transaction is opened first. Yields the directory's connection and then the repository's.
 
-    The directory's transaction is opened first. Yields the directory's connection and then the repository's. Without
-    ``own_directory``, None stands for the directory's connection.
+    Without ``own_directory``, None stands for the directory's connection.
     """
     with ExitStack() as stack:
         database, directory = stack.enter_context(data.database("repository")), None
@@ -52,7 +50,7 @@ def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection 
 
 
 def resource_of(data: DataFolder, name: str) -> Resource:
-    """Return the resource of this name, and make it if it is missing. Raises Failure if the directory runs apart."""
+    """Raises Failure if the directory runs apart."""
     if "directory" not in data.settings.halves:
         raise Failure("The directory runs apart: name a resource of it with --resource-id.", Exit.USAGE)
     with data.database("directory") as database, database.begin() as cx:

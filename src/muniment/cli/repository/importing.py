@@ -30,7 +30,6 @@ from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.permissions.principals import Principals
 
 _MOST_NAMED = 20
-"""How many of the files that were not read an import names at most."""
 
 _STANDSTILL_SECONDS = 60.0
 _QUIET_SECONDS = 1.0
@@ -161,10 +160,9 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 
 
 def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
-    """Import the folder whenever it changes, until Ctrl-C or SIGTERM.
+    """WrongValue, UnknownAcl and bugs are raised. After any other failure, the pass is tried again.
 
-    WrongValue, UnknownAcl and bugs are raised. After any other failure, the pass is tried again. Raises Failure if the
-    folder is gone.
+    Raises Failure if the folder is gone.
     """
     due = threading.Event()
     last_facts: tuple[object, ...] = ()
@@ -210,10 +208,10 @@ def _say_that_it_polls() -> None:
 def until_searchable(
     data: DataFolder, database: Database, repository: repositories.Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Wait until all text is extracted and the index has followed the whole change log, and return True.
+    """Returns False if for a minute neither the extraction nor the index makes progress.
 
-    Returns False if for a minute neither the extraction nor the index makes progress. ``progress`` is called with the
-    number of files that no longer wait for extraction, and with the number of all files.
+    ``progress`` is called with the number of files that no longer wait for extraction, and with the number of all
+    files.
     """
     with closing(backends.reader(data.installation, repository)) as reader:
         last_state: object = None
@@ -243,7 +241,6 @@ def until_searchable(
 
 
 def print_texts(database: Database, repository: repositories.Repository, report: ImportReport) -> None:
-    """Print how many of the imported files have text, why files have none, and which files these are."""
     with database.read() as cx:
         statuses = queue.statuses(cx, report.object_ids)
         present = {each: status for each, status in statuses.items() if status != queue.EMPTY}

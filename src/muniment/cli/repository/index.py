@@ -52,7 +52,6 @@ def index_status(data: DataFolder, cx: Connection) -> Rows:
 
 
 def _embedding(data: DataFolder, cx: Connection, repository: Repository, latest: changes.Position) -> str:
-    """Return ``off`` if searches are not by meaning, ``current`` if every text is embedded, otherwise ``behind``."""
     if not data.settings.repository.meaning:
         return "off"
     position = followers.position(cx, repository.id, embedder.FOLLOWER)
@@ -233,7 +232,6 @@ def _advice(data: DataFolder, repository: Repository, report: Report) -> str:
 
 
 def _as_values(report: Report) -> dict[str, object]:
-    """Return a report as values of JSON."""
     return {
         "sound": report.sound,
         "began": timestamp(report.began),

@@ -1,7 +1,7 @@
 """Commands about single objects: show, list, fetch, put, move and remove them.
 
 They act on the data folder as its administrator, as ``search`` does without ``--user``, because whoever can open the
-data folder can read and change everything in it anyway. A user who wants to know what they may see asks the server.
+data folder can read and change everything in it anyway.
 """
 
 import os
@@ -237,10 +237,7 @@ def _values(cx: Connection, stored: table.StoredObject, view: RepositoryView) ->
 
 
 def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
-    """Read ``NAME=VALUE`` texts. Several values of one name make a list, and ``NAME=`` unsets the property.
-
-    Raises Failure for a text of another form.
-    """
+    """Several values of one name make a list, and ``NAME=`` unsets the property."""
     several: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -37,7 +37,7 @@ _FURTHER_TABLES = (
     "search.meaning.embeddings",
     "search.answering.kept.kept_searches",
 )
-"""Modules that declare further tables of the repository. ``declare_tables`` loads them."""
+"""Modules that declare further tables of the repository."""
 
 Language = Annotated[
     str, typer.Option(help="Language of its texts, such as German; the installation's (repository.language) if empty.")
@@ -142,10 +142,7 @@ def remove_repository(
 
 
 def declare_tables() -> None:
-    """Load every module that declares a table of the repository.
-
-    A removal finds only the tables that loaded modules declare.
-    """
+    """A removal finds only the tables that loaded modules declare."""
     for module in _FURTHER_TABLES:
         import_module(f"muniment.repository.{module}")
 

@@ -37,10 +37,7 @@ _LATE: Instant = 5 * SECOND
 
 
 class _Question(NamedTuple):
-    """Keywords or a search document, the repository, and how many hits to show.
-
-    With ``typed``, the keywords are read as people type.
-    """
+    """With ``typed``, the keywords are read as people type."""
 
     words: str
     document: bytes | None
@@ -58,7 +55,7 @@ class _Hit(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The hits, and how many there are in all. If ``relaxed`` is true, hits need not have all of the words."""
+    """If ``relaxed`` is true, hits need not have all of the words."""
 
     total: int
     hits: list[_Hit]
@@ -141,10 +138,6 @@ def search_command(
 
 
 def _document(data: DataFolder, file: str) -> bytes:
-    """Read a search document from a file, or from standard input if ``file`` is ``-``.
-
-    Raises Failure if the document is larger than a server would take.
-    """
     limit = data.settings.repository.max_metadata_bytes
     with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
         document = source.read(limit + 1)
@@ -272,7 +265,6 @@ def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: s
 
 
 def _json(answer: httpx.Response) -> Mapping[str, Any]:
-    """Return the JSON object of an answer, or an empty mapping if the answer (perhaps a proxy's) is no JSON object."""
     try:
         document = answer.json()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which files were not read, or not wholly, and why? How do the commands say so?"""
+"""Which files were not read, or not wholly, and why?"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 MOST_REASONS = 20
-"""How many reasons a command prints at most."""
 
 _AT_A_TIME = 500
 _EVERYTHING = Principals("", administrator=True)
@@ -37,7 +36,7 @@ class NotRead(NamedTuple):
 
 
 def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[str, IndexStatus]]) -> list[NotRead]:
-    """Return these objects, each given by its id and status, with a path. An object in no folder has only its name."""
+    """An object in no folder has only its name."""
     view, found = RepositoryView.read(cx, repository, _EVERYTHING), list[NotRead]()
     for begin in range(0, len(statuses), _AT_A_TIME):
         portion = statuses[begin : begin + _AT_A_TIME]
@@ -62,7 +61,6 @@ def every(cx: Connection, repository: Repository) -> list[NotRead]:
 
 
 def print_counts(counts: Mapping[State, int]) -> None:
-    """Print how many files have text, and how many have none."""
     terminal.line(
         f"Text: {counts['done']} read, {counts['no-text']} without any, {counts['unsupported']} unsupported, "
         f"{counts['failed']} failed, {counts['waiting']} waiting"
@@ -70,7 +68,6 @@ def print_counts(counts: Mapping[State, int]) -> None:
 
 
 def print_reasons(reasons: Sequence[tuple[State, str, int]]) -> None:
-    """Print how many files were not read, or not wholly, for the commonest reasons."""
     for state, reason, count in reasons[:MOST_REASONS]:
         terminal.line(terminal.harmless(f"  {count} {_explained(state, reason)}"))
     if len(reasons) > MOST_REASONS:
@@ -78,7 +75,6 @@ def print_reasons(reasons: Sequence[tuple[State, str, int]]) -> None:
 
 
 def print_files(files: Iterable[NotRead]) -> None:
-    """Print each file with the reason why it was not read, or not wholly."""
     for file in files:
         explained = _explained(file.status.state, file.status.reason)
         terminal.line(terminal.harmless(f"  {file.path} ({file.object_id}) {explained}"))

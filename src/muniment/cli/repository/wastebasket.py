@@ -1,7 +1,4 @@
-"""Commands about deleted objects: list them, restore them, remove them for good.
-
-They act as the administrator of the data folder, as the commands about single objects do.
-"""
+"""Commands about deleted objects: list them, restore them, remove them for good."""
 
 from collections.abc import Iterable
 from functools import partial

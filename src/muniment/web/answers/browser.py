@@ -10,7 +10,6 @@ from muniment.ground.refusals import Forged
 from muniment.web.answers import pages
 
 NEVER_STORED = {"Cache-Control": "no-store"}
-"""The headers of a page that no browser keeps."""
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
 """What a person reads whose sign-in is refused."""
@@ -24,19 +23,18 @@ class FormMark(NamedTuple):
 
 
 def redirect(request: Request, path: str) -> Response:
-    """Lead the browser to another of our pages, below the base address. The browser fetches it by GET."""
     return RedirectResponse(pages.base_path(request) + path, 303, NEVER_STORED)
 
 
 def cookie_name(request: Request, name: str) -> str:
-    """Return the name of one of our cookies. Over TLS, only this host can set it (RFC 6265bis 4.1.3.2)."""
+    """Over TLS, only this host can set it (RFC 6265bis 4.1.3.2)."""
     return f"__Host-{name}" if request.scope["scheme"] == "https" else name
 
 
 def set_cookie(
     response: Response, request: Request, name: str, value: str, *, path: str = "/", seconds: int | None = None
 ) -> None:
-    """Set a cookie for ``seconds``. With None it lasts until the browser closes, with 0 it ends at once.
+    """With None it lasts until the browser closes, with 0 it ends at once.
 
     The cookie is Secure if the request came over TLS: a browser would not keep a Secure cookie that came over plain
     HTTP.
@@ -58,7 +56,7 @@ def new_mark() -> str:
 
 
 def form_mark(request: Request, text: str) -> FormMark:
-    """Return a form's mark. ``text`` is the value of its hidden field."""
+    """``text`` is the value of its hidden field."""
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
     return FormMark(text, foreign)
 

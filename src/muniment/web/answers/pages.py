@@ -30,7 +30,7 @@ _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javasc
 
 
 class _Wording(NamedTuple):
-    """What a page tells a person about a refusal. An empty ``sentence`` means the refusal's own sentence."""
+    """An empty ``sentence`` means the refusal's own sentence."""
 
     heading: str
     advice: str = ""
@@ -76,7 +76,7 @@ _MARK = markupsafe.Markup(_STATIC["icon.svg"].decode("utf-8"))  # noqa: S704 - o
 
 
 def templates(package: str) -> jinja2.Environment:
-    """Return the Jinja environment of the templates in ``package``. These templates may extend ``frame.html``."""
+    """These templates may extend ``frame.html``."""
     loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((package, "muniment.web"))]
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
@@ -102,7 +102,7 @@ def draw(
     headers: Mapping[str, str] | None = None,
     scripts: bool = False,
 ) -> Response:
-    """Draw a page. Its stylesheet and icon are below the address ``files``. With ``scripts``, our own scripts may run.
+    """Draw a page. Its stylesheet and icon are below the address ``files``.
 
     If ``files`` is None, the stylesheet is part of the page. So a browser can show the page even if the server refuses
     the request for the stylesheet, as it may over plain HTTP.
@@ -122,10 +122,9 @@ def draw(
 
 
 def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way]) -> Response:
-    """Draw the page of a refusal, in words for the person who reads it, with the links ``ways``.
+    """Links must be whole addresses.
 
-    Links must be whole addresses. If TLS is required and the request came over plain HTTP, a path alone would lead back
-    to this page.
+    If TLS is required and the request came over plain HTTP, a path alone would lead back to this page.
     """
     wording = _WORDINGS.get(code.status, _OTHERWISE)
     values = {
@@ -139,7 +138,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Return a file that pages use. Browsers may keep it for a year, because a changed file gets a new address.
+    """Browsers may keep it for a year, because a changed file gets a new address.
 
     Raises UnknownAddress.
     """

@@ -1,7 +1,4 @@
-"""Call an address's endpoint, and turn a refusal into a response.
-
-Each address has a table that gives a refusal its status and its code. Each half has error shapes, which write the body.
-"""
+"""Call an address's endpoint, and turn a refusal into a response."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -41,10 +38,9 @@ class ErrorCode(NamedTuple):
 
 
 Table = Mapping[type[Refusal], ErrorCode]
-"""The refusals of an address with their codes. ``find_code`` looks a refusal up: the nearest ancestor class counts."""
+"""``find_code`` looks a refusal up: the nearest ancestor class counts."""
 
 Shape = Callable[[Request, ErrorCode, str], Response]
-"""Writes an error in the interface's own shape, from the request, the error code and the refusal's sentence."""
 
 SHARED: Table = {
     Malformed: ErrorCode(400, "malformed_request"),
@@ -58,20 +54,19 @@ SHARED: Table = {
     Overloaded: ErrorCode(503, "overloaded"),
     NotStored: ErrorCode(507, "insufficient_storage"),
 }
-"""The refusals of every address. For a refusal that is also in the address's own table, that table counts."""
+"""For a refusal that is also in the address's own table, that table counts."""
 
 BUG = ErrorCode(500, "internal_error")
 
 _HEADERS = "muniment.headers"
-"""The key in a request's scope for the headers that ``add_header`` has added, by name."""
 
 
 class Endpoint(Generic[H]):
-    """Answers one address. It has a function for each method, one table of refusals and one error shape.
+    """``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
+    refusal.
 
-    ``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
-    refusal. With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the
-    headers that ``add_header`` has added, except those that the answer has already.
+    With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the headers that
+    ``add_header`` has added, except those that the answer has already.
     """
 
     def __init__(
@@ -94,12 +89,11 @@ class Endpoint(Generic[H]):
         self._methods_allowed = tuple(sorted(more.union(methods)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI). A bug is logged, and answered with 500."""
+        """A bug is logged, and answered with 500."""
         request = Request(scope, receive, send)
         await self._send(request, await self._answer(request), receive, send)
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request as if its method had raised this error."""
         request = Request(scope, receive, send)
         await self._send(request, self._failure(request, error), receive, send)
 
@@ -170,7 +164,7 @@ def find_code(refusal: Refusal, table: Table) -> ErrorCode:
 
 
 def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
-    """Log a refusal, and return the response to it. ``table`` gives the code, and ``shape`` writes the body."""
+    """``table`` gives the code, and ``shape`` writes the body."""
     error_code = find_code(refusal, table)
     if isinstance(refusal, NotStored):
         log.error("request not stored", reason=refusal.sentence)
@@ -186,5 +180,5 @@ def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Re
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response. ``body`` is a msgspec Struct, a dict or a list."""
+    """``body`` is a msgspec Struct, a dict or a list."""
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

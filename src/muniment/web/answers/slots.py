@@ -1,4 +1,4 @@
-"""How many streams of one kind may a caller have under way? Each stream holds a slot until it ends.
+"""How many streams of one kind may a caller have under way?
 
 Each process counts its own slots.
 """
@@ -23,7 +23,7 @@ class Slots:
 
     @contextmanager
     def hold(self, owner: str, limit: int, what: str) -> Iterator[None]:
-        """Hold one of the owner's ``limit`` slots for the block. Raises Overloaded when the owner holds all of them.
+        """Raises Overloaded when the owner holds all of them.
 
         ``what`` names the streams in the sentence of the refusal, such as ``downloads``.
         """
@@ -40,7 +40,6 @@ class Slots:
                 del self._counts[owner]
 
     def count(self) -> int:
-        """Return how many slots are held, over all owners."""
         return self._counts.total()
 
 
@@ -55,6 +54,5 @@ class HoldingResponse(Response):
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer (ASGI), then free the resources."""
         with self._resources:
             await self._answer(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Send a long answer piece by piece, and stop when the caller may no longer have it. All long answers use this."""
+"""Send a long answer piece by piece, and stop when the caller may no longer have it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -10,8 +10,8 @@ from starlette.types import Receive, Scope, Send
 class Stream(StreamingResponse):
     """An answer that is sent in pieces. It awaits ``check`` every ``check_bytes`` bytes and every ``check_seconds``.
 
-    If ``check`` raises, the answer ends: nothing more is sent and the connection is closed. So no caller mistakes a
-    part for the whole. ``pieces`` is closed in every case, even when the caller leaves.
+    If ``check`` raises, the answer ends: nothing more is sent and the connection is closed. ``pieces`` is closed in
+    every case, even when the caller leaves.
     """
 
     def __init__(
@@ -31,7 +31,6 @@ class Stream(StreamingResponse):
         self._check_seconds = check_seconds
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer (ASGI). Raises what ``pieces`` and ``check`` raise."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
         # The sender waits for a caller who reads slowly or not at all. The check must run meanwhile.

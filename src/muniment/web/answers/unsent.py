@@ -1,4 +1,4 @@
-"""How much memory may answers take that their callers have not read yet? Each caller and each worker has a bound.
+"""How much memory may answers take that their callers have not read yet?
 
 A long answer that was made in one piece stays in memory until its caller has read it, and callers may read slowly.
 """
@@ -16,20 +16,16 @@ LONG = 65_536
 """An answer of no more bytes is not counted: the buffers of its connection hold it."""
 
 UNSENT = "muniment.unsent"
-"""The key of the worker's ``Unsent`` in a request's scope."""
 
 CALLER = "muniment.caller"
 """The key in a request's scope for the user's folded name. It is there as soon as the user is known."""
 
 _SHARE = 4
-"""One caller may have every fourth byte."""
 
 _RETRY_SECONDS = 5
 
 
 class _Answer:
-    """A long answer: whose it is, its size in bytes, and what ends it."""
-
     __slots__ = ("caller", "size", "timeout")
 
     def __init__(self, caller: str, size: int) -> None:
@@ -52,7 +48,7 @@ class Unsent:
         self._sizes: Counter[str] = Counter()
 
     def hold(self, scope: Scope, size: int) -> AbstractAsyncContextManager[None]:
-        """Count an answer of this many bytes while the block sends it. Raises Overloaded if there is no room.
+        """Raises Overloaded if there is no room.
 
         The block also raises Overloaded, if it ends because the answer has to make room for another one.
         """

@@ -11,17 +11,15 @@ _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
 def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
-    """Return the media type in ``media_types`` that the request's header Accept ranks highest.
+    """If it ranks several equally, return the first of these. Without a header Accept, return ``media_types[0]``.
 
-    If it ranks several equally, return the first of these. Without a header Accept, return ``media_types[0]``. Return
-    None if the caller accepts none of the media types.
+    Return None if the caller accepts none of the media types.
     """
     header = _header(request)
     return _best(header, tuple(media_types)) if header else media_types[0]
 
 
 def prefers_page(request: Request) -> bool:
-    """Return whether the caller would rather read a page than JSON, as a browser does."""
     header = _header(request).lower()
     media_types = ["application/json", "text/html"]
     if "text/html" in header and "json" not in header:
@@ -36,7 +34,6 @@ def _header(request: Request) -> str:
 
 @lru_cache(maxsize=100)
 def _best(accept: str, media_types: tuple[str, ...]) -> str | None:
-    """Return the media type that the header Accept ranks highest, or None if it accepts none of them."""
     ranges = [_range(text) for text in accept.split(",")]
     best = max(media_types, key=lambda kind: _quality(kind, ranges))
     return best if _quality(best, ranges) > 0 else None
@@ -53,7 +50,6 @@ def _range(text: str) -> tuple[str, float]:
 
 
 def _quality(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """Return the quality (0 to 1) of the range that names a media type most closely, or 0 if no range names it."""
     kind = kind.lower()
     family, structure = kind.partition("/")[0], kind.rpartition("+")[2]
     for pattern in (kind, f"{family}/*+{structure}" if "+" in kind else kind, f"{family}/*", "*/*"):

@@ -1,8 +1,8 @@
-"""How was each request answered? The access log has one line for each request.
+"""How was each request answered?
 
-Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together. To write a line alone
-would take a tenth of the time that a short request takes. A line of a refused or failed request is written at once,
-together with the lines that wait.
+Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together. To write a line alone would
+take a tenth of the time that a short request takes. A line of a refused or failed request is written at once, together
+with the lines that wait.
 """
 
 import asyncio
@@ -13,16 +13,14 @@ from typing import NamedTuple
 import structlog
 
 LATE_SECONDS = 0.05
-"""How many seconds a line waits at most, unless other work blocks the event loop for longer."""
 
 MOST_LINES = 64
-"""How many lines are written together at most."""
 
 log = structlog.get_logger("muniment.web")
 
 
 class AccessLine(NamedTuple):
-    """What the log says of one request. ``began`` and ``ended`` are moments of ``time.perf_counter``."""
+    """``began`` and ``ended`` are moments of ``time.perf_counter``."""
 
     request_id: str
     caller_request_id: str | None
@@ -36,7 +34,6 @@ class AccessLine(NamedTuple):
     client: str | None
 
     def fields(self) -> dict[str, str | int | float | None]:
-        """Return the fields of the log line, except those that every logger's lines have, such as the time."""
         fields: dict[str, str | int | float | None] = {
             "request_id": self.request_id,
             "method": self.method,
@@ -53,13 +50,12 @@ class AccessLine(NamedTuple):
 
 
 def to_structlog(lines: Sequence[AccessLine]) -> None:
-    """Write each line by a call of structlog, as every other logger does."""
     for line in lines:
         log.info("request", **line.fields())
 
 
 class AccessLog:
-    """Collects lines and hands them to ``write``. A line waits at most ``seconds``; if that is 0, no line waits.
+    """A line waits at most ``seconds``; if that is 0, no line waits.
 
     An access log belongs to one event loop. Call ``flush`` before the loop ends, or the lines that wait are lost.
     """
@@ -71,7 +67,6 @@ class AccessLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def note(self, line: AccessLine) -> None:
-        """Write a line at once, or let it wait."""
         self._lines.append(line)
         went_well = line.status is not None and line.status < 400
         if not went_well or not self._seconds or len(self._lines) >= MOST_LINES:
@@ -81,7 +76,6 @@ class AccessLog:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self.flush, context=Context())
 
     def flush(self) -> None:
-        """Write the lines that wait."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

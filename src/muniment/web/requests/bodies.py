@@ -24,13 +24,12 @@ def media_type(request: Request) -> str:
 
 
 def check_encoding(request: Request) -> None:
-    """Raise UnsupportedMediaType if the body is declared to be compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield content piece by piece. There is no deadline, but the content must arrive at the settings' lowest rate.
+    """There is no deadline, but the content must arrive at the settings' lowest rate.
 
     Raises TimedOut, and TooLarge above ``limit`` bytes. If Content-Length is above the limit, nothing is read.
     """
@@ -59,17 +58,14 @@ async def raw(request: Request, limit: int) -> bytes:
 
 
 async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
-    """Read an application/x-www-form-urlencoded body (WHATWG URL 5.1), and return its values by parameter.
-
-    A parameter may come only once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed.
-    """
+    """A parameter may come only once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     if media_type(request) != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("The body must be application/x-www-form-urlencoded.")
     return form_fields(await raw(request, limit), "The form")
 
 
 def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
-    """Read the query of the request's address, and return its values by parameter. Raises Malformed.
+    """Raises Malformed.
 
     The parameters in ``lists`` may be repeated: their values are joined with commas.
     """
@@ -77,7 +73,7 @@ def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
 
 
 def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[str, str]:
-    """Decode ``name=value&...`` and return the values by name. Raises Malformed, also for a repeated name.
+    """Raises Malformed, also for a repeated name.
 
     ``what`` begins the sentence of a refusal: ``The form``. ``lists`` is as in ``query``.
     """
@@ -90,9 +86,9 @@ def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[
 
 
 def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
-    """Decode ``name=value&...``, and yield each name with its value. A name may come more than once.
+    """A name may come more than once.
 
-    ``what`` is as in ``form_fields``. Raises Malformed.
+    Raises Malformed.
     """
     if encoded.count(b"&") > 1000:
         raise Malformed(f"{what} has more than 1000 parameters.")
@@ -103,7 +99,7 @@ def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
 
 
 async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:
-    """Read a JSON body into the decoder's type. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     return json_text.decode(await raw_json(request, limit), decoder)
 
 

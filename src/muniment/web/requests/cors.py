@@ -18,10 +18,9 @@ _PREFLIGHT = "Access-Control-Request-Method", "Access-Control-Request-Headers"
 class Cors:
     """ASGI middleware around the whole app. It adds headers to answers below ``prefix`` and answers nothing itself.
 
-    Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` the pages may
-    send cookies, but then ``*`` allows no origin. ``exposed_headers`` are the headers of an answer that pages may read.
-    The answer to a preflight allows the methods in that answer's header Allow. A browser may keep that answer for
-    ``seconds``.
+    Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` the pages may send
+    cookies, but then ``*`` allows no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
+    answer to a preflight allows the methods in that answer's header Allow.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class Cors:
         self._seconds = str(seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         if scope["type"] != "http" or not (scope["path"] + "/").startswith(self._prefix + "/"):
             await self._app(scope, receive, send)
             return
@@ -74,7 +72,6 @@ class Cors:
             answer["Access-Control-Max-Age"] = self._seconds
 
     def _origin_allowed(self, origins: Sequence[str]) -> str | None:
-        """Return the origin that the answer allows, or None if the page that asks may not read the answer."""
         if len(origins) != 1:
             return None
         if origins[0] in self._origins:
@@ -83,9 +80,6 @@ class Cors:
 
 
 def _header_names(values: Sequence[str]) -> list[str]:
-    """Return the names of the headers that a page wants to send, at most ``_MOST_HEADERS``.
-
-    Every header is allowed, because no header gives a page a right.
-    """
+    """Every header is allowed, because no header gives a page a right."""
     names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
     return [name for name in names if _HEADER_NAME.fullmatch(name)]

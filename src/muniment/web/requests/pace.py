@@ -16,14 +16,12 @@ from muniment.web.options import WebOptions
 T = TypeVar("T")
 
 _BODY = "muniment.body"
-"""The key of the ``ArrivingBody`` in a request's scope."""
 
 
 class Pace:
     """Counts how many seconds the server will still wait for a caller (``seconds_left``, at first ``seconds``).
 
-    With a ``rate`` (bytes a second) each byte adds time. ``seconds_left`` never exceeds ``seconds``. So a caller who is
-    fast at first may not be slow for long afterwards.
+    With a ``rate`` (bytes a second) each byte adds time. ``seconds_left`` never exceeds ``seconds``.
     """
 
     def __init__(self, seconds: float, rate: int | None = None) -> None:
@@ -32,13 +30,12 @@ class Pace:
         self.seconds_left = seconds
 
     def count(self, seconds: float, size: int) -> None:
-        """Subtract the seconds for which the server waited, and add time for the bytes that the caller sent or read."""
         extra_seconds = size / self._rate if self._rate else 0.0
         self.seconds_left = min(self._longest, self.seconds_left - seconds + extra_seconds)
 
 
 class ArrivingBody:
-    """A request's body while it arrives. All of it must arrive before a deadline.
+    """All of it must arrive before a deadline.
 
     After ``expect_content`` there is no deadline, but the body must arrive at a lowest rate. In both cases, no pause
     between two pieces may be longer than ``body_pause_seconds``. ``asyncio.timeout`` would do the same at four times
@@ -55,7 +52,6 @@ class ArrivingBody:
         self._is_whole = False
 
     async def __call__(self) -> Message:
-        """Return the next ASGI message of the body. Raises TimedOut."""
         if self._is_whole:
             return await self._receive()
         message = begin(self._receive())
@@ -67,7 +63,6 @@ class ArrivingBody:
         return message
 
     def require_rate(self) -> None:
-        """Replace the deadline by the lowest rate of the settings."""
         self._pace, self._is_content = None, True
 
     async def _wait_for(self, waiting: "Waiting") -> Message:
@@ -90,7 +85,6 @@ class ArrivingBody:
 
 
 def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
-    """Wrap the body of a request, store the wrapper in the request's scope, and return it."""
     body = scope[_BODY] = ArrivingBody(receive, options)
     return body
 
@@ -103,14 +97,13 @@ def expect_content(request: Request) -> None:
 
 
 class Waiting(Awaitable[Message]):
-    """A call of ``receive`` that has begun and waits. ``for_what`` is what the call's coroutine yielded first."""
+    """``for_what`` is what the call's coroutine yielded first."""
 
     def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
         self._call = call
         self._for_what = for_what
 
     def __await__(self) -> Generator[Any, Any, Message]:
-        """Continue the call, and return its message (PEP 492)."""
         for_what = self._for_what
         try:
             while True:

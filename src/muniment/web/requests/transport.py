@@ -30,13 +30,10 @@ _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 STARTED = "muniment.started"
-"""The key in a request's scope for the moment (``time.perf_counter``) at which the request began.
-
-``HotFront`` sets this moment if it passes on a request whose decision failed.
-"""
+"""``HotFront`` sets this moment if it passes on a request whose decision failed."""
 
 _LONGEST_HOST = 300
-"""A Host header is cut to this number of bytes. No address of this server is longer."""
+"""No address of this server is longer."""
 
 _Origin = tuple[str, str, int | None]
 _Pairs = tuple[tuple[bytes, bytes], ...]
@@ -59,18 +56,15 @@ _DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 
 
 class Transport:
-    """ASGI middleware around the whole application.
+    """``sensitive_prefixes`` are path prefixes (``/dirws``).
 
-    ``sensitive_prefixes`` are path prefixes (``/dirws``). An answer below such a prefix says that nobody may store it,
-    unless the endpoint says otherwise. While ``requires_tls`` returns true, a request over plain HTTP is refused if its
-    path is below such a prefix, or if it has credentials: an Authorization or Cookie header, one of
-    ``credential_headers``, or an access_token in the query (given 5.4). ``shape`` writes a refusal as the address's
-    half would.
-
-    Among the values that Transport adds to the scope are ``muniment.request_id``, and ``muniment.base``: the address
-    with which every link of the answer begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client``
-    become those of the caller. Transport moves ``credential_parameters`` from the query to ``muniment.credentials``, so
-    that no answer repeats them.
+    An answer below such a prefix says that nobody may store it, unless the endpoint says otherwise. While
+    ``requires_tls`` returns true, a request over plain HTTP is refused if its path is below such a prefix, or if it has
+    credentials: an Authorization or Cookie header, one of ``credential_headers``, or an access_token in the query
+    (given 5.4). ``shape`` writes a refusal as the address's half would. Among the values that Transport adds to the
+    scope are ``muniment.request_id``, and ``muniment.base``: the address with which every link of the answer begins (no
+    slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the caller. Transport moves
+    ``credential_parameters`` from the query to ``muniment.credentials``, so that no answer repeats them.
     """
 
     def __init__(
@@ -103,14 +97,10 @@ class Transport:
         self._way = lru_cache(maxsize=256)(self._find_way)
 
     def way(self, scope: Scope, host: bytes) -> "_Way":
-        """Return the beginning of links and the headers of answers for the address that a request was sent to.
-
-        ``host`` is the value of the request's Host header.
-        """
+        """Return the beginning of links and the headers of answers for the address that a request was sent to."""
         return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
@@ -188,7 +178,6 @@ class Transport:
         return any(unquote_to_bytes(name) == b"access_token" for name in names)
 
     def _take_credentials(self, scope: Scope) -> None:
-        """Move the credentials out of the query. Raises Malformed if one of them is repeated."""
         pairs_left, credentials = [], dict[str, str]()
         for pair in scope["query_string"].split(b"&"):
             name, _, value = (
@@ -213,10 +202,7 @@ class Transport:
         return _Way(self._bases.get(origin, self._base), headers + _PAGE_POLICY, headers + _DATA_POLICY)
 
     def apply_proxy_headers(self, scope: Scope) -> None:
-        """Set the scope's scheme and client to those of the caller, if a trusted proxy has sent the request.
-
-        A second call changes nothing.
-        """
+        """A second call changes nothing."""
         client = scope.get("client")
         if client is None or not self._proxies.has(client[0]):
             return
@@ -237,22 +223,21 @@ class CutShort(Exception):
 
 
 def caller_address(request: Request) -> str:
-    """Return the caller's network address, or an empty text if it is unknown. A trusted proxy may have named it."""
+    """A trusted proxy may have named it."""
     return request.client.host if request.client else ""
 
 
 def logged_path(path: str) -> str:
-    """Return a path for the log. The beginning of a SHA-256 digest replaces each part that may be a token."""
+    """The beginning of a SHA-256 digest replaces each part that may be a token."""
     path = _TOKEN_ADDRESS.sub(lambda match: match[1] + _fingerprint(match[2]), path)
     path = _TOKEN_LIKE.sub(lambda match: _fingerprint(match[0]), path)
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
 class _Way:
-    """The beginning of links (``base``) and the headers of answers, for the address that a request was sent to.
+    """A page gets the headers ``page``, every other answer gets ``data``.
 
-    A page gets the headers ``page``, every other answer gets ``data``. A header that an answer has already is not
-    added.
+    A header that an answer has already is not added.
     """
 
     def __init__(self, base: str, page: _Pairs, data: _Pairs) -> None:
@@ -263,27 +248,20 @@ class _Way:
         self._lines: dict[_Pairs, bytes] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
-        """Return these headers of an answer, and the headers of ``self.data`` that it lacks.
-
-        Results are remembered, because only few different ``headers`` occur.
-        """
         if headers not in self._complete_headers:
             names = {name for name, _ in headers}
             self._complete_headers[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
         return self._complete_headers[headers]
 
     def header_lines(self, headers: _Pairs) -> bytes:
-        """Return the completed headers as lines to be sent (RFC 9112 section 5). Results are remembered."""
+        """Return the completed headers as lines to be sent (RFC 9112 section 5)."""
         if headers not in self._lines:
             self._lines[headers] = b"".join(b"%b: %b\r\n" % pair for pair in self.complete(headers))
         return self._lines[headers]
 
 
 class _Answer:
-    """Sends the answer with the headers that every answer has. Notes its status and size for the access log.
-
-    As soon as the answer begins, the status is also in the scope (``muniment.status``).
-    """
+    """As soon as the answer begins, the status is also in the scope (``muniment.status``)."""
 
     __slots__ = ("_request_id", "_scope", "_send", "_way", "size", "status")
 
@@ -322,7 +300,6 @@ def new_request_id() -> str:
 
 
 def _caller_request_id(headers: Mapping[bytes, bytes]) -> str | None:
-    """Return the caller's own request id for the log, or None if the caller sent none of the right form."""
     value = headers.get(b"x-request-id")
     return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else None
 

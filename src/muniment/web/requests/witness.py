@@ -9,17 +9,13 @@ from muniment.ground.clock import Instant
 from muniment.ground.events import Event, Recorder, Result
 
 WITNESS = "muniment.witness"
-"""The key in a request's scope for the ``Witness`` that passed the request on.
-
-A batch passes the requests that it contains to ``app`` of that ``Witness``.
-"""
+"""A batch passes the requests that it contains to ``app`` of that ``Witness``."""
 
 
 class Witness:
-    """ASGI middleware between ``Transport`` and the endpoints: it completes each event and records it.
+    """The answer's status gives the result, unless the endpoint has set one.
 
-    The answer's status gives the result, unless the endpoint has set one. ``app`` is the application that it wraps. The
-    event is written after the answer: so the time to answer does not show whether the event was written or only
+    The event is written after the answer: so the time to answer does not show whether the event was written or only
     counted.
     """
 
@@ -29,7 +25,6 @@ class Witness:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         scope[WITNESS] = self
         try:
             await self.app(scope, receive, send)
@@ -44,10 +39,7 @@ class Witness:
 
 
 async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
-    """Record the counts of refusals that were not written one by one. It runs until its task is cancelled.
-
-    Every few seconds it records the counts of past minutes, and at the end also those of the present minute.
-    """
+    """Every few seconds it records the counts of past minutes, and at the end also those of the present minute."""
     try:
         while True:
             await asyncio.sleep(5)
@@ -57,7 +49,6 @@ async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> Non
 
 
 def result(status: int, *, is_refused: bool) -> Result:
-    """Return the result of the events of a request that was answered with this status."""
     if status >= 500:
         return "failed"
     return "refused" if is_refused or status >= 400 else "done"
