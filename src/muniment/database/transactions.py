@@ -27,6 +27,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _GROUP_SIZE = 32
+_THREADS = 8
 
 FILL_SECONDS = 0.001
 """How many seconds a group of writes waits at most until it is as large as the last groups were."""
@@ -63,14 +64,13 @@ class Transactions:
         self,
         database: Database,
         *,
-        threads: int = 8,
         inline: bool = False,
         question_seconds: float = 5.0,
         hold_seconds: float = 0.5,
     ) -> None:
         self.database = database
-        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
+        self._writers = ThreadPoolExecutor(_THREADS, thread_name_prefix="decision")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="question")
         self._long_threads = ThreadPoolExecutor(3 * _AT_ONCE, thread_name_prefix="long question")
         self._light_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH)
         self._heavy_turns = Turns(_AT_ONCE, _LONG_WAITING_EACH, 1)

@@ -44,7 +44,7 @@ class UnknownAddress(Refusal):
 class MethodNotAllowed(Refusal):
     """The address does not know this method. ``allowed`` lists the methods that it knows."""
 
-    def __init__(self, sentence: str, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(self, sentence: str, allowed: tuple[str, ...]) -> None:
         super().__init__(sentence)
         self.allowed = allowed
 

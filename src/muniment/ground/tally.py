@@ -16,6 +16,7 @@ from muniment.ground import locks
 
 _SLOTS = 256
 _TRIES = 8
+_LIMIT = 10
 _HEAD = struct.Struct("<q")
 _SLOT = struct.Struct("<16sIH178s")
 _SIZE = _HEAD.size + _SLOTS * _SLOT.size
@@ -34,14 +35,13 @@ class Count(NamedTuple):
 
 
 class Tally:
-    """For each key, the first ``limit`` are reported one by one, the rest as a sum.
+    """For each key, the first ten are reported one by one, the rest as a sum.
 
     If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
     keys that find no slot of their own share one, whose refusals are reported only as a sum.
     """
 
-    def __init__(self, path: Path | None, limit: int = 10) -> None:
-        self._limit = limit
+    def __init__(self, path: Path | None) -> None:
         self._file: int | None = None
         self._table: mmap.mmap | None = None
         self._path = path
@@ -55,7 +55,7 @@ class Tally:
             )
             digest, count, size, text = _SLOT.unpack_from(table, offset)
             _SLOT.pack_into(table, offset, digest, min(count + 1, 2**32 - 1), size, text)
-            return offset != self._offset(_SHARED) and count < self._limit, sums
+            return offset != self._offset(_SHARED) and count < _LIMIT, sums
 
     def settle(self, minute: int, *, include_present: bool = False) -> list[Count]:
         """Return the unreported sums of past minutes. With ``include_present``, add those of the present minute."""
@@ -74,7 +74,7 @@ class Tally:
         sums = []
         for slot in range(_SLOTS):
             digest, count, size, text = _SLOT.unpack_from(table, self._offset(slot))
-            limit = 0 if slot == _SHARED else self._limit
+            limit = 0 if slot == _SHARED else _LIMIT
             if count > limit:
                 sums.append(Count(text[:size].decode("utf-8", "ignore"), count - limit))
                 _SLOT.pack_into(table, self._offset(slot), digest, limit, size, text)

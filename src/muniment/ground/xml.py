@@ -10,6 +10,8 @@ import msgspec
 
 from muniment.ground.refusals import Malformed
 
+_MOST_ATTRIBUTES = 32
+
 
 class Element(msgspec.Struct, frozen=True):
     """``text`` is the character data directly inside it; ``line`` and ``column`` begin at 1.
@@ -32,20 +34,18 @@ class Element(msgspec.Struct, frozen=True):
         return self.path or f"line {self.line}, column {self.column}"
 
 
-def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:
+def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000) -> Element:
     """Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a
     processing instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one
     element.
     """
-    reader = _Reader(max_depth, max_elements, max_attributes)
-    return reader.read(body)
+    return _Reader(max_depth, max_elements).read(body)
 
 
 class _Reader:
-    def __init__(self, max_depth: int, max_elements: int, max_attributes: int) -> None:
+    def __init__(self, max_depth: int, max_elements: int) -> None:
         self._max_depth = max_depth
         self._max_elements = max_elements
-        self._max_attributes = max_attributes
         self._elements = 0
         self._open: list[tuple[Element, list[str]]] = []  # without an end tag yet, each with its text
         self._root: Element | None = None
@@ -89,8 +89,8 @@ class _Reader:
             self._refuse(f"The XML has more than {self._max_elements} elements")
         if len(self._open) >= self._max_depth:
             self._refuse(f"The XML is nested deeper than {self._max_depth} elements")
-        if len(attributes) > self._max_attributes:
-            self._refuse(f"An element has more than {self._max_attributes} attributes")
+        if len(attributes) > _MOST_ATTRIBUTES:
+            self._refuse(f"An element has more than {_MOST_ATTRIBUTES} attributes")
         named_attributes = {_attribute(key): value for key, value in attributes.items()}
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
         namespace, _, name = name.rpartition("\n")

@@ -8,6 +8,7 @@ import ipaddress
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import structlog
@@ -22,19 +23,17 @@ _IPV6_NETWORK = 64
 """So many bits of an IPv6 address tell callers apart (RFC 6177). The caller chooses the others."""
 
 
+@dataclass(eq=False, slots=True)
 class Guest:
     """``sharing`` names those who have a share together, and is empty for a trusted proxy.
 
     ``is_one_too_many`` if the guest found no place: then its requests are refused.
     """
 
-    __slots__ = ("client", "is_one_too_many", "leave", "sharing")
-
-    def __init__(self, client: str, sharing: str) -> None:
-        self.client = client
-        self.sharing = sharing
-        self.is_one_too_many = False
-        self.leave: Callable[[], object] = lambda: None
+    client: str
+    sharing: str
+    is_one_too_many: bool = False
+    leave: Callable[[], object] = lambda: None
 
 
 class Guests:

@@ -57,7 +57,7 @@ def serve(
     place, guests = listeners.crowd.place(number), Guests(options)
     protocol_class = protocol(options, front, place, guests)
     servers = [
-        (_Server(_config(app, options, protocol_class, secured), place, guests, options), listener)
+        (_Server(app, options, protocol_class, secured, place, guests), listener)
         for listener, secured in ((listeners.https, listeners), (listeners.http, None))
         if listener is not None
     ]
@@ -96,25 +96,6 @@ async def _serve(
         await lifespan.shutdown()
 
 
-def _config(
-    app: ASGIApp, options: WebOptions, protocol_class: type[HttpToolsProtocol], secured: Listeners | None
-) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=protocol_class,
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=options.keep_alive_seconds,
-        timeout_graceful_shutdown=options.stop_seconds,
-        ssl_context_factory=(lambda _config, _default: _tls(secured)) if secured else None,
-    )
-
-
 def _tls(listeners: Listeners) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -128,8 +109,31 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 class _Server(uvicorn.Server):
     """uvicorn's server with our own doors (``Door``), and without signal handlers, because ``_serve`` stops it."""
 
-    def __init__(self, config: uvicorn.Config, place: Place, guests: Guests, options: WebOptions) -> None:
-        super().__init__(config)
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: WebOptions,
+        protocol_class: type[HttpToolsProtocol],
+        secured: Listeners | None,
+        place: Place,
+        guests: Guests,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=protocol_class,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=options.keep_alive_seconds,
+                timeout_graceful_shutdown=options.stop_seconds,
+                ssl_context_factory=(lambda _config, _default: _tls(secured)) if secured else None,
+            )
+        )
         self._place = place
         self._guests = guests
         self._options = options

@@ -32,17 +32,8 @@ from muniment.server.supervisor import Role, supervise
 log = structlog.get_logger("muniment.serve")
 
 
-def run(
-    data: DataFolder,
-    *,
-    with_agent: bool = True,
-    when_ready: Callable[[], None] | None = None,
-    also: Sequence[Role] = (),
-) -> int:
-    """``when_ready`` is called once, when every process can work.
-
-    Raises Failure, for example when another process uses the folder or a port is busy.
-    """
+def run(data: DataFolder, *, with_agent: bool = True, also: Sequence[Role] = ()) -> int:
+    """Raises Failure, for example when another process uses the folder or a port is busy."""
     installation = data.installation
     data.make_folder()
     logs.start(data.settings)
@@ -61,12 +52,8 @@ def run(
         if "directory" in installation.settings.halves:
             roles.append(_role("purge", installation, purge.run, "directory", niceness=10))
 
-        def announce() -> None:
-            log.info("ready", address=installation.base, workers=web.workers)
-            if when_ready:
-                when_ready()
-
-        return supervise([*roles, *also], web.stop_seconds, announce)
+        ready = partial(log.info, "ready", address=installation.base, workers=web.workers)
+        return supervise([*roles, *also], web.stop_seconds, ready)
 
 
 def check_ports(data: DataFolder) -> None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
-import lxml.etree
 import typer
 
 from muniment.cli import terminal
@@ -32,7 +31,6 @@ from muniment.repository.store import repositories
 from muniment.repository.store.change_log import changes
 from muniment.repository.store.objects.listing.view import RepositoryView
 
-_ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
 
 
@@ -185,9 +183,7 @@ def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
 def _as_user(
     data: DataFolder, question: _Question, user: str, client: str, ca_file: Path | None, token: str
 ) -> _Answer:
-    settings = data.settings
-    context = _tls_context(data, ca_file)
-    base = data.server_address
+    context, base = _tls_context(data, ca_file), data.server_address
     try:
         with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
             bearer = token or _sign_in(data, http, question.repository_name, user, client)
@@ -200,18 +196,20 @@ def _as_user(
                 Exit.REFUSED,
             ) from error
         raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
+    page = _json(answer)
     if answer.status_code != 200:
-        raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
-    names = settings.repository.names
-    total, hits = _read_feed(answer.content, names.vocab_namespace, names.relevance_namespace)
-    return _Answer(total, hits, answer.headers.get(parameters.WORDS_NEEDED.name) == "any")
+        raise Failure(
+            f"The server answered {answer.status_code}: {page.get('message', answer.text[:500])}", Exit.REFUSED
+        )
+    hits = [_Hit(hit["id"], hit["title"], float(hit.get("score", 0)), hit["summary"]) for hit in page["entries"]]
+    return _Answer(page["total"], hits, answer.headers.get(parameters.WORDS_NEEDED.name) == "any")
 
 
 def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str) -> httpx.Response:
     prefix = data.settings.repository.names.prefix
     address = f"/{prefix}/repositories/{quote(question.repository_name, safe='')}/search"
     parameters = {"items-per-page": str(question.limit), "include-total": "true"}
-    headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"}
+    headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
     if question.document is None:
         words = {"q": question.words, "words": question.words_needed, "typed": str(question.typed).lower()}
         return http.get(address, params={**words, **parameters}, headers=headers)
@@ -230,18 +228,6 @@ def _tls_context(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
             f"{ca_file or own_ca} holds no certificate (PEM): name the CA's certificate with --ca-file."
         ) from error
     return context
-
-
-def _message(answer: httpx.Response) -> str:
-    try:
-        message = lxml.etree.fromstring(answer.content, _parser()).xpath("string(//*[local-name()='message'])")
-    except lxml.etree.XMLSyntaxError:
-        message = ""
-    return str(message) or answer.text[:500]
-
-
-def _parser() -> lxml.etree.XMLParser:
-    return lxml.etree.XMLParser(resolve_entities=False, no_network=True)
 
 
 def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: str, client: str) -> str:
@@ -270,17 +256,3 @@ def _json(answer: httpx.Response) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
-    root = lxml.etree.fromstring(document, _parser())
-    hits = [
-        _Hit(
-            entry.findtext(f"{_ATOM}id", ""),
-            entry.findtext(f"{_ATOM}title", ""),
-            float(entry.findtext(f"{{{relevance}}}score", "0")),
-            entry.findtext(f"{_ATOM}summary", ""),
-        )
-        for entry in root.findall(f"{_ATOM}entry")
-    ]
-    return int(root.findtext(f"{{{vocabulary}}}total", "0")), hits

@@ -174,7 +174,7 @@ def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Re
     response = shape(request, error_code, refusal.sentence)
     if error_code.status == 503:
         response.headers["Retry-After"] = str(refusal.retry_seconds if isinstance(refusal, Overloaded) else 1)
-    if isinstance(refusal, MethodNotAllowed) and refusal.allowed:
+    if isinstance(refusal, MethodNotAllowed):
         response.headers["Allow"] = ", ".join(refusal.allowed)
     return response
 

@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 
 from starlette.types import Scope
 
@@ -25,13 +26,11 @@ _SHARE = 4
 _RETRY_SECONDS = 5
 
 
+@dataclass(eq=False, slots=True)
 class _Answer:
-    __slots__ = ("caller", "size", "timeout")
-
-    def __init__(self, caller: str, size: int) -> None:
-        self.caller = caller
-        self.size = size
-        self.timeout = asyncio.timeout(None)
+    caller: str
+    size: int
+    timeout: asyncio.Timeout
 
 
 class Unsent:
@@ -62,7 +61,7 @@ class Unsent:
             if self._sizes[largest] <= held + size:
                 raise Overloaded("Too many long answers are being read; try again in a moment.", _RETRY_SECONDS)
             self._cut(next(answer for answer in self._answers if answer.caller == largest))
-        return self._holding(_Answer(caller, size))
+        return self._holding(_Answer(caller, size, asyncio.timeout(None)))
 
     @asynccontextmanager
     async def _holding(self, answer: _Answer) -> AsyncIterator[None]:
