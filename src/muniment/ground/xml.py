@@ -52,9 +52,10 @@ class _Reader:
         # No namespace name contains a line feed, because attribute values are normalised first.
         parser = self._parser = expat.ParserCreate(namespace_separator="\n")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._doctype
-        parser.EntityDeclHandler = self._doctype
-        parser.ProcessingInstructionHandler = self._instruction
+        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = lambda *_: self._refuse(
+            "The XML may not have a document type declaration"
+        )
+        parser.ProcessingInstructionHandler = lambda *_: self._refuse("The XML may not have processing instructions")
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
@@ -76,12 +77,6 @@ class _Reader:
     def _refuse(self, what: str) -> NoReturn:
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
         raise Malformed(f"{what} (line {line}, column {column}).")
-
-    def _doctype(self, *_: object) -> None:
-        self._refuse("The XML may not have a document type declaration")
-
-    def _instruction(self, *_: object) -> None:
-        self._refuse("The XML may not have processing instructions")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._elements += 1

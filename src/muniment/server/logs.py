@@ -63,11 +63,7 @@ def start(settings: Settings) -> None:
     # At "info" these libraries repeat our own lines, or print addresses that hold tokens.
     for name in ("uvicorn", "uvicorn.error", "httpx", "httpcore", "alembic", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(_SAID)
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not str(record.msg).startswith(_SAID))
 
 
 def access_log(settings: Settings) -> AccessLog:

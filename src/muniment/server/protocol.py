@@ -286,7 +286,7 @@ class _WaitingRoom:
 
     def _answer(self) -> None:
         waiting, self._waiting = self._waiting, []
-        writable = [_can_write(cycle) for _, cycle, _ in waiting]
+        writable = [not (cycle.flow.write_paused or cycle.transport.is_closing()) for _, cycle, _ in waiting]
         ready = [request for request, can in zip(waiting, writable, strict=True) if can]
         requests = [(cast(MutableMapping[str, Any], cycle.scope), bytes(cycle.body)) for _, cycle, _ in ready]
         for (protocol, cycle, app), answer in zip(ready, self.front.answer_at_once(requests), strict=True):
@@ -300,10 +300,6 @@ class _WaitingRoom:
         for (protocol, cycle, app), can in zip(waiting, writable, strict=True):
             if not can:
                 protocol.start_task(cycle, app)
-
-
-def _can_write(cycle: RequestResponseCycle) -> bool:
-    return not (cycle.flow.write_paused or cycle.transport.is_closing())
 
 
 class _Sender:

@@ -194,17 +194,14 @@ class _Supervisor:
         signals = len(self._signals)
         while any(child.process for child in self._children):
             self._wait(max(0.0, deadline - time.monotonic()))
-            self._reap_stopped()
+            for child in self._children:
+                if child.process and os.waitpid(child.process, os.WNOHANG)[0] != 0:
+                    self._forget(child)
             if time.monotonic() >= deadline or len(self._signals) > signals:
                 log.warning("stopped by force", processes=[c.role.name for c in self._children if c.process])
                 self._signal_all(signal.SIGKILL)
                 signals, deadline = len(self._signals), time.monotonic() + 5
         log.info("stopped")
-
-    def _reap_stopped(self) -> None:
-        for child in self._children:
-            if child.process and os.waitpid(child.process, os.WNOHANG)[0] != 0:
-                self._forget(child)
 
     def _signal_all(self, number: int) -> None:
         for child in self._children:

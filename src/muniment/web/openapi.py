@@ -15,7 +15,6 @@ from muniment.web.addresses import (
     CredentialKind,
     ErrorShape,
     Operation,
-    Parameter,
     first_sentence,
 )
 from muniment.web.answers.responses import SHARED, Table
@@ -141,22 +140,21 @@ def _operation(
         "security": callers.security(safe=method == "GET")
         if credentials is CredentialKind.CALLER
         else _SECURITY[credentials],
-        "parameters": [_parameter(parameter) for parameter in (*path_parts, *operation.parameters)],
+        "parameters": [
+            {
+                "name": parameter.name,
+                "in": parameter.place,
+                "required": parameter.place == "path",
+                "description": parameter.meaning,
+                "schema": parameter.schema,
+            }
+            for parameter in (*path_parts, *operation.parameters)
+        ],
         "responses": _responses(address.refusals, operation.answers, table.shape_of(address), refusal_responses),
     }
     if operation.body:
         description["requestBody"] = {"required": True, "content": _content(operation.body)}
     return description
-
-
-def _parameter(parameter: Parameter) -> Json:
-    return {
-        "name": parameter.name,
-        "in": parameter.place,
-        "required": parameter.place == "path",
-        "description": parameter.meaning,
-        "schema": parameter.schema,
-    }
 
 
 def _responses(

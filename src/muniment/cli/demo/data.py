@@ -80,7 +80,7 @@ def demo_command(
         raise Failure(f"DOCS: {docs} is no folder.", Exit.USAGE)
     _check_loopback(data)
     folders = [docs] if docs else [folder for folder in (project, _MACHINE) if folder is not None and folder.is_dir()]
-    if not any(_holds_a_file(folder) for folder in folders):
+    if not any(files for folder in folders for _, _, files in os.walk(folder)):
         where = f"{docs} holds no file" if docs else "There is no document on this machine to import"
         raise Failure(f"{where}: name a folder of documents with DOCS=.", Exit.USAGE)
     serve.check_ports(data)
@@ -110,10 +110,6 @@ def demo_command(
         stop.wait()
 
     return serve.run(data, also=[Role("demo", work, vital=True)])
-
-
-def _holds_a_file(folder: Path) -> bool:
-    return any(files for _, _, files in os.walk(folder))
 
 
 def _check_loopback(data: DataFolder) -> None:
@@ -318,9 +314,7 @@ def _facts(data: DataFolder, passwords: Mapping[str, str], resource_id: str, wor
             "vocab_namespace": repository.vocab_namespace,
             "relevance_namespace": repository.relevance_namespace,
             "linkrel_base": repository.linkrel_base,
-            **{
-                f"{name}_type": repository.type_prefix + name for name in ("document", "sysobject", "folder", "cabinet")
-            },
+            **{f"{name}_type": repository.type_prefix + name for name in _BUILT_IN_TYPES},
             "directory": msgspec.to_builtins(directory),
             "repository": msgspec.to_builtins(repository),
         },

@@ -43,8 +43,9 @@ def list_acls(cx: Connection, repository: Repository, principals: Principals) ->
     for page in every_page(partial(acl_lists.page, cx, repository.id, principals), _AT_A_TIME):
         entries = acl_lists.entries(cx, page, principals)
         for summary, *_ in page:
-            described = _describe_entries(entries.get(summary.id, {}))
-            yield callable_name(summary), summary.shown_id, summary.owner, described
+            described = sorted(entries.get(summary.id, {}).items())
+            texts = [f"{accessor}={permission.name}" for accessor, permission in described]
+            yield callable_name(summary), summary.shown_id, summary.owner, texts
 
 
 @acl_commands.writes("add")
@@ -100,10 +101,6 @@ def callable_name(summary: acls.AclSummary) -> str:
     """Return the name by which an administrator may call an ACL, or its id if ``acl_names`` cannot read the name."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
-
-
-def _describe_entries(entries: Mapping[str, Permission]) -> list[str]:
-    return [f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items())]
 
 
 def _read_entries(data: DataFolder, texts: list[str], *, strict: bool) -> Mapping[str, Permission]:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ _MOST_NAMED = 20
 
 _STANDSTILL_SECONDS = 60.0
 _QUIET_SECONDS = 1.0
+_POLLS = "No notices of changes in so many folders (fs.inotify.max_user_watches). They are looked at in turn."
 
 
 def import_command(
@@ -168,7 +170,7 @@ def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
     last_facts: tuple[object, ...] = ()
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for _ in watching.passes(folder, due.is_set, _say_that_it_polls):
+        for _ in watching.passes(folder, due.is_set, partial(terminal.errors.print, _POLLS)):
             began = time.monotonic()
             try:
                 report = one_pass()
@@ -197,12 +199,6 @@ def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
     finally:
         signal.signal(signal.SIGTERM, former)
     return Exit.OK
-
-
-def _say_that_it_polls() -> None:
-    terminal.errors.print(
-        "No notices of changes in so many folders (fs.inotify.max_user_watches). They are looked at in turn."
-    )
 
 
 def until_searchable(

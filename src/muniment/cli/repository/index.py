@@ -1,7 +1,6 @@
 """Commands about the index of a repository."""
 
 from contextlib import closing
-from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -12,7 +11,7 @@ from muniment.cli import terminal
 from muniment.cli.repository import texts
 from muniment.cli.repository.repositories import select_repositories
 from muniment.cli.running import Group, RepositoryOption, Rows
-from muniment.cli.terminal import AsJson, Counting
+from muniment.cli.terminal import AsJson
 from muniment.ground import clock
 from muniment.ground.clock import timestamp
 from muniment.installation import backends, initialise
@@ -88,7 +87,7 @@ def index_check(
                         clock.now,
                         repairs=repair,
                         patience=wait,
-                        progress=partial(_show, bar),
+                        progress=lambda report, bar=bar: bar.reach(report.objects),
                     )
             findings.append((repository, report))
             if not as_json:
@@ -186,10 +185,6 @@ def index_read_again(data: DataFolder, repository_name: RepositoryOption = initi
                 break
             total += count
     terminal.line(f"{repository.name}: {total} files wait to be read")
-
-
-def _show(bar: Counting, report: Report) -> None:
-    bar.reach(report.objects)
 
 
 def _print_report(repository: Repository, report: Report) -> None:

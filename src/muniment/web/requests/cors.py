@@ -67,7 +67,9 @@ class Cors:
             answer["Access-Control-Expose-Headers"] = self._exposed_headers
         elif "allow" in answer:
             answer["Access-Control-Allow-Methods"] = answer["allow"]
-            if headers := _header_names(request.getlist(_PREFLIGHT[1])):
+            names = ",".join(request.getlist(_PREFLIGHT[1])).split(",")[:_MOST_HEADERS]
+            # Every header is allowed, because no header gives a page a right.
+            if headers := [name.strip() for name in names if _HEADER_NAME.fullmatch(name.strip())]:
                 answer["Access-Control-Allow-Headers"] = ", ".join(headers)
             answer["Access-Control-Max-Age"] = self._seconds
 
@@ -77,9 +79,3 @@ class Cors:
         if origins[0] in self._origins:
             return origins[0]
         return "*" if "*" in self._origins and not self._credentials else None
-
-
-def _header_names(values: Sequence[str]) -> list[str]:
-    """Every header is allowed, because no header gives a page a right."""
-    names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
-    return [name for name in names if _HEADER_NAME.fullmatch(name)]

@@ -44,7 +44,8 @@ class ArrivingBody:
 
     __slots__ = ("_is_content", "_is_whole", "_options", "_pace", "_receive")
 
-    def __init__(self, receive: Receive, options: WebOptions) -> None:
+    def __init__(self, scope: Scope, receive: Receive, options: WebOptions) -> None:
+        scope[_BODY] = self
         self._receive = receive
         self._options = options
         self._pace: Pace | None = None
@@ -61,9 +62,6 @@ class ArrivingBody:
             self._pace.count(0, len(message.get("body", b"")))
         self._is_whole = not message.get("more_body", False)
         return message
-
-    def require_rate(self) -> None:
-        self._pace, self._is_content = None, True
 
     async def _wait_for(self, waiting: "Waiting") -> Message:
         options, clock = self._options, asyncio.get_running_loop().time
@@ -84,16 +82,11 @@ class ArrivingBody:
         return message
 
 
-def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
-    body = scope[_BODY] = ArrivingBody(receive, options)
-    return body
-
-
 def expect_content(request: Request) -> None:
     """Replace the deadline of the request's body by the lowest rate, because content may be large."""
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
-        body.require_rate()
+        body._pace, body._is_content = None, True
 
 
 class Waiting(Awaitable[Message]):

@@ -116,7 +116,7 @@ class Transport:
         scope["muniment.base"] = way.base
         scope["muniment.request_id"] = request_id = new_request_id()
         scope[UNSENT] = self._unsent
-        body = pace.arriving_body(scope, receive, self._options)
+        body = pace.ArrivingBody(scope, receive, self._options)
         answer = _Answer(scope, send, request_id, way)
         caller_request_id = _caller_request_id(headers)
         structlog.contextvars.bind_contextvars(request_id=request_id)
