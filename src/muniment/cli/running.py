@@ -68,8 +68,8 @@ class Group(typer.Typer):
                 if "principals" in parameters:
                     given["principals"] = initialise.administrator(context.obj)
                 if access != "none":
-                    database = stack.enter_context(context.obj.database(self._half))
-                    given["cx"] = stack.enter_context(database.read() if access == "read" else database.begin())
+                    opened = context.obj.read if access == "read" else context.obj.begin
+                    given["cx"] = stack.enter_context(opened(self._half))
                 if "repository" in parameters:
                     given["repository"] = repositories.find(given["cx"], arguments.pop("repository_name"))
                 own = given | arguments

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 import structlog
+from sqlalchemy.engine import Connection
 
 from muniment.database import schema
 from muniment.database.connections import Database, Half
@@ -107,6 +108,18 @@ class DataFolder:
             schema.check_schema(database, half)
             yield database
 
+    @contextmanager
+    def begin(self, half: Half) -> Iterator[Connection]:
+        """Open the half's database and a write transaction for the block. Raises what ``database`` raises."""
+        with self.database(half) as database, database.begin() as cx:
+            yield cx
+
+    @contextmanager
+    def read(self, half: Half) -> Iterator[Connection]:
+        """Open the half's database and a snapshot for the block. Raises what ``database`` raises."""
+        with self.database(half) as database, database.read() as cx:
+            yield cx
+
     def has_tables(self, half: Half) -> bool:
         """This makes no database."""
         if self._lacks_file(half):
@@ -134,7 +147,7 @@ class DataFolder:
     def acting_as(self, user_id: str) -> Principals:
         """This writes to the repository's database. So call it before the command opens its own transaction."""
         name = fold_name(user_id)
-        with self.database("repository") as database, database.begin() as cx:
+        with self.begin("repository") as cx:
             keys = bearers.of_names(cx, [name], self.identify, self.now)
         return Principals(user_id, administrator=True, keys=keys, identify=self.identify)
 

@@ -81,7 +81,7 @@ def ensure_search_client(data: DataFolder) -> str:
     options = data.settings.repository
     if not (data.together and options.offers_search_page and not options.search_page_secret):
         return ""
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         try:
             entries.find_client(cx, options.search_page_client)
         except UnknownClient:
@@ -112,7 +112,7 @@ def resource_name(repository: str) -> str:
 
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> repositories.Repository:
     """A missing one is made with its built-in ACLs, guarded by ``resource_id``."""
-    with data.database("repository") as database, database.begin() as cx:
+    with data.begin("repository") as cx:
         for repository in repositories.every(cx):
             if repository.name == name:
                 return repository
@@ -120,7 +120,7 @@ def ensure_repository(data: DataFolder, name: str, resource_id: str) -> reposito
 
 
 def _guard_of(data: DataFolder, name: str) -> str:
-    with data.database("repository") as database, database.read() as cx:
+    with data.read("repository") as cx:
         return next((repository.resource_id for repository in repositories.every(cx) if repository.name == name), "")
 
 

@@ -178,7 +178,7 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
                 if group:
                     memberships.add_member(cx, entries.find_group(cx, directory_names, f"{group}@{PARTITION}"), user)
     owner = _owner(data)
-    with data.database("repository") as database, database.begin() as cx:
+    with data.begin("repository") as cx:
         repository = repositories.find(cx, initialise.REPOSITORY)
         types_file.load(cx, repository.id, _TYPES, data.now)
         for_staff = {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ}

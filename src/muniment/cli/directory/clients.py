@@ -47,7 +47,7 @@ def add_client(
     """Register an OAuth client: public, unless --confidential is given."""
     secret = terminal.new_password(from_stdin=False, random=True)[0] if confidential else None
     password_hash = passwords.hash_new(secret, data.settings.directory) if secret else None
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         editing.add_client(cx, name, data.now, password_hash=password_hash, description=description)
     if secret:
         terminal.line(secret)
@@ -110,7 +110,7 @@ def set_secret(
     """Give a client a new secret, which is generated and printed once. The grants issued to it stay valid."""
     secret = terminal.new_password(from_stdin=False, random=True)[0]
     password_hash = passwords.hash_new(secret, data.settings.directory)
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         entry = entries.find_client(cx, name)
         decisions.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
     if not entry.has_password:

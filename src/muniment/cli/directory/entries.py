@@ -1,7 +1,7 @@
 """What do all commands about entries share: how is an entry named, found, listed and renamed?"""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -122,13 +122,7 @@ def remove_person(
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
     """Return a function that opens a snapshot of the repository's database, or None if no repository runs here."""
-
-    @contextmanager
-    def open_snapshot() -> Iterator[Connection]:
-        with data.database("repository") as database, database.read() as cx:
-            yield cx
-
-    return open_snapshot if "repository" in data.settings.halves else None
+    return partial(data.read, "repository") if "repository" in data.settings.halves else None
 
 
 def describe_removal(data: DataFolder, dependents: decisions.Dependents) -> str:

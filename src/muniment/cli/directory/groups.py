@@ -58,7 +58,7 @@ def list_members(data: DataFolder, cx: Connection, group_id: EntryId) -> Rows:
 def add_members(data: DataFolder, group_id: EntryId, members: Members) -> None:
     """Add users and groups to a group, and warn if groups then contain each other."""
     names = data.settings.directory.names
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         group_entry = _by_id(data, cx, group_id)
         loops = []
         for member in members:

@@ -42,7 +42,7 @@ def set_attribute(
     """Set a system attribute; servers obey it from the next request on."""
     if not free and attributes.known_attribute(name) is None and sys.stdin.isatty():
         free = typer.confirm(f"No part of this release reads a system attribute {name!r}. Set it all the same?")
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         attributes.put(cx, name, value, data.now, free=free)
     if warning := attributes.warning(name, value):
         terminal.errors.print(f"Warning: {warning}")

@@ -54,7 +54,7 @@ def add_user(
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     options = data.settings.directory
     password_hash = passwords.hash_new(password, options)
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         parent = find_entry(data, cx, where) if where else None
         decisions.add_user(
             cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
@@ -97,7 +97,7 @@ def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = Fal
     """Give a user a new password; their sessions end."""
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     password_hash = passwords.hash_new(password, data.settings.directory)
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         user = _by_id(data, cx, user_id)
         decisions.set_password(cx, user, password_hash, data.now)
     if show:

@@ -69,7 +69,7 @@ def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> C
     def principals() -> Principals:
         settings = data.settings
         names = settings.directory.names
-        with data.database("directory") as database, database.read() as directory:
+        with data.read("directory") as directory:
             document = directory_people.describe(directory, names, resource_id, user_id)
         reader = TokeninfoReader(
             settings.repository.administrators, names.dn_suffix, app.attributes(settings), data.identify

@@ -94,7 +94,7 @@ def give_command(
         raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)
     with _open(data) as holdings:
         if data.together:
-            with data.database("directory") as directory, directory.read() as cx:
+            with data.read("directory") as cx:
                 entries.find_user(cx, data.settings.directory.names, to)
         if object_ids:
             _give_these(data, holdings, repository_name or initialise.REPOSITORY, object_ids, to)

@@ -1,7 +1,7 @@
 """How do commands about repositories find a guarding resource, and check a language?"""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
@@ -42,16 +42,16 @@ def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection 
 
     Without ``own_directory``, None stands for the directory's connection.
     """
-    with ExitStack() as stack:
-        database, directory = stack.enter_context(data.database("repository")), None
-        if own_directory:
-            directory = stack.enter_context(stack.enter_context(data.database("directory")).begin())
-        yield directory, stack.enter_context(database.begin())
+    with (
+        data.begin("directory") if own_directory else nullcontext() as directory,
+        data.begin("repository") as cx,
+    ):
+        yield directory, cx
 
 
 def resource_of(data: DataFolder, name: str) -> Resource:
     """Raises Failure if the directory runs apart."""
     if "directory" not in data.settings.halves:
         raise Failure("The directory runs apart: name a resource of it with --resource-id.", Exit.USAGE)
-    with data.database("directory") as database, database.begin() as cx:
+    with data.begin("directory") as cx:
         return decisions.ensure_resource(cx, data.settings.directory.names, name, data.now)

@@ -88,7 +88,7 @@ def get_content(
     if output is None and sys.stdout.isatty():
         raise Failure("A terminal does not show every content: name a file with --output, or use a pipe.", Exit.USAGE)
     principals = initialise.administrator(data)
-    with data.database("repository") as database, database.read() as cx:
+    with data.read("repository") as cx:
         stored = objects.readable(cx, repositories.find(cx, repository_name), object_id, principals)
     if stored.content is None:
         raise NoContent(f"The object {object_id} has no content.")
@@ -209,7 +209,7 @@ def remove_objects(
     """
     principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
     days = data.settings.repository.wastebasket_days
-    with data.database("repository") as database, database.begin() as cx:
+    with data.begin("repository") as cx:
         repository = repositories.find(cx, repository_name)
         deleted_objects = list[table.StoredObject]()
         for object_id in object_ids:

@@ -64,7 +64,7 @@ def add_repository(
     """
     guarding.check_guard(resource, resource_id)
     language = guarding.known_language(data, language)
-    with data.database("repository") as database, database.read() as cx:  # before the resource is made
+    with data.read("repository") as cx:  # before the resource is made
         repositories.check_name(name)
         repositories.check_free(cx, name)
     guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
@@ -157,7 +157,7 @@ def list_repositories(data: DataFolder, cx: Connection) -> Rows:
 @repository_commands.acts("usage", recorded=False)
 def show_usage(data: DataFolder, as_json: terminal.AsJson = False, header: terminal.WithHeader = None) -> int:
     """List how many objects and bytes each owner keeps. The exit code is 1 if recorded counts are wrong."""
-    with data.database("repository") as database, database.read() as cx:
+    with data.read("repository") as cx:
         recorded_amounts, actual = usage.every(cx), inventory.amounts_by_owner(cx)
         owners = {key: key for key in (*recorded_amounts, *actual)}
         owners |= bearers.names_of_keys(cx, owners)

@@ -154,7 +154,7 @@ def _query(data: DataFolder, question: _Question) -> tree.Query:
     query = tree.Query(condition=tree.Fulltext(keywords.read(text, limits)) if text else None)
     if not (question.typed and typed.has_fields(question.words)):
         return query
-    with data.database("repository") as database, database.read() as cx:
+    with data.read("repository") as cx:
         repository = repositories.find(cx, question.repository_name)
         view = RepositoryView.read(cx, repository, initialise.administrator(data))
         return search_requests.with_fields(cx, view, options, query, question.words)
@@ -237,9 +237,9 @@ def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: s
             raise Failure("No password: put it into the environment variable MUNIMENT_PASSWORD.", Exit.USAGE)
         password = getpass.getpass(f"Password of {user}: ")
     directory = data.settings.directory.names
-    with data.database("repository") as database, database.read() as cx:
+    with data.read("repository") as cx:
         resource_id = repositories.find(cx, repository_name).resource_id
-    with data.database("directory") as database, database.read() as cx:
+    with data.read("directory") as cx:
         scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
     form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
     answer = http.post(f"/{directory.prefix}/login", data=form)
