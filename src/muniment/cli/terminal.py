@@ -107,24 +107,20 @@ def _cell(value: object) -> str:
     return "" if value is None else harmless(str(value))
 
 
-def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
-    """Read or generate a new password.
-
-    Returns the password, and whether it was generated and must therefore be shown once. Raises Failure.
-    """
+def new_password(*, from_stdin: bool, random: bool) -> str:
+    """Read or generate a new password. Raises Failure."""
     if random and from_stdin:
         raise Failure("--password-stdin and --random do not go together: give one of them.", Exit.USAGE)
     if random:
-        return secrets.token_urlsafe(12), True
+        return secrets.token_urlsafe(12)
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\n")
-    elif not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    if not sys.stdin.isatty():
         raise Failure("No password: give it with --password-stdin, or generate one with --random.", Exit.USAGE)
-    else:
-        password = getpass.getpass("Password: ")
-        if getpass.getpass("Again: ") != password:
-            raise Failure("The two passwords differ; nothing was changed.", Exit.USAGE)
-    return password, False
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("Again: ") != password:
+        raise Failure("The two passwords differ; nothing was changed.", Exit.USAGE)
+    return password
 
 
 class Counting:

@@ -3,6 +3,7 @@
 Source: XML 1.0 (fifth edition), Namespaces in XML 1.0.
 """
 
+from functools import partial
 from typing import NoReturn
 from xml.parsers import expat
 
@@ -52,10 +53,10 @@ class _Reader:
         # No namespace name contains a line feed, because attribute values are normalised first.
         parser = self._parser = expat.ParserCreate(namespace_separator="\n")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = lambda *_: self._refuse(
-            "The XML may not have a document type declaration"
+        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = partial(
+            self._refuse, "The XML may not have a document type declaration"
         )
-        parser.ProcessingInstructionHandler = lambda *_: self._refuse("The XML may not have processing instructions")
+        parser.ProcessingInstructionHandler = partial(self._refuse, "The XML may not have processing instructions")
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
@@ -74,7 +75,7 @@ class _Reader:
             raise Malformed("The XML is not well-formed: there is no element (line 1, column 1).")
         return self._root
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _refuse(self, what: str, *_: object) -> NoReturn:
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
         raise Malformed(f"{what} (line {line}, column {column}).")
 

@@ -150,12 +150,10 @@ def _passwords(data: DataFolder) -> dict[str, str]:
 
 def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
     directory_names = data.settings.directory.names
-    hashes: dict[str, str] = {}
     with data.database("directory") as database:
         with database.read() as cx:
             missing = [name for name in PEOPLE if _user(cx, data, name) is None]
-        for name in missing:
-            hashes[name] = hash_new(passwords[name], data.settings.directory)
+        hashes = {name: hash_new(passwords[name], data.settings.directory) for name in missing}
         with database.begin() as cx:
             resource = resources.find(cx, directory_names, initialise.resource_name(initialise.REPOSITORY))
             try:

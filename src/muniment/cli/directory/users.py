@@ -51,7 +51,7 @@ def add_user(
     random: Random = False,
 ) -> None:
     """Make a user with a password."""
-    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    password = terminal.new_password(from_stdin=from_stdin, random=random)
     options = data.settings.directory
     password_hash = passwords.hash_new(password, options)
     with data.begin("directory") as cx:
@@ -59,7 +59,7 @@ def add_user(
         decisions.add_user(
             cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
         )
-    if show:
+    if random:
         terminal.line(password)
 
 
@@ -95,12 +95,12 @@ def end_pauses(data: DataFolder, cx: Connection, user_id: EntryId) -> None:
 @user_commands.acts("password")
 def set_password(data: DataFolder, user_id: EntryId, from_stdin: FromStdin = False, random: Random = False) -> None:
     """Give a user a new password; their sessions end."""
-    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    password = terminal.new_password(from_stdin=from_stdin, random=random)
     password_hash = passwords.hash_new(password, data.settings.directory)
     with data.begin("directory") as cx:
         user = _by_id(data, cx, user_id)
         decisions.set_password(cx, user, password_hash, data.now)
-    if show:
+    if random:
         terminal.line(password)
 
 

@@ -1,6 +1,7 @@
 """Commands about the index of a repository."""
 
 from contextlib import closing
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -87,7 +88,7 @@ def index_check(
                         clock.now,
                         repairs=repair,
                         patience=wait,
-                        progress=lambda report, bar=bar: bar.reach(report.objects),
+                        progress=partial(_show, bar),
                     )
             findings.append((repository, report))
             if not as_json:
@@ -185,6 +186,10 @@ def index_read_again(data: DataFolder, repository_name: RepositoryOption = initi
                 break
             total += count
     terminal.line(f"{repository.name}: {total} files wait to be read")
+
+
+def _show(bar: terminal.Counting, report: Report) -> None:
+    bar.reach(report.objects)
 
 
 def _print_report(repository: Repository, report: Report) -> None:
