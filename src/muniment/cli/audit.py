@@ -14,7 +14,6 @@ from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit, as_failure
 
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
-"""Parameters that no event repeats: their values are free text, or they tell nothing about the change."""
 
 
 def recording(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -43,13 +43,10 @@ _MODULES = {
     "repository.index": ("index",),
     "repository.content": ("content",),
 }
-"""The modules, each with the names of its commands and groups: the functions ``<name>_command``, or the groups
-``<name>_commands``."""
 
 _HIDDEN = {"demo", "tour"}
 
 _UNRECORDED = {"agent", "completion", "demo", "search", "serve", "settings", "tour"}
-"""Commands that leave no event: they only read, or the work that they start leaves events of its own."""
 
 _OF_ALL_COMMANDS = {"completion"}
 
@@ -97,7 +94,6 @@ def run(arguments: list[str]) -> int:
 
 
 def program(word: str = "") -> typer.Typer:
-    """If no module has it, or if the command needs all others, the program has all commands."""
     module = next((module for module, names in _MODULES.items() if word in names and word not in _OF_ALL_COMMANDS), "")
     app = Group(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_start)

@@ -1,6 +1,6 @@
 """Write what a shell needs to complete commands and options: a script that is made from the commands themselves.
 
-The script holds every word, so the shell starts no program to complete a word. Print the script again after an upgrade.
+The script holds every word, so the shell starts no program to complete a word.
 """
 
 import re
@@ -24,7 +24,6 @@ def completion_command(
 
 
 def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
-    """``program`` is the command to which all others belong."""
     words = dict(_words(program, ()))
     leading = " ".join(sorted(_options(program)))
     takes_value = "|".join(sorted(_options(program, with_value=True)))
@@ -36,7 +35,6 @@ def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
 
 
 def _words(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """The program's own options are left out, because they may stand anywhere."""
     inner = {name: subcommand for name, subcommand in getattr(command, "commands", {}).items() if not subcommand.hidden}
     yield " ".join(path), [*inner, *(_options(command) if path else ())]
     for name, subcommand in inner.items():

@@ -44,10 +44,7 @@ class Group(typer.Typer):
         return lambda command: self._register(name, command, "write")
 
     def reads(self, name: str, *heads: str) -> Callable[[F], F]:
-        """Register a command that works in one snapshot. It returns the rows of a table with these headings.
-
-        Without headings, it returns the attributes of one thing.
-        """
+        """Register a command that works in one snapshot. It returns the rows of a table with these headings."""
         return lambda command: self._register(name, command, "read", heads, recorded=False)
 
     def _register(

@@ -23,7 +23,6 @@ from rich.text import Text
 from muniment.installation.exit_codes import Exit, Failure
 
 console = Console(highlight=False, soft_wrap=True)
-"""Standard output."""
 
 errors = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 """Standard error: progress and error messages. Texts are printed as they are, whatever brackets or colons they hold."""
@@ -41,7 +40,6 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def line(text: str = "") -> None:
-    """Print one line as it is, and flush it, so that a pipe does not hold it back."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

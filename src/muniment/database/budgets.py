@@ -1,4 +1,4 @@
-"""May the work in this thread go on? It has so many seconds, and it ends early when nobody waits for its result.
+"""May the work in this thread go on?
 
 Nothing can interrupt one call of the index engine. Source: docs/decisions/0087.
 """

@@ -1,7 +1,6 @@
 """How do several requests, which one task answers one after the other, share one write transaction?
 
-The first decision that may write opens the transaction. From then on ``Transactions`` runs every decision and every
-question of that task in it. All of it is committed at the end, or none of it.
+The first decision that may write opens the transaction. All of it is committed at the end, or none of it.
 """
 
 import asyncio
@@ -49,10 +48,9 @@ def shared(common: "CommonTransaction") -> Iterator[None]:
 class CommonTransaction:
     """A write transaction that several requests of one task share.
 
-    The first decision waits for ``turn`` and opens the transaction. ``seconds`` later it is rolled back if it is not
-    committed, even in the middle of a decision (on PostgreSQL: of a statement). ``after_commit`` and ``after_rollback``
-    take work that must wait for the end of the transaction, such as the removal of content. The work is done in a
-    thread, in the order in which it was given.
+    ``seconds`` later it is rolled back if it is not committed, even in the middle of a decision (on PostgreSQL: of a
+    statement). ``after_commit`` and ``after_rollback`` take work that must wait for the end of the transaction, such as
+    the removal of content. The work is done in a thread, in the order in which it was given.
     """
 
     def __init__(

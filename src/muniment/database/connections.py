@@ -33,8 +33,7 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _CHECKPOINT_PAGES = 4_000
 """Once SQLite's log has this number of pages (of 4 KiB), a commit copies them into the database file.
 
-SQLite's default is 1,000. A commit that copies pages waits longer for the disk. It copies each page once, even if the
-page was written many times. So a larger number costs less time.
+A commit that copies pages waits longer for the disk.
 """
 
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
@@ -269,7 +268,7 @@ class WriteBatch:
         self._broken = False
 
     def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
-        """Run a decision, and return its outcome. If the decision raises, only its own writes are undone.
+        """If the decision raises, only its own writes are undone.
 
         SQLite gives up the whole transaction when, for example, the disk is full. Then the decision's exception is
         raised here.
@@ -428,11 +427,7 @@ def _take_connection(engine: Engine, **options: Any) -> Connection:
 
 
 def _begin_writing(connection: Connection, until: float) -> None:
-    """SQLite's own wait sleeps longer each time, up to 100 ms.
-
-    If another process writes all the time, that wait would hardly ever end between two transactions of the other
-    process.
-    """
+    """SQLite's own wait sleeps longer each time, up to 100 ms."""
     start = time.monotonic()
     while True:
         try:
@@ -449,7 +444,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
 def on_driver(
     connection: Connection, sql: str, values: Any = None, *, each: bool = False, read: Callable[[Any], Any] = iter
 ) -> Any:
-    """Run a statement on the driver, and return what ``read`` makes of the cursor. Raises SQLAlchemy's exceptions.
+    """Raises SQLAlchemy's exceptions.
 
     ``values`` are its parameters; with ``each`` a list, for as many runs. By default, the rows are returned one by one.
     """

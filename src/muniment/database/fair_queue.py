@@ -33,10 +33,10 @@ _MOST_REMEMBERED = 1000
 class Turns:
     """Lets at most ``at_once`` tasks run at one time, at most ``running_each`` of each owner.
 
-    Without ``running_each``, one owner may have all slots. At most ``waiting_each`` tasks of each owner wait. Each
-    running task holds a slot. A free slot goes to the owner who has used the least time; of equals, to the one who has
-    waited longest since their last turn. Time that others did not wait for does not count: whoever comes back after a
-    while begins like the one who is served at that moment. Each instance belongs to one event loop.
+    At most ``waiting_each`` tasks of each owner wait. A free slot goes to the owner who has used the least time; of
+    equals, to the one who has waited longest since their last turn. Time that others did not wait for does not count:
+    whoever comes back after a while begins like the one who is served at that moment. Each instance belongs to one
+    event loop.
     """
 
     def __init__(self, at_once: int, waiting_each: int, running_each: int | None = None) -> None:
@@ -64,10 +64,10 @@ class Turns:
     async def run(
         self, owner: str, seconds: float, threads: Executor, budget: Budget, work: Callable[[], T], has_left: HasLeft
     ) -> T:
-        """The turn lasts until the thread has ended.
+        """Its ``budget`` gets smaller while others wait who have used less time.
 
-        Its ``budget`` gets smaller while others wait who have used less time. Raises what ``turn`` and ``work`` raise,
-        and Overloaded when the work is ended for the others or because the caller has left.
+        Raises what ``turn`` and ``work`` raise, and Overloaded when the work is ended for the others or because the
+        caller has left.
         """
         task = asyncio.create_task(self._run(owner, seconds, threads, budget, work))
         try:

@@ -1,7 +1,6 @@
 """Who may hold a database's writer next, and when?
 
-On SQLite everybody else's writes wait while a common transaction holds the writer. So between two holds all other
-writes, such as those that end rights, have the writer for as long as the last hold took (decision 0090).
+On SQLite everybody else's writes wait while a common transaction holds the writer.
 """
 
 import asyncio

@@ -19,10 +19,7 @@ _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current
 
 
 class Glance:
-    """Reads the one row of a statement without parameters, again and again, on a connection that it keeps.
-
-    Any thread may use it. Close it before the database.
-    """
+    """Any thread may use it. Close it before the database."""
 
     def __init__(self, database: Database, statement: PreparedStatement | str) -> None:
         self._database = database

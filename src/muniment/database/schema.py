@@ -20,7 +20,6 @@ _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
     "repository": frozenset(f"{number:04}" for number in range(1, 30)),
 }
-"""The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
 """A process that migrates holds the PostgreSQL lock with this number."""
@@ -65,7 +64,6 @@ def check_schema(database: Database, half: Half) -> None:
 
 
 def revision(connection: Connection, half: Half) -> str | None:
-    """Return the schema revision of the half's tables, or None if there are no tables."""
     table = sa.table(version_table(half), sa.column("version_num", sa.String))
     return connection.scalar(sa.select(table)) if sa.inspect(connection).has_table(table.name) else None
 

@@ -89,12 +89,11 @@ class Transactions:
         self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the decision in a write transaction, and return its value after the commit.
+        """If the decision raises, its writes are undone and the exception is raised here.
 
-        If the decision raises, its writes are undone and the exception is raised here. If it raises a refusal with
-        ``keeps_writes``, its writes are committed instead, before the refusal is raised here. Within a common
-        transaction this does not wait for the commit. Raises Busy, also if the decision does not begin within the
-        database's ``busy_seconds``.
+        If it raises a refusal with ``keeps_writes``, its writes are committed instead, before the refusal is raised
+        here. Within a common transaction this does not wait for the commit. Raises Busy, also if the decision does not
+        begin within the database's ``busy_seconds``.
         """
         common = common_transaction.current(self.database)
         write = self._new_write(partial(_decide, decision, args, kwargs))
@@ -201,10 +200,7 @@ class Transactions:
         return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
-        """Any thread may call this. Raises Busy.
-
-        On PostgreSQL the thread waits for a round trip, which no other caller shares.
-        """
+        """Any thread may call this. Raises Busy."""
         glance = self._glances.get(statement)
         if glance is None:
             glance = self._glances.setdefault(statement, Glance(self.database, statement))
@@ -215,10 +211,10 @@ class Transactions:
     ) -> T:
         """The question waits for the turn of ``caller``.
 
-        A question is ``heavy`` if no index of the database answers it. Other questions do not wait for heavy ones. A
-        question whose caller has left is given up (``has_left``). Raises Busy when the question takes too long and is
-        stopped, Overloaded when the turn does not come in time or the caller has left, and Malformed in a common
-        transaction that has begun, because there it would hold up everybody's writes.
+        A question is ``heavy`` if no index of the database answers it. A question whose caller has left is given up
+        (``has_left``). Raises Busy when the question takes too long and is stopped, Overloaded when the turn does not
+        come in time or the caller has left, and Malformed in a common transaction that has begun, because there it
+        would hold up everybody's writes.
         """
         budget = Budget(self._question_seconds)
 
@@ -265,8 +261,7 @@ class Transactions:
     async def common(self, caller: str) -> AsyncIterator[CommonTransaction]:
         """Let the decisions of the block share a transaction (``web.common_transaction``).
 
-        The first decision opens it, when it is the turn of ``caller`` (``web.holds``). It is rolled back at the end of
-        the block, unless the block has committed it.
+        It is rolled back at the end of the block, unless the block has committed it.
         """
         common = CommonTransaction(self.database, self._writers, partial(self._holds.hold, caller), self._hold_seconds)
         try:

@@ -1,7 +1,7 @@
 """What does a process remember, so that it need not work it out again?
 
-A question names all that its answer depends on. An answer from the database is remembered under a mark. The transaction
-that changes what the answer depends on renews the mark by a trigger.
+An answer from the database is remembered under a mark. The transaction that changes what the answer depends on renews
+the mark by a trigger.
 """
 
 import threading

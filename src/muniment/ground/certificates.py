@@ -20,10 +20,7 @@ from muniment.ground.clock import Instant
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
 RENEW_DAYS = 30
-"""A certificate with fewer days left is renewed at the next start.
-
-An operator's own certificate is not renewed; a warning is logged instead.
-"""
+"""A certificate with fewer days left is renewed at the next start."""
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
@@ -42,12 +39,12 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """A missing folder is made with mode 0700. The CA lasts 10 years.
+    """A missing folder is made with mode 0700.
 
     The leaf lasts 397 days, but never longer than the CA. The leaf's names are ``names`` (without 0.0.0.0 and ::),
-    localhost, 127.0.0.1 and ::1. CA and leaf are renewed when they have fewer than 30 days left. The leaf is also
-    renewed when its names differ from these names, when the CA has changed, or when the key file does not hold the
-    leaf's key. Keys have mode 0600. Several processes may call this at one time. Raises CertificateProblem.
+    localhost, 127.0.0.1 and ::1. The leaf is also renewed when its names differ from these names, when the CA has
+    changed, or when the key file does not hold the leaf's key. Keys have mode 0600. Several processes may call this at
+    one time. Raises CertificateProblem.
     """
     moment = _to_moment(now)
     general_names = _general_names(names)

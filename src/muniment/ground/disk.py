@@ -14,9 +14,8 @@ def create(path: Path | str, *, buffering: int = -1) -> BinaryIO:
 
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace a file's bytes in one step, so that no reader and no power cut finds half of them.
+    """The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
 
-    The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
     Raises OSError. The last step is to ``sync`` the folder: if this step fails, the file has its new bytes already. If
     an earlier step fails, the file is unchanged.
     """

@@ -112,9 +112,7 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 class Recorder:
     """Appends events to the file ``path`` (mode 0600), and with ``log`` writes them to the log, too.
 
-    It opens the file anew for each event. With ``limited`` it counts frequent refusals and failures instead of writing
-    each one; the processes of one server share these counts in the file ``counts``. Commands are not limited, because
-    only users of this system can run them.
+    Commands are not limited, because only users of this system can run them.
     """
 
     def __init__(
@@ -127,10 +125,7 @@ class Recorder:
         self._torn = False
 
     def record(self, event: Event, now: int) -> None:
-        """With ``limited``, at most ten refusals and failures a minute are written for each account and kind.
-
-        Further ones are counted.
-        """
+        """With ``limited``, at most ten refusals and failures a minute are written for each account and kind."""
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:
             self._write(event, now)

@@ -17,10 +17,7 @@ def open_file(path: Path) -> int:
 
 
 def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
-    """Several processes may hold ``shared`` locks of a file at one time.
-
-    Without ``wait`` it raises Held if the lock is not free.
-    """
+    """Without ``wait`` it raises Held if the lock is not free."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:

@@ -1,7 +1,6 @@
 """Compare names, check new ones and which text a database can store, and read distinguished names.
 
-Both halves use these functions. If the halves read a group's name in different ways, the group's members would get
-wrong rights.
+Both halves use these functions.
 """
 
 import re
@@ -26,7 +25,7 @@ _JOINED = frozenset(
     {"ARABIC", "SYRIAC", "MONGOLIAN", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU"}
     | {"KANNADA", "MALAYALAM", "SINHALA", "MYANMAR", "KHMER"}
 )
-"""The scripts in whose words a joiner changes how letters look. Their letters have Unicode names that begin so."""
+"""The scripts in whose words a joiner changes how letters look."""
 _ALIKE = frozenset(
     ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL")
 )
@@ -38,10 +37,7 @@ class MalformedName(ValueError):
 
 
 def fold_name(name: str) -> str:
-    """Return the key by which a name is compared. Names that differ only in case or Unicode composition have one key.
-
-    U+FFFD, which no name holds, replaces each character that some database cannot store.
-    """
+    """U+FFFD, which no name holds, replaces each character that some database cannot store."""
     if name.isascii():
         return name.lower().replace("\x00", _REPLACEMENT)
     return unicodedata.normalize("NFC", make_storable(unicodedata.normalize("NFC", name).casefold()))
@@ -104,10 +100,10 @@ def _script(character: str) -> str:
 
 
 def read_dn(text: str) -> list[tuple[str, str]]:
-    """Read a distinguished name, and return its (type, value) pairs in their order (RFC 4514 section 3).
+    """Types are in lower case. Spaces around a type or a value are left out.
 
-    Types are in lower case. Spaces around a type or a value are left out. Raises MalformedName, also for pairs that
-    ``+`` joins in one component: no location of a directory entry has such a component.
+    Raises MalformedName, also for pairs that ``+`` joins in one component: no location of a directory entry has such a
+    component.
     """
     if len(text) > LONGEST_DN:
         raise MalformedName(f"A distinguished name may have at most {LONGEST_DN} characters.")

@@ -37,8 +37,7 @@ class Count(NamedTuple):
 class Tally:
     """For each key, the first ten are reported one by one, the rest as a sum.
 
-    If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
-    keys that find no slot of their own share one, whose refusals are reported only as a sum.
+    If ``path`` is None, or the file cannot be used, this process counts alone.
     """
 
     def __init__(self, path: Path | None) -> None:

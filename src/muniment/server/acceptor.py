@@ -1,4 +1,4 @@
-"""Which worker lets the next connection in? It should be the emptiest worker, the one with the fewest connections.
+"""Which worker lets the next connection in?
 
 The kernel wakes every worker, and the first one could take them all; then the others would have nothing to do for as
 long as these connections last.
@@ -23,7 +23,6 @@ _SHORTAGE = 1.0
 """If a worker cannot open one more file, it waits so many seconds before it accepts again. asyncio waits as long."""
 
 _SLACK = 8
-"""A worker is crowded if it has over an eighth more connections than the emptiest worker."""
 
 
 class Crowd:
@@ -33,7 +32,6 @@ class Crowd:
         self._counts = memoryview(mmap.mmap(-1, 8 * workers)).cast("Q")
 
     def place(self, number: int) -> "Place":
-        """Return the place of the worker ``number`` (from 0 on), and set its count of connections to 0."""
         return Place(self._counts, number)
 
 

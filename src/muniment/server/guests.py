@@ -40,9 +40,8 @@ class Guests:
     """The connections of one worker. Only its event loop may use this.
 
     If an address has its share already, a further connection from there takes the place of another one from there; if
-    the worker is full, that of any other. First goes the connection for which the worker has waited longest, then the
-    one that has been idle longest. A connection that is at work stays. A trusted proxy has no share. A connection that
-    finds no place takes none, and ends another one that found none and has not been refused yet.
+    the worker is full, that of any other. A connection that is at work stays. A trusted proxy has no share. A
+    connection that finds no place takes none, and ends another one that found none and has not been refused yet.
     """
 
     def __init__(self, options: WebOptions) -> None:

@@ -49,8 +49,7 @@ def serve(
 ) -> None:
     """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
 
-    ``ready`` is called when the sockets accept connections. ``number`` is the number of this worker, from 0 on. Raises
-    CannotStart.
+    ``ready`` is called when the sockets accept connections. Raises CannotStart.
     """
     # A thread that has hashed a password or waited for the disk gets Python's lock from the event loop after this time.
     sys.setswitchinterval(_SWITCH_SECONDS)

@@ -28,7 +28,8 @@ _PIPE_BUF = 4096
 def start(settings: Settings) -> None:
     """Send all log lines, those of libraries too, to standard error in the same form.
 
-    Our own lines do not: every request writes one, and ``logging`` costs several times as much as the line itself.
+    Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
+    several times as much as the line itself.
     """
     console = _is_console(settings)
     level = _level(settings)
@@ -67,10 +68,7 @@ def start(settings: Settings) -> None:
 
 
 def access_log(settings: Settings) -> AccessLog:
-    """JSON lines are collected and written together, without structlog.
-
-    In the form for a terminal, structlog writes each line at once. With a log level above "info" no line is written.
-    """
+    """JSON lines are collected and written together, without structlog."""
     if _level(settings) > logging.INFO:
         return AccessLog(lambda _lines: None)
     return AccessLog() if _is_console(settings) else AccessLog(_write_together, seconds=LATE_SECONDS)

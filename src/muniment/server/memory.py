@@ -17,14 +17,10 @@ def prepare_forks() -> None:
     """Call it while the process has only one thread.
 
     From then on all threads share one arena of glibc. But ``malloc_trim`` does not return the free memory at the top of
-    an arena, unless it is the first arena. A password check leaves 19 MiB free at the top of its thread's arena. To
-    share one arena costs little time, because Python's lock lets few threads allocate at once.
+    an arena, unless it is the first arena. A password check leaves 19 MiB free at the top of its thread's arena.
 
     From then on a process keeps up to 64 MiB of free memory until it is quiet (``start_trimming``). By default glibc
     keeps so much only after it has freed a large piece for the first time.
-
-    The free memory of this process is returned now. The garbage collector no longer touches the objects that remain, so
-    the forked processes go on sharing the memory of these objects.
     """
     gc.unfreeze()
     gc.collect()

@@ -63,14 +63,13 @@ class _NotImplementedCoding(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """A request's head has a deadline and a largest size.
+    """When a request is answered before its whole body has arrived, the rest of the body has a deadline.
 
-    When a request is answered before its whole body has arrived, the rest of the body has a deadline. Answers have a
-    lowest rate. A connection that is closed stays open until its caller has read the last answer. Only the transfer
-    coding ``chunked`` is accepted. If a request cannot be read while an earlier request is being answered, that answer
-    is finished, and the connection is closed. The request that cannot be read gets no answer, nor do requests that came
-    between these two. A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes
-    with its head. If the front does not answer it there, a task answers it.
+    A connection that is closed stays open until its caller has read the last answer. If a request cannot be read while
+    an earlier request is being answered, that answer is finished, and the connection is closed. The request that cannot
+    be read gets no answer, nor do requests that came between these two. A request that the front may answer at once
+    waits in ``_waiting_room`` if its whole body comes with its head. If the front does not answer it there, a task
+    answers it.
     """
 
     _options = WebOptions()
@@ -306,8 +305,7 @@ class _Sender:
     """If it is short and comes in one piece, its head and its body go out in one write.
 
     Nearly every answer is short and in one piece, and each write costs a TLS record. uvicorn sends all other answers.
-    The head of an answer waits for the first piece of its body. The kernel may take a long answer whole, before its
-    caller has read any of it: ``unread`` watches it from then on.
+    The kernel may take a long answer whole, before its caller has read any of it: ``unread`` watches it from then on.
     """
 
     __slots__ = ("_cycle", "_head", "_send", "_unread")
@@ -384,10 +382,7 @@ def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
 
 
 def _nothing() -> None:
-    """This replaces a method by which something and its protocol would keep each other in memory.
-
-    It is the ``on_response`` of a request that the front has answered, and the ``leave`` of a guest who has left.
-    """
+    """This replaces a method by which something and its protocol would keep each other in memory."""
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -15,7 +15,6 @@ from muniment.installation.layout import Installation
 ROWS = 200
 
 REST = 6.0
-"""How long the purge rests after a transaction, for other writers: a multiple of the transaction's duration."""
 
 _SECONDS = 30
 

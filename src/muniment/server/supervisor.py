@@ -58,12 +58,11 @@ class _Child:
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
-    """``when_ready`` is called when all processes can work.
+    """If a process ends before this call and has not called ``ready``, all processes end and the exit code is 1.
 
-    If a process ends before this call and has not called ``ready``, all processes end and the exit code is 1. The
-    restart follows after a pause. The pause doubles, up to a limit, each time the process soon fails again. At a stop,
-    processes that have not ended 5 seconds after ``stop_seconds`` are killed, and a second signal kills them at once,
-    unless it comes within half a second. No process outlives the supervisor.
+    The pause doubles, up to a limit, each time the process soon fails again. At a stop, processes that have not ended 5
+    seconds after ``stop_seconds`` are killed, and a second signal kills them at once, unless it comes within half a
+    second.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 

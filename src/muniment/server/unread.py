@@ -23,7 +23,6 @@ from muniment.web.requests.pace import Pace
 log = structlog.get_logger("muniment.protocol")
 
 PIECE = 65_536
-"""How many bytes of an answer are written at one time, before its sender waits for the caller."""
 
 _MOST_UNREAD = 16 * PIECE
 """More bytes than the buffers between the sender and the caller's side hold."""
@@ -46,8 +45,6 @@ def longest_seconds(options: WebOptions) -> float:
 
 
 class _View(NamedTuple):
-    """How many bytes the transport's buffer has, how many the kernel has, and how many were acknowledged so far."""
-
     buffered: int
     waiting: int
     acknowledged: int

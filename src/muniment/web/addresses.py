@@ -36,7 +36,6 @@ It may raise a refusal.
 """
 
 SUFFIXES = ("json", "xml")
-"""What a path may end in, after a dot, to choose the media type of the answer."""
 
 _OPEN_END = re.compile(r"\{(\w+)\}\Z")
 
@@ -144,11 +143,11 @@ class Address(Generic[H]):
 
 @dataclass(frozen=True)
 class AddressTable(Generic[H]):
-    """``prefix`` is empty or begins with a slash. ``parts`` describes the open parts of the paths.
+    """``prefix`` is empty or begins with a slash.
 
-    ``note`` describes the whole table in the API document. ``check`` is called before each method and may refuse the
-    request. With ``suffixed`` the path of every address that answers documents may end in one of ``SUFFIXES``. If an
-    open part names things whose names may end in such a suffix too, ``finders`` has a function for this part.
+    ``check`` is called before each method and may refuse the request. With ``suffixed`` the path of every address that
+    answers documents may end in one of ``SUFFIXES``. If an open part names things whose names may end in such a suffix
+    too, ``finders`` has a function for this part.
     """
 
     name: str
@@ -218,7 +217,6 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Store the path's suffix in the scope (``muniment.suffix``), and remove it from the open part that it follows.
 
-        If there is a thing whose name ends in the suffix, the suffix belongs to the name: nothing is stored or removed.
         After such a refusal the method is not called, so the caller's password is not checked a second time.
         """
         suffix = request.scope["path"].rpartition(".")[2]
@@ -239,9 +237,8 @@ def first_sentence(described: object) -> str:
 class Addresses:
     """Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``).
 
-    Of the routes with an open part, the first that matches wins. If none matches, the last one in the list answers,
-    even a request for ``*``, which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts
-    (RFC 3986 2.2).
+    If none matches, the last one in the list answers, even a request for ``*``, which is no path (RFC 9112, 3.2.4).
+    ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

@@ -5,10 +5,10 @@ First, the listener asks ``HotFront.answer_at_once``, which answers from memory 
 ``HotEndpoint`` is an endpoint that answers without Starlette's response.
 
 All three ways serve requests of one form: POST without a query, with the one media type that the address declares and
-with the whole body in one piece. The body has 1 to 65,536 bytes. The first two ways also require HTTPS, each header
-only once, and no ``X-Request-Id``. A request of any other form goes the ordinary way, unchanged, and so does a request
-that a short way cannot decide. If the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal,
-and does not decide again. Any other endpoint decides again.
+with the whole body in one piece. The first two ways also require HTTPS, each header only once, and no ``X-Request-Id``.
+A request of any other form goes the ordinary way, unchanged, and so does a request that a short way cannot decide. If
+the front's decision raises a refusal, a ``HotEndpoint`` answers with that refusal, and does not decide again. Any other
+endpoint decides again.
 """
 
 import time
@@ -88,8 +88,7 @@ class HotFront:
     def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
         """``has`` must be true of their paths. A request that cannot be answered here gets None.
 
-        It must go the ordinary way, and nothing has changed except that the proxy headers are applied to its scope. A
-        request also gets None if ``recall`` raised an exception: the ordinary way will raise it again, and answer it.
+        A request also gets None if ``recall`` raised an exception: the ordinary way will raise it again, and answer it.
         """
         start = time.perf_counter()
         answers: list[AnswerAtOnce | None] = [None] * len(requests)

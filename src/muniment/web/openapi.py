@@ -35,8 +35,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 class CallerCredentials(msgspec.Struct, frozen=True):
     """``basic`` says whether HTTP Basic is taken.
 
-    Each other field is a name; if it is empty, no address takes such credentials. ``ticket`` and ``csrf`` name headers,
-    ``address_token`` names a parameter of the query, and ``search_page`` names the cookie of the search page.
+    Each other field is a name; if it is empty, no address takes such credentials.
     """
 
     basic: bool = False
@@ -46,10 +45,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
-        """List the security requirements (OpenAPI), of which a caller must meet one.
-
-        Unless the method is ``safe``, a ticket in a cookie also needs the CSRF token.
-        """
+        """Unless the method is ``safe``, a ticket in a cookie also needs the CSRF token."""
         taken: list[Json] = [{"bearer": []}]
         if self.basic:
             taken.append({"basic": []})

@@ -101,10 +101,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def base_address(options: WebOptions) -> str:
-    """Return the address with which links begin, without a slash at its end.
-
-    A request to one of ``other_addresses`` gets links that begin with that address instead.
-    """
+    """A request to one of ``other_addresses`` gets links that begin with that address instead."""
     if options.base_address:
         return options.base_address.rstrip("/")
     host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound

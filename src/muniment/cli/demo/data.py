@@ -278,9 +278,8 @@ def _import(
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
     """Choose a word of 5 to 14 letters that many of the first 400 documents contain.
 
-    Its letters are a to z, and it is not in ``_COMMON``. A word is a candidate if it is in at least 90 percent as many
-    documents as the most frequent word. The first candidate by alphabet is returned. Raises Failure if the documents
-    contain no such word.
+    A word is a candidate if it is in at least 90 percent as many documents as the most frequent word. Raises Failure if
+    the documents contain no such word.
     """
     documents: Counter[str] = Counter()
     with database.read() as cx:

@@ -30,7 +30,6 @@ _ENTRIES = 5
 _RARE = "muniments"
 
 Facts = Mapping[str, Any]
-"""The values in demo.json."""
 
 
 def tour_command(
@@ -97,7 +96,6 @@ def _content(facts: Facts) -> str:
 
 
 def scope(facts: Facts) -> str:
-    """Write the scope of the demo's resource (given 4.1)."""
     name: str = facts["resource"]["name"]
     return "resource:" + name.replace(" ", "+")
 

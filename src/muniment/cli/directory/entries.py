@@ -100,7 +100,6 @@ def move_entry(data: DataFolder, cx: Connection, entry: Entry, target: str) -> s
 def remove_person(
     data: DataFolder, kind: Literal["user", "group"], entry_id: str, *, give_to: str = "", force: bool = False
 ) -> None:
-    """``give_to`` is the id of the user who gets what the removed user owned."""
     names = data.settings.directory.names
     with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
         with directory.read() as cx:

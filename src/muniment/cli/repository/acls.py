@@ -98,16 +98,12 @@ def remove_acl(cx: Connection, repository: Repository, principals: Principals, n
 
 
 def callable_name(summary: acls.AclSummary) -> str:
-    """Return the name by which an administrator may call an ACL, or its id if ``acl_names`` cannot read the name."""
     name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
     return name if acl_names.read(name) else summary.shown_id
 
 
 def _read_entries(data: DataFolder, texts: list[str], *, strict: bool) -> Mapping[str, Permission]:
-    """Read entries, and warn of accessors that the directory in this folder does not know.
-
-    With ``strict``, raise Failure for them.
-    """
+    """With ``strict``, raise Failure for them."""
     entries: dict[str, Permission] = {}
     for text in texts:
         accessor, equals, permission = text.rpartition("=")

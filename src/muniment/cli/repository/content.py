@@ -257,7 +257,4 @@ _VERIFICATIONS = (
     (_verify_objects, "replace its content"),
     (_verify_wastebasket, "restore it from the wastebasket and replace its content"),
 )
-"""The wastebasket comes last, so an object that is deleted during the check is found there.
-
-An object that is restored during the check may be missed.
-"""
+"""The wastebasket comes last, so an object that is deleted during the check is found there."""

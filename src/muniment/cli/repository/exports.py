@@ -92,10 +92,7 @@ def import_command(
 def _begin(
     data: DataFolder, database: Database, name: str, export: rebuilding.CheckedExport, resource: str, resource_id: str
 ) -> repositories.Repository:
-    """Make the repository if it is missing, begin the import, and return the repository.
-
-    Nobody can enter the repository until the import is finished.
-    """
+    """Nobody can enter the repository until the import is finished."""
     present: repositories.Repository | None = None
     with database.read() as cx:
         try:

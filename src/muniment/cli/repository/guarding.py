@@ -29,7 +29,7 @@ def check_guard(resource: str, resource_id: str) -> None:
 
 
 def known_language(data: DataFolder, text: str) -> str:
-    """Return a language as the index engine spells it. An empty text stays empty. Raises Failure if it is unknown."""
+    """An empty text stays empty. Raises Failure if it is unknown."""
     languages = {language.casefold(): language for language in backends.engine(data.installation).languages()}
     if text and text.casefold() not in languages:
         raise Failure(f"There are no stems for {text!r}; choose one of {', '.join(languages.values())}.", Exit.USAGE)

@@ -204,11 +204,7 @@ def _follow(folder: Path, one_pass: Callable[[], ImportReport]) -> int:
 def until_searchable(
     data: DataFolder, database: Database, repository: repositories.Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Returns False if for a minute neither the extraction nor the index makes progress.
-
-    ``progress`` is called with the number of files that no longer wait for extraction, and with the number of all
-    files.
-    """
+    """Returns False if for a minute neither the extraction nor the index makes progress."""
     with closing(backends.reader(data.installation, repository)) as reader:
         last_state: object = None
         moved_at = time.monotonic()

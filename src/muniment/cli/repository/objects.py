@@ -237,7 +237,6 @@ def _values(cx: Connection, stored: table.StoredObject, view: RepositoryView) ->
 
 
 def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
-    """Several values of one name make a list, and ``NAME=`` unsets the property."""
     several: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -45,7 +45,6 @@ Language = Annotated[
 
 
 def select_repositories(database: Database, name: str) -> list[repositories.Repository]:
-    """Return the repository of this name, or all of them if the name is empty."""
     with database.read() as cx:
         return [repositories.find(cx, name)] if name else repositories.every(cx)
 

@@ -52,7 +52,6 @@ def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[
 
 
 def every(cx: Connection, repository: Repository) -> list[NotRead]:
-    """List all files of a repository that were not read, or not wholly, in the order of their objects."""
     found, last = list[NotRead](), -1
     while files := queue.unread(cx, repository.id, last, _AT_A_TIME):
         found += with_paths(cx, repository, [(file.object_id, file.status) for file in files])

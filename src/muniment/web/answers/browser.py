@@ -51,7 +51,6 @@ def set_cookie(
 
 
 def new_mark() -> str:
-    """Make a value for the cookie to which forms are bound while nobody is signed in."""
     return secrets.token_urlsafe(24)
 
 

@@ -142,7 +142,6 @@ class Endpoint(Generic[H]):
 
 
 def add_header(request: Request, name: str, value: str) -> None:
-    """Add a header to the answer of this request, even if the answer is a refusal."""
     request.scope.setdefault(_HEADERS, {})[name] = value
 
 
@@ -152,10 +151,7 @@ def trouble(busy: Busy) -> Refusal:
 
 
 def find_code(refusal: Refusal, table: Table) -> ErrorCode:
-    """Return the code that a table has for a refusal: for its class, or else for the nearest ancestor of its class.
-
-    A refusal without a code is a bug: it is logged, and BUG is returned.
-    """
+    """A refusal without a code is a bug: it is logged, and BUG is returned."""
     error_code = next((table[kind] for kind in type(refusal).__mro__ if kind in table), None)
     if error_code is None:
         log.error("refusal without a status", refusal=type(refusal).__name__)

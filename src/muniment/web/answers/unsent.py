@@ -1,7 +1,4 @@
-"""How much memory may answers take that their callers have not read yet?
-
-A long answer that was made in one piece stays in memory until its caller has read it, and callers may read slowly.
-"""
+"""How much memory may answers take that their callers have not read yet?"""
 
 import asyncio
 from collections import Counter
@@ -14,7 +11,6 @@ from starlette.types import Scope
 from muniment.ground.refusals import Overloaded
 
 LONG = 65_536
-"""An answer of no more bytes is not counted: the buffers of its connection hold it."""
 
 UNSENT = "muniment.unsent"
 

@@ -19,7 +19,6 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def media_type(request: Request) -> str:
-    """Return the media type of the request's body, in lower case and without parameters; empty if there is none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -44,7 +43,7 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 async def raw(request: Request, limit: int) -> bytes:
-    """Read the whole body, at most ``limit`` bytes, before its deadline. Raises TooLarge, TimedOut."""
+    """Raises TooLarge, TimedOut."""
     _check_content_length(request, limit)
     body, has_more = await _next_piece(request, limit, 0)
     if not has_more:  # nearly always
@@ -73,10 +72,7 @@ def query(request: Request, lists: Collection[str] = ()) -> dict[str, str]:
 
 
 def form_fields(encoded: bytes, what: str, lists: Collection[str] = ()) -> dict[str, str]:
-    """Raises Malformed, also for a repeated name.
-
-    ``what`` begins the sentence of a refusal: ``The form``. ``lists`` is as in ``query``.
-    """
+    """Raises Malformed, also for a repeated name."""
     fields: dict[str, str] = {}
     for name, value in pairs(encoded, what):
         if name in fields and name not in lists:
@@ -104,7 +100,7 @@ async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 
 
 
 async def raw_json(request: Request, limit: int = 65_536) -> bytes:
-    """Read a body that is declared as JSON, but do not decode it. Raises UnsupportedMediaType, TooLarge, TimedOut."""
+    """Raises UnsupportedMediaType, TooLarge, TimedOut."""
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType("The body must be application/json.")

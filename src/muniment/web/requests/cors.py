@@ -16,11 +16,11 @@ _PREFLIGHT = "Access-Control-Request-Method", "Access-Control-Request-Headers"
 
 
 class Cors:
-    """ASGI middleware around the whole app. It adds headers to answers below ``prefix`` and answers nothing itself.
+    """ASGI middleware around the whole app.
 
     Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` the pages may send
-    cookies, but then ``*`` allows no origin. ``exposed_headers`` are the headers of an answer that pages may read. The
-    answer to a preflight allows the methods in that answer's header Allow.
+    cookies, but then ``*`` allows no origin. The answer to a preflight allows the methods in that answer's header
+    Allow.
     """
 
     def __init__(

@@ -37,9 +37,8 @@ class Pace:
 class ArrivingBody:
     """All of it must arrive before a deadline.
 
-    After ``expect_content`` there is no deadline, but the body must arrive at a lowest rate. In both cases, no pause
-    between two pieces may be longer than ``body_pause_seconds``. ``asyncio.timeout`` would do the same at four times
-    the cost, and nearly every request with a body is read by this class.
+    After ``expect_content`` there is no deadline, but the body must arrive at a lowest rate. ``asyncio.timeout`` would
+    do the same at four times the cost, and nearly every request with a body is read by this class.
     """
 
     __slots__ = ("_is_content", "_is_whole", "_options", "_pace", "_receive")

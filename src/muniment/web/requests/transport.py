@@ -61,9 +61,8 @@ class Transport:
     An answer below such a prefix says that nobody may store it, unless the endpoint says otherwise. While
     ``requires_tls`` returns true, a request over plain HTTP is refused if its path is below such a prefix, or if it has
     credentials: an Authorization or Cookie header, one of ``credential_headers``, or an access_token in the query
-    (given 5.4). ``shape`` writes a refusal as the address's half would. Among the values that Transport adds to the
-    scope are ``muniment.request_id``, and ``muniment.base``: the address with which every link of the answer begins (no
-    slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the caller. Transport moves
+    (given 5.4). Among the values that Transport adds to the scope are ``muniment.request_id``, and ``muniment.base``:
+    the address with which every link of the answer begins (no slash at its end). Transport moves
     ``credential_parameters`` from the query to ``muniment.credentials``, so that no answer repeats them.
     """
 
@@ -97,7 +96,6 @@ class Transport:
         self._way = lru_cache(maxsize=256)(self._find_way)
 
     def way(self, scope: Scope, host: bytes) -> "_Way":
-        """Return the beginning of links and the headers of answers for the address that a request was sent to."""
         return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -39,7 +39,6 @@ class Witness:
 
 
 async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
-    """Every few seconds it records the counts of past minutes, and at the end also those of the present minute."""
     try:
         while True:
             await asyncio.sleep(5)
