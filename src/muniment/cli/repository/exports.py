@@ -79,7 +79,7 @@ def import_command(
             repository = _begin(data, database, name, export, resource, resource_id)
             store = backends.content(data.installation)
             rebuilding.run(database, store, repository, export, data.identify, clock.now, bars.reach)
-    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    with guarding.both(data, resource_id) as (directory, cx):
         guard_id = guards.guard(directory, cx, name, rebuilding.finish(cx, repository))
     objects = terminal.number_of(export.manifest.files["objects.jsonl"].lines, "object")
     contents = terminal.number_of(export.manifest.contents, "content")
@@ -107,7 +107,7 @@ def _begin(
     if not guard_id and not is_begun:
         guard_id = present.resource_id if present is not None else ""
         guard_id = guard_id or guarding.resource_of(data, initialise.resource_name(name)).id
-    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    with guarding.both(data, resource_id) as (directory, cx):
         if present is None:
             present = guards.add_repository(directory, cx, name, guard_id, data.now, language)
         rebuilding.begin(cx, present, export, guard_id)

@@ -37,13 +37,13 @@ def known_language(data: DataFolder, text: str) -> str:
 
 
 @contextmanager
-def both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
+def both(data: DataFolder, resource_id: str) -> Iterator[tuple[Connection | None, Connection]]:
     """The directory's transaction is opened first. Yields the directory's connection and then the repository's.
 
-    Without ``own_directory``, None stands for the directory's connection.
+    None stands for the directory's connection if ``resource_id`` is one of a directory that runs apart.
     """
     with (
-        data.begin("directory") if own_directory else nullcontext() as directory,
+        data.begin("directory") if data.together or not resource_id else nullcontext() as directory,
         data.begin("repository") as cx,
     ):
         yield directory, cx

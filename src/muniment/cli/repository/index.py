@@ -126,10 +126,7 @@ def index_report(
                 "reasons": [{"status": state, "reason": reason, "files": number} for state, reason, number in reasons],
             }
             if with_files:
-                of_texts["files"] = [
-                    {"id": each.object_id, "path": each.path, "status": each.status.state, "reason": each.status.reason}
-                    for each in files
-                ]
+                of_texts["files"] = [each._asdict() for each in files]
             for follower, last in kept_reports.items() or [(None, reports.KeptReport())]:
                 sound = sound and (last.report is None or last.report.sound)
                 documents.append(

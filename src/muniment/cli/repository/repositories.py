@@ -67,7 +67,7 @@ def add_repository(
         repositories.check_name(name)
         repositories.check_free(cx, name)
     guard_id = resource_id or guarding.resource_of(data, resource or initialise.resource_name(name)).id
-    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    with guarding.both(data, resource_id) as (directory, cx):
         new_repository = guards.add_repository(directory, cx, name, guard_id, data.now, language)
     terminal.line(new_repository.resource_id)
 
@@ -83,7 +83,7 @@ def guard_repository(
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
     guard_id = resource_id or guarding.resource_of(data, resource).id
-    with guarding.both(data, own_directory=data.together or not resource_id) as (directory, cx):
+    with guarding.both(data, resource_id) as (directory, cx):
         guard_id = guards.guard(directory, cx, name, guard_id)
     terminal.line(guard_id)
 

@@ -30,9 +30,10 @@ _WORDS: Mapping[State, str] = {
 class NotRead(NamedTuple):
     """A file that was not read, or not wholly: the id of its object, a path that leads there, and the status."""
 
-    object_id: str
+    id: str
     path: str
-    status: IndexStatus
+    status: State
+    reason: str
 
 
 def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[str, IndexStatus]]) -> list[NotRead]:
@@ -47,7 +48,7 @@ def with_paths(cx: Connection, repository: Repository, statuses: Sequence[tuple[
             if object_id in stored:
                 one = stored[object_id]
                 above = places[one.folder_id].paths[:1] if one.folder_id else []
-                found.append(NotRead(object_id, "".join(above) + paths.write(one.name), status))
+                found.append(NotRead(object_id, "".join(above) + paths.write(one.name), status.state, status.reason))
     return found
 
 
@@ -75,8 +76,7 @@ def print_reasons(reasons: Sequence[tuple[State, str, int]]) -> None:
 
 def print_files(files: Iterable[NotRead]) -> None:
     for file in files:
-        explained = _explained(file.status.state, file.status.reason)
-        terminal.line(terminal.harmless(f"  {file.path} ({file.object_id}) {explained}"))
+        terminal.line(terminal.harmless(f"  {file.path} ({file.id}) {_explained(file.status, file.reason)}"))
 
 
 def _explained(state: State, reason: str) -> str:
