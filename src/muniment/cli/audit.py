@@ -37,7 +37,7 @@ def recording(command: Callable[..., Any]) -> Callable[..., Any]:
             # A command that was refused leaves no file in a folder that is no data folder.
             own_files = data.installation.events, data.installation.lock, data.path / data.settings_file.name
             if data.path.is_dir() and (event.result == "done" or any(file.exists() for file in own_files)):
-                recorder = Recorder(data.installation.events, log=False, limited=False)
+                recorder = Recorder(data.installation.events, limited=False)
                 recorder.record(event, data.now)
 
     return run

@@ -110,16 +110,13 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 
 
 class Recorder:
-    """Appends events to the file ``path`` (mode 0600), and with ``log`` writes them to the log, too.
+    """Appends events to the file ``path`` (mode 0600), and with ``limited`` writes them to the log, too.
 
     Commands are not limited, because only users of this system can run them.
     """
 
-    def __init__(
-        self, path: Path | None, counts: Path | None = None, *, log: bool = True, limited: bool = True
-    ) -> None:
+    def __init__(self, path: Path | None, counts: Path | None = None, *, limited: bool = True) -> None:
         self._path = path
-        self._log = log
         self._limited = limited
         self._tally = Tally(counts)
         self._torn = False
@@ -146,7 +143,7 @@ class Recorder:
         fields = msgspec.to_builtins(event)
         fields.pop("account", None)
         fields.pop("event")
-        if self._log:
+        if self._limited:
             _log.info(event.event, **fields)
         if self._path is None:
             return

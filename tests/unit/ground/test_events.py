@@ -26,7 +26,7 @@ def refused(who: str | None = None, account: str = "") -> Event:
 
 
 def test_an_event_is_one_line_for_the_owner_alone(path: Path, now: Instant) -> None:
-    Recorder(path, log=False).record(Event("sign-in", "done", who="a@b\nc", origin="::1", account="x"), now)
+    Recorder(path).record(Event("sign-in", "done", who="a@b\nc", origin="::1", account="x"), now)
     (event,) = lines(path)
     assert event == {
         "timestamp": "2026-11-21T12:00:00Z",
@@ -40,7 +40,7 @@ def test_an_event_is_one_line_for_the_owner_alone(path: Path, now: Instant) -> N
 
 
 def test_a_file_that_was_renamed_is_left_alone_and_a_new_one_begun(path: Path, now: Instant) -> None:
-    recorder = Recorder(path, log=False)
+    recorder = Recorder(path)
     recorder.record(Event("sign-in", "done", who="first"), now)
     path.rename(path.with_suffix(".1"))
     recorder.record(Event("sign-in", "done", who="second"), now)
@@ -48,7 +48,7 @@ def test_a_file_that_was_renamed_is_left_alone_and_a_new_one_begun(path: Path, n
 
 
 def test_of_those_refused_ten_an_account_and_minute_are_written_and_the_rest_counted(path: Path, now: Instant) -> None:
-    recorder = Recorder(path, path.with_suffix(".counts"), log=False)
+    recorder = Recorder(path, path.with_suffix(".counts"))
     for _ in range(30):
         recorder.record(refused("alice@People", "alice@people"), now)
         recorder.record(refused(None, "nobody@people"), now)
@@ -66,7 +66,7 @@ def test_of_those_refused_ten_an_account_and_minute_are_written_and_the_rest_cou
 
 
 def test_when_the_server_stops_the_count_is_written(path: Path, now: Instant) -> None:
-    recorder = Recorder(path, path.with_suffix(".counts"), log=False)
+    recorder = Recorder(path, path.with_suffix(".counts"))
     for _ in range(11):
         recorder.record(refused("a@b", "a@b"), now)
     recorder.settle(now)
@@ -77,7 +77,7 @@ def test_when_the_server_stops_the_count_is_written(path: Path, now: Instant) ->
 
 @pytest.mark.parametrize("broken", ["/dev/full", "/nowhere/events.log", "/proc/version"])
 def test_an_event_that_finds_no_room_is_lost_and_nothing_else(broken: str, now: Instant) -> None:
-    recorder = Recorder(Path(broken), Path(broken), log=False)
+    recorder = Recorder(Path(broken), Path(broken))
     for _ in range(12):
         recorder.record(refused("a@b", "a@b"), now)
         recorder.record(Event("sign-in", "done", who="a@b"), now)
@@ -86,7 +86,7 @@ def test_an_event_that_finds_no_room_is_lost_and_nothing_else(broken: str, now: 
 
 def test_the_file_is_not_written_through_a_link(path: Path, now: Instant) -> None:
     path.symlink_to(path.with_suffix(".elsewhere"))
-    Recorder(path, log=False).record(Event("sign-in", "done"), now)
+    Recorder(path).record(Event("sign-in", "done"), now)
     assert not path.with_suffix(".elsewhere").exists()
 
 
