@@ -1,8 +1,8 @@
 """How does a command run? It gets what it asks for, and returns what is printed when its transaction has ended.
 
 A command asks by the names of its parameters: ``data`` is the data folder, ``cx`` a transaction of a half's database,
-``repository`` the repository that ``--repository`` names, and ``principals`` the data folder's administrator, with
-whose rights the command acts.
+``repository`` the repository that ``--repository`` names, ``repository_name`` its name, and ``principals`` the data
+folder's administrator, with whose rights the command acts.
 """
 
 import inspect
@@ -24,7 +24,7 @@ Rows = Iterable[tuple[object, ...]]
 RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
 _Access = Literal["none", "read", "write"]
-_GIVEN = {"data", "context", "cx", "repository", "principals"}
+_GIVEN = {"data", "context", "cx", "principals"}
 _OPTION = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -88,8 +88,11 @@ class Group(typer.Typer):
 
 def _options(parameters: Mapping[str, inspect.Parameter], access: _Access) -> Iterator[inspect.Parameter]:
     yield inspect.Parameter("context", _OPTION, annotation=typer.Context)
-    yield from (each.replace(kind=_OPTION) for name, each in parameters.items() if name not in _GIVEN)
-    if "repository" in parameters:
+    named = {"repository", "repository_name"} & {
+        name for name, each in parameters.items() if each.default is each.empty
+    }
+    yield from (each.replace(kind=_OPTION) for name, each in parameters.items() if name not in _GIVEN | named)
+    if named:
         default = initialise.REPOSITORY
         yield inspect.Parameter("repository_name", _OPTION, annotation=RepositoryOption, default=default)
     if access == "read":

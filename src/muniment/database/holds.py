@@ -1,6 +1,7 @@
 """Who may hold a database's writer next, and when?
 
-On SQLite everybody else's writes wait while a common transaction holds the writer.
+On SQLite everybody else's writes wait while a common transaction holds the writer. So between two holds all other
+writes, such as those that end rights, have the writer for as long as the last hold took (decision 0090).
 """
 
 import asyncio

@@ -20,6 +20,7 @@ _FORMER: Mapping[Half, frozenset[str]] = {
     "directory": frozenset(f"directory_{number:04}" for number in range(1, 7)),
     "repository": frozenset(f"{number:04}" for number in range(1, 30)),
 }
+"""The schemas of each half before its first migration: no release had them (docs/decisions/0104)."""
 
 _LOCK = 0x6D75_6E69_736D_6163
 """A process that migrates holds the PostgreSQL lock with this number."""

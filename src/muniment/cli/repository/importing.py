@@ -14,7 +14,6 @@ import typer
 
 from muniment.cli import terminal
 from muniment.cli.repository import owners, texts
-from muniment.cli.running import RepositoryOption
 from muniment.database.connections import Database
 from muniment.ground import clock
 from muniment.installation import backends, initialise
@@ -39,8 +38,8 @@ _POLLS = "No notices of changes in so many folders (fs.inotify.max_user_watches)
 
 def import_command(
     data: DataFolder,
+    repository_name: str,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
-    repository_name: RepositoryOption = initialise.REPOSITORY,
     cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
     acl: Annotated[
         str,

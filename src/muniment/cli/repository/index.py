@@ -15,7 +15,7 @@ from muniment.cli.running import Group, RepositoryOption, Rows
 from muniment.cli.terminal import AsJson
 from muniment.ground import clock
 from muniment.ground.clock import timestamp
-from muniment.installation import backends, initialise
+from muniment.installation import backends
 from muniment.installation.data_folder import DataFolder
 from muniment.installation.exit_codes import Exit
 from muniment.repository.refusals import IndexUnavailable
@@ -153,7 +153,7 @@ def index_report(
 
 
 @index_commands.acts("rebuild")
-def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
+def index_rebuild(data: DataFolder, repository_name: str) -> None:
     """Build the index again from the database while searches go on, then switch to the new one."""
     with data.database("repository") as database:
         with database.read() as cx:
@@ -170,7 +170,7 @@ def index_rebuild(data: DataFolder, repository_name: RepositoryOption = initiali
 
 
 @index_commands.acts("read-again")
-def index_read_again(data: DataFolder, repository_name: RepositoryOption = initialise.REPOSITORY) -> None:
+def index_read_again(data: DataFolder, repository_name: str) -> None:
     """Have the files read again that have no text: this release or a Tika server may read what was not read before."""
     total, last = 0, -1
     with data.database("repository") as database:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
 from muniment.cli.repository.owners import find_owner
-from muniment.cli.running import Group, RepositoryOption, Rows
+from muniment.cli.running import Group, Rows
 from muniment.database.driver_errors import is_undone
 from muniment.ground.clock import timestamp
 from muniment.installation import backends, initialise
@@ -77,12 +77,12 @@ def list_objects(
 @object_commands.acts("get", recorded=False)
 def get_content(
     data: DataFolder,
+    repository_name: str,
     object_id: ObjectId,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file to write; otherwise standard output."),
     ] = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Write an object's content to a file or to standard output. The exit code is 3 if the content is damaged."""
     if output is None and sys.stdout.isatty():
@@ -110,6 +110,7 @@ def get_content(
 @object_commands.acts("put")
 def put_object(
     data: DataFolder,
+    repository_name: str,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The content; - for standard input.")],
     folder_id: Annotated[
         str, typer.Option("--in", metavar="FOLDER_ID", help="The folder to put it into; otherwise none.")
@@ -126,7 +127,6 @@ def put_object(
         list[str] | None,
         typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; repeat it for several values."),
     ] = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Make an object from a file and print its id; or replace an object's content and the given properties."""
     if replace and (folder_id or owner or type_name != "document"):
@@ -196,12 +196,12 @@ def move_object(
 @object_commands.acts("rm")
 def remove_objects(
     data: DataFolder,
+    repository_name: str,
     object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
     recursive: Annotated[
         bool,
         typer.Option("--recursive", help="With all that lies in a folder (repository.max_deleted_objects)."),
     ] = False,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Delete objects, all or none. A folder has to be empty, unless --recursive is given.
 

@@ -15,7 +15,6 @@ import typer
 
 from muniment.cli import terminal
 from muniment.cli.repository import explaining
-from muniment.cli.running import RepositoryOption
 from muniment.directory.entries import names, resources
 from muniment.ground.clock import SECOND, Instant
 from muniment.installation import initialise
@@ -62,6 +61,7 @@ class _Answer(NamedTuple):
 
 def search_command(
     data: DataFolder,
+    repository_name: str,
     words: Annotated[
         str | None,
         typer.Argument(
@@ -69,7 +69,6 @@ def search_command(
             help="Keywords: words, \"phrases\", AND OR NOT ( ) word*. An empty text ('') finds all that is visible.",
         ),
     ] = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
     aql: Annotated[
         str,
         typer.Option(

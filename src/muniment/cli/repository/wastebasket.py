@@ -8,7 +8,7 @@ import typer
 from sqlalchemy.engine import Connection
 
 from muniment.cli import terminal
-from muniment.cli.running import Group, RepositoryOption, Rows
+from muniment.cli.running import Group, Rows
 from muniment.ground.clock import timestamp
 from muniment.installation import backends, initialise
 from muniment.installation.data_folder import DataFolder
@@ -60,12 +60,12 @@ def restore_objects(
 @wastebasket_commands.acts("purge")
 def purge(
     data: DataFolder,
+    repository_name: str,
     object_ids: Annotated[list[str] | None, typer.Argument(metavar="[OBJECT_ID...]")] = None,
     every: Annotated[bool, typer.Option("--all", help="All that was deleted.")] = False,
     days: Annotated[
         int | None, typer.Option(min=1, max=3650, help="All that was deleted at least so many days ago.")
     ] = None,
-    repository_name: RepositoryOption = initialise.REPOSITORY,
 ) -> None:
     """Remove deleted objects for good, with their content: named ones (all or none), those of some age, or all."""
     if [bool(object_ids), every, days is not None].count(True) != 1:
