@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from muniment.database.common_transaction import CommonTransaction
 from muniment.database.connections import Busy
-from muniment.database.fair_queue import HasLeft
 from muniment.database.transactions import Transactions
 from muniment.ground.clock import Instant
 from muniment.ground.events import Event
@@ -25,7 +24,7 @@ from muniment.repository.api.callers.callers import Bearer, Callers, StaleAnswer
 from muniment.repository.api.callers.credentials import RequestCredentials, csrf_headers
 from muniment.repository.api.wire import positions, spelling
 from muniment.repository.keys import Seal
-from muniment.repository.options import RepositoryOptions
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.answering.memory import SearchMemory
@@ -86,9 +85,14 @@ class RepositoryContext:
     batches: Slots = field(default_factory=Slots)
     directory_changes: Slots = field(default_factory=Slots)
 
+    @property
+    def names(self) -> RepositoryNames:
+        """How the interface spells names, as the settings say."""
+        return self.options.names
+
     def thing_type(self, request: Request) -> str:
         """Choose the media type of an answer that is a single thing. Raises NotAcceptable."""
-        return spelling.negotiate(request, spelling.both(self.options.names))
+        return spelling.negotiate(request, spelling.both(self.names))
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
@@ -108,17 +112,22 @@ class Caller:
         repository: Repository,
         seal: Seal,
         bearer: Bearer,
-        has_left: HasLeft,
+        request: Request,
         *,
-        plain_positions: bool,
+        plain_positions: bool = False,
     ) -> None:
         self.repository = repository
-        self._has_left = has_left
+        self._request = request
         self._context = context
         self._seal = seal
         self._bearer = bearer
         self._plain_positions = plain_positions
         self._event: Event | None = None
+
+    @cached_property
+    def here(self) -> str:
+        """The address of the caller's repository."""
+        return address(self._request, self._context, self.repository)
 
     def tell(self, event: Event) -> None:
         """Write the repository's name into an event. Each later ``write`` or ``administer`` adds the caller's id."""
@@ -147,7 +156,7 @@ class Caller:
         For ``heavy``, see ``Transactions.read_long``. Raises what ``read`` raises, and TookTooLong when the
         question is stopped because it takes too long.
         """
-        read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._has_left)
+        read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._request.is_disconnected)
         turn = self._bearer.turn
         return await self._use_right(lambda: read_long(turn, lambda cx: question(cx, self._principals(cx))))
 
@@ -222,7 +231,7 @@ class Caller:
             who = cx, snapshot, self.repository, self._principals(cx)
             return question(Inquiry(*who, context.clock(), context.options, context.memory))
 
-        return await self._use_right(lambda: search(ask, self._has_left))
+        return await self._use_right(lambda: search(ask, self._request.is_disconnected))
 
     def batching(self) -> AbstractContextManager[None]:
         """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""
@@ -317,10 +326,10 @@ class OpenRepositories:
     """The repositories that the credentials of one request open, with a ``Bearer`` for the guard of each."""
 
     def __init__(
-        self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer], has_left: HasLeft
+        self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer], request: Request
     ) -> None:
         self._context = context
-        self._has_left = has_left
+        self._request = request
         self._seal = seal
         self._bearers = bearers_of_guards
 
@@ -339,10 +348,7 @@ class OpenRepositories:
         if len(open_repositories) > most:
             raise Malformed(f"The credentials open more than {most} repositories: name those to search.")
         every = [
-            Caller(
-                *(self._context, each, self._seal, self._bearers[each.resource_id], self._has_left),
-                plain_positions=False,
-            )
+            Caller(self._context, each, self._seal, self._bearers[each.resource_id], self._request)
             for each in open_repositories
         ]
         for caller in every:
@@ -382,7 +388,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
         headers |= {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}
     for header, value in headers.items():
         add_header(request, header, value)
-    return OpenRepositories(context, seal, bearers_of, request.is_disconnected)
+    return OpenRepositories(context, seal, bearers_of, request)
 
 
 def check_number(names: Collection[str], most: int) -> None:
@@ -465,7 +471,7 @@ async def enter(request: Request, context: RepositoryContext, event: Event | Non
     for header, value in {**bearer.headers, **csrf_headers(bearer.csrf, context.options)}.items():
         add_header(request, header, value)
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
-    caller = Caller(context, repository, seal, bearer, request.is_disconnected, plain_positions=plain)
+    caller = Caller(context, repository, seal, bearer, request, plain_positions=plain)
     await caller.prove()
     if event is not None:
         caller.tell(event)
@@ -481,7 +487,7 @@ async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, S
 def base_address(request: Request, context: RepositoryContext) -> str:
     """Return the beginning of every address of the repository half, without a slash at its end."""
     base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
-    return f"{base}/{context.options.names.prefix}"
+    return f"{base}/{context.names.prefix}"
 
 
 def address(request: Request, context: RepositoryContext, repository: Repository) -> str:

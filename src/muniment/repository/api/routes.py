@@ -134,4 +134,4 @@ def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
 
 def routes(context: RepositoryContext) -> list[Route]:
     """List every route of the repository, under its prefix."""
-    return table(context.options.names).routes(context)
+    return table(context.names).routes(context)

@@ -299,7 +299,7 @@ class _Receiving:
         if not metadata.strip():
             raise Malformed("The part with the object's metadata is empty: it must hold a JSON object or XML.")
         try:
-            return object_body.read(metadata, self._metadata_type, self._context.options.names)
+            return object_body.read(metadata, self._metadata_type, self._context.names)
         except Malformed as error:
             raise Malformed(f"The part with the object's metadata: {error.sentence}") from error
 

@@ -18,7 +18,7 @@ from muniment.ground.clock import Instant
 from muniment.ground.refusals import Refusal
 from muniment.ground.xml import Element
 from muniment.repository import keys
-from muniment.repository.api.context import Caller, RepositoryContext, address
+from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.api.endpoints.search import search, typed_questions
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
 from muniment.repository.api.endpoints.search.typed_questions import Understood
@@ -156,7 +156,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         values |= {"sentence": refusal.sentence, "user_id": start.user_id}
         return frame.draw(request, "search.html", values, 400)
-    here = address(request, context, caller.repository)
+    here = caller.here
     values |= {
         "results": found,
         "user_id": found.user_id,

@@ -3,14 +3,14 @@
 Source: docs/interface.md, ours 16.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext, enter
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -19,12 +19,8 @@ from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import NotOfferedYet, UnknownFormat
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters import fixed
-from muniment.repository.store.filters.cursors import CursorBinding
-from muniment.repository.store.filters.fixed import ListedName
 from muniment.repository.store.objects import objects
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 EMPTY: Mapping[str, str] = {
     "aspect-types": "Aspect types",
@@ -40,7 +36,7 @@ Members = Mapping[str, Mapping[str, str]]
 
 async def list_formats(request: Request, context: RepositoryContext) -> Response:
     """List the names of formats."""
-    return await _list(request, context, "formats", "Formats", _formats(context.options.names))
+    return await _list(request, context, "formats", "Formats", _formats(context.names))
 
 
 async def list_nothing(request: Request, context: RepositoryContext, name: str) -> Response:
@@ -50,16 +46,13 @@ async def list_nothing(request: Request, context: RepositoryContext, name: str) 
 
 async def list_aspects(request: Request, context: RepositoryContext) -> Response:
     """List the aspects of an object, of which there are none."""
-    caller = await enter(request, context)
-    repository, object_id = caller.repository, representations.identifier(request)
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/aspects", "Aspects")
+    object_id = representations.identifier(request)
 
-    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
-        objects.read(cx, repository, object_id, principals)
-        return _page(cx, repository, principals, part, f"aspects {object_id}", {}, here)
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        objects.read(cx, feed.repository, object_id, principals)
+        return _page(cx, principals, feed, f"aspects {object_id}", {})
 
-    return await collections.answer(caller, feed, question)
+    return await collections.answer_list(request, context, f"objects/{object_id}/aspects", "Aspects", question)
 
 
 @events.tells()
@@ -75,13 +68,13 @@ async def refuse_aspects(request: Request, context: RepositoryContext) -> Respon
 async def read_format(request: Request, context: RepositoryContext) -> Response:
     """Show a format of contents."""
     caller = await enter(request, context)
-    names, name = context.options.names, request.path_params["format"]
+    names, name = context.names, request.path_params["format"]
     media_type = context.thing_type(request)
     await caller.read(lambda _cx, _principals: None)
     members = _formats(names)
     if name not in members:
         raise UnknownFormat(f"There is no format {name[:100]!r}.")
-    thing = _thing(address(request, context, caller.repository), name, members[name])
+    thing = _thing(caller.here, name, members[name])
     return thing.reply(media_type, names)
 
 
@@ -90,44 +83,17 @@ def _formats(names: RepositoryNames) -> Members:
 
 
 async def _list(request: Request, context: RepositoryContext, name: str, title: str, members: Members) -> Response:
-    caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, f"{here}/{name}", title)
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _page(cx, repository, principals, part, name, members, here)
+    return await collections.answer_list(
+        request, context, name, title, lambda cx, principals, feed: _page(cx, principals, feed, name, members)
     )
 
 
-def _page(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    feed: FeedRequest,
-    list_name: str,
-    members: Members,
-    here: str,
-) -> ListPage:
-    selection = feed.page.selection
+def _page(cx: Connection, principals: Principals, feed: FeedRequest, list_name: str, members: Members) -> ListPage:
+    def entry(name: str) -> FeedEntry:
+        own, of_name, made = f"{feed.own}/{name}", members[name], feed.repository.created
+        return feed.entry(own, name, "Muniment", of_name[_MEDIA_TYPE], made, lambda: _thing(feed.here, name, of_name))
 
-    def entries(listed_names: Sequence[ListedName]) -> list[FeedEntry]:
-        feed_entries = []
-        for each in listed_names:
-            of_name = members[each.name]
-            own = f"{feed.own}/{each.name}"
-            entry = collections.plain_entry(own, each.name, "Muniment", of_name[_MEDIA_TYPE], repository.created)
-            if feed.page.inline:
-                entry = feed.with_thing(entry, _thing(here, each.name, of_name))
-            feed_entries.append(entry)
-        return feed_entries
-
-    return collections.page(
-        cx,
-        CursorBinding(repository.id, principals.key, list_name, selection.text),
-        feed.page,
-        lambda stretch: fixed.page(cx, members, (_MEDIA_TYPE,), stretch, selection),
-        entries,
-        lambda: fixed.count(cx, members, (_MEDIA_TYPE,), selection),
-    )
+    return feed.fixed(cx, principals, list_name, members, (_MEDIA_TYPE,), entry)
 
 
 def _thing(here: str, name: str, of_name: Mapping[str, str]) -> Thing:

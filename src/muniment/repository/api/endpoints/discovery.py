@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from muniment.repository.api.context import RepositoryContext, address, base_address, enter
 from muniment.repository.api.shapes import collections
-from muniment.repository.api.shapes.collections import FeedRequest, ListPage
+from muniment.repository.api.shapes.collections import ListPage, OpenFeedRequest
 from muniment.repository.api.shapes.representations import Thing
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.api.wire.spelling import Written
@@ -67,7 +67,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
 
 async def home(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
     """Show where a client begins."""
-    names = context.options.names
+    names = context.names
     media_type = spelling.negotiate(request, spelling.home_types(names))
     write = _home_json if media_type.endswith("json") else _home_xml
     body = write(targets, base_address(request, context), names)
@@ -76,7 +76,7 @@ async def home(request: Request, context: RepositoryContext, targets: Sequence[L
 
 async def product_info(request: Request, context: RepositoryContext) -> Response:
     """Show the name and the release of the product."""
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     release = _release()
     document: dict[str, Written] = {
@@ -101,7 +101,7 @@ async def list_repositories(request: Request, context: RepositoryContext, target
     With ``inline=true``, each repository also has links to these targets.
     """
     own = f"{base_address(request, context)}/repositories"
-    feed = collections.feed_request(request, context, own, "Repositories")
+    feed = collections.open_request(request, context, own, "Repositories")
 
     def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
         return [_entry(feed, each, address(request, context, each), targets) for each, _ in members]
@@ -113,7 +113,7 @@ async def list_repositories(request: Request, context: RepositoryContext, target
 async def show(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
     """Show a repository, with links to these targets (given 2.10)."""
     caller = await enter(request, context)
-    names = context.options.names
+    names = context.names
     has_links = parameters.truth(parameters.read(request), parameters.LINKS.name, default=True)
     media_type = context.thing_type(request)
     repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
@@ -196,7 +196,7 @@ def _home_xml(targets: Sequence[LinkTarget], base: str, names: RepositoryNames) 
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}'.encode()
 
 
-def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
+def _entry(feed: OpenFeedRequest, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
     entry = collections.plain_entry(here, repository.name, "Muniment", repository.name, repository.created)
     if not feed.page.inline:
         return entry
@@ -206,7 +206,7 @@ def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequen
 
 
 def _repository_page(
-    cx: Connection, feed: FeedRequest, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
+    cx: Connection, feed: OpenFeedRequest, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
 ) -> ListPage:
     selection = feed.page.selection
     return collections.page(

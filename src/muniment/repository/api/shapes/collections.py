@@ -7,7 +7,7 @@ entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from muniment.database.connections import TookTooLong
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import representations
 from muniment.repository.api.shapes.representations import ObjectBody, Thing, View
 from muniment.repository.api.wire import parameters, spelling
@@ -26,7 +26,7 @@ from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import BadFilter, BadSort
 from muniment.repository.search.answering import atom
 from muniment.repository.store.extraction import queue
-from muniment.repository.store.filters import cursors, reader
+from muniment.repository.store.filters import cursors, fixed, reader
 from muniment.repository.store.filters.cursors import CursorBinding, Part, Place, Stretch
 from muniment.repository.store.filters.tree import EVERYTHING, Selection
 from muniment.repository.store.objects.folders import paths
@@ -36,6 +36,7 @@ from muniment.repository.store.objects.listing.object_ids import holds_objects, 
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.permissions.principals import Principals
+from muniment.repository.store.repositories import Repository
 
 PORTION = 250
 """The most objects that are read at one time, if their order costs nothing.
@@ -112,7 +113,7 @@ class PageRoom:
 
 
 @dataclass(frozen=True)
-class FeedRequest:
+class OpenFeedRequest:
     """A request for a list: the list's address and title, the page, the media type of the answer, and the page's room.
 
     A request inlines things in one page at most, so that page has all the room.
@@ -128,17 +129,12 @@ class FeedRequest:
     @property
     def names(self) -> RepositoryNames:
         """How the interface spells names, as the settings say."""
-        return self.context.options.names
+        return self.context.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
         """Return a copy of an entry in which the thing that the entry describes is inlined. Raises Malformed."""
         inlined = inline(thing, self.media_type, self.names, self.room, links=self.page.links)
         return msgspec.structs.replace(entry, inlined=inlined)
-
-    def object_thing(self, here: str, body: ObjectBody) -> Thing:
-        """Describe an object as a GET of the object's address does, in the view of the page. Raises UnknownProperty."""
-        kind, page = kind_of(body.stored.id), self.page
-        return representations.object_thing(here, body, self.names, self.media_type, kind, page.view)
 
     def write(self, page: ListPage) -> bytes:
         """Write the feed (docs/interface.md, ours 5)."""
@@ -161,25 +157,116 @@ class FeedRequest:
         return Response(body, headers={"Content-Type": self.media_type, **spelling.PRIVATE})
 
 
-def feed_request(request: Request, context: RepositoryContext, own: str, title: str) -> FeedRequest:
+@dataclass(frozen=True)
+class FeedRequest(OpenFeedRequest):
+    """A caller's request for a list in a repository."""
+
+    caller: Caller
+
+    @property
+    def here(self) -> str:
+        """The address of the repository."""
+        return self.caller.here
+
+    @property
+    def repository(self) -> Repository:
+        """The repository that is asked."""
+        return self.caller.repository
+
+    def entry(
+        self, own: str, title: str, author: str, summary: str, updated: Instant, describe: Callable[[], Thing]
+    ) -> atom.FeedEntry:
+        """Make the entry of something that is no object, with the thing itself if the request wants it."""
+        entry = plain_entry(own, title, author, summary, updated)
+        return self.with_thing(entry, describe()) if self.page.inline else entry
+
+    def with_objects(
+        self,
+        cx: Connection,
+        view: RepositoryView,
+        members: Sequence[ListedObject],
+        entry: Callable[[str, StoredObject, RepositoryNames], atom.FeedEntry],
+    ) -> list[atom.FeedEntry]:
+        """Make the ``entry`` of each object in a list, with the object itself if the request wants it."""
+        entries = [entry(self.here, each.stored, self.names) for each in members]
+        if not self.page.inline:
+            return entries
+        things = (
+            representations.object_thing(
+                self.here, body, self.names, self.media_type, kind_of(body.stored.id), self.page.view
+            )
+            for body in object_bodies(cx, view, [each.stored for each in members])
+        )
+        return list(map(self.with_thing, entries, things))
+
+    def listed(
+        self,
+        cx: Connection,
+        principals: Principals,
+        name: str,
+        fetch: Callable[[Stretch], Sequence[T]],
+        entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
+        count: Callable[[], int],
+        *,
+        in_portions: bool = False,
+    ) -> ListPage:
+        """Read the page of the list with this ``name``, to which its cursors are bound (see ``page``)."""
+        binding = CursorBinding(self.repository.id, principals.key, name, self.page.selection.text)
+        return page(cx, binding, self.page, fetch, entries, count, in_portions=in_portions)
+
+    def fixed(
+        self,
+        cx: Connection,
+        principals: Principals,
+        name: str,
+        members: Mapping[str, Mapping[str, str | int]],
+        property_names: Sequence[str],
+        entry: Callable[[str], atom.FeedEntry],
+        numbers: Sequence[str] = (),
+    ) -> ListPage:
+        """Read the page of a list whose members are in no table (``fixed.page``)."""
+        selection = self.page.selection
+        return self.listed(
+            cx,
+            principals,
+            name,
+            lambda stretch: fixed.page(cx, members, property_names, stretch, selection, numbers=numbers),
+            lambda several: [entry(each.name) for each in several],
+            lambda: fixed.count(cx, members, property_names, selection, numbers=numbers),
+        )
+
+
+Question: TypeAlias = Callable[[Connection, Principals, FeedRequest], ListPage]
+"""Reads a page of a list."""
+
+
+def open_request(request: Request, context: RepositoryContext, own: str, title: str) -> OpenFeedRequest:
     """Read what a request asks of a list. ``own`` is the list's address.
 
     Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType.
     """
-    media_type = feed_type(request, context.options.names)
+    media_type = feed_type(request, context.names)
     options = context.options
     page_request = read_page(parameters.read(request), options)
-    return FeedRequest(own, title, page_request, media_type, context, PageRoom(options))
+    return OpenFeedRequest(own, title, page_request, media_type, context, PageRoom(options))
 
 
-async def answer(
-    caller: Caller,
-    feed: FeedRequest,
-    question: Callable[[Connection, Principals, FeedRequest], ListPage],
-    *,
-    heavy: bool = False,
+def feed_request(request: Request, context: RepositoryContext, caller: Caller, path: str, title: str) -> FeedRequest:
+    """Read what a caller asks of a list. ``path`` is that of the list's address below the repository's."""
+    feed = open_request(request, context, f"{caller.here}/{path}" if path else caller.here, title)
+    return FeedRequest(**vars(feed), caller=caller)
+
+
+async def answer_list(
+    request: Request, context: RepositoryContext, path: str, title: str, question: Question
 ) -> Response:
-    """Read a page of a list that may be long, and answer with its feed. ``question`` reads the page.
+    """Find out who calls, and answer with a page of the list at ``path``. Raises what its steps raise."""
+    caller = await enter(request, context)
+    return await answer(feed_request(request, context, caller, path, title), question)
+
+
+async def answer(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
+    """Read a page of a list that may be long, and answer with its feed.
 
     A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list:
     no index of the database answers them. ``heavy`` says that every page of the list is.
@@ -188,7 +275,9 @@ async def answer(
     """
     try:
         heavy = heavy or feed.page.is_heavy
-        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)), heavy=heavy)
+        body = await feed.caller.read_long(
+            lambda cx, principals: feed.write(question(cx, principals, feed)), heavy=heavy
+        )
     except TookTooLong as stopped:
         selection = feed.page.selection
         if not (selection.sort or selection.filter):
@@ -196,7 +285,7 @@ async def answer(
         later_page = msgspec.structs.replace(
             feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
         )
-        members_behind = await caller.read_long(
+        members_behind = await feed.caller.read_long(
             lambda cx, principals: question(cx, principals, replace(feed, page=later_page))
         )
         if not members_behind.entries:
@@ -319,19 +408,6 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
     owner = representations.user_address(here, stored.owner)
     return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
-
-
-def object_entries(
-    cx: Connection, view: RepositoryView, feed: FeedRequest, here: str, members: Sequence[ListedObject]
-) -> list[atom.FeedEntry]:
-    """Make the entries of objects in a list, with the objects themselves if the request wants them."""
-    plain = [object_entry(here, each.stored, feed.names) for each in members]
-    if not feed.page.inline:
-        return plain
-    whole_objects = object_bodies(cx, view, [each.stored for each in members])
-    return [
-        feed.with_thing(entry, feed.object_thing(here, body)) for entry, body in zip(plain, whole_objects, strict=True)
-    ]
 
 
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:

@@ -71,7 +71,7 @@ async def read_body(request: Request, context: RepositoryContext) -> Metadata:
     bodies.check_encoding(request)
     if not is_one(kind):
         raise UnsupportedMediaType("Metadata must be application/json or application/xml.")
-    return read(await bodies.raw(request, context.options.max_metadata_bytes), kind, context.options.names)
+    return read(await bodies.raw(request, context.options.max_metadata_bytes), kind, context.names)
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:

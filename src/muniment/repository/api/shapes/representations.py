@@ -109,7 +109,7 @@ def object_answer(
 
     Raises UnknownProperty if the view names a property that no type has.
     """
-    names, stored = context.options.names, whole.stored
+    names, stored = context.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
     thing = object_thing(here, whole, names, media_type, kind, view, links=links)

@@ -40,7 +40,7 @@ async def reopened(context: RepositoryContext, caller: Caller, asked: PageQuesti
     alone = PageQuestion(repository=asked.repository, saved=asked.saved)
     if not asked.saved or asked != alone:
         return None
-    limits, names, repository = QueryLimits.of(context.options), context.options.names, caller.repository
+    limits, names, repository = QueryLimits.of(context.options), context.names, caller.repository
 
     def read(cx: Connection, principals: Principals) -> PageQuestion | None:
         saved = _seen(cx, repository, principals, asked.saved)

@@ -125,7 +125,7 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
         if chosen is None or bearer is None:
             raise repositories.unknown(name)
     seal = await context.transactions.read(keys.seal)
-    caller = Caller(context, chosen, seal, bearer, request.is_disconnected, plain_positions=False)
+    caller = Caller(context, chosen, seal, bearer, request)
     await caller.prove()
     return caller
 

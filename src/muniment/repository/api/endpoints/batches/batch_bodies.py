@@ -201,7 +201,7 @@ def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tupl
     The path is the one that the application knows: it lacks the path of the base address. Raises Malformed for any
     other address, and for one that carries credentials.
     """
-    shown_path, prefix = urlsplit(here).path, f"/{context.options.names.prefix}"
+    shown_path, prefix = urlsplit(here).path, f"/{context.names.prefix}"
     base_path = shown_path.rpartition(f"{prefix}/repositories/")[0]
     target = uri.removeprefix(here.removesuffix(shown_path)) if uri.startswith(f"{here}/") else uri
     if target.startswith(f"{base_path}{prefix}/repositories/"):

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Scope
 from muniment.database.common_transaction import CommonTransaction
 from muniment.ground import events
 from muniment.ground.events import Event
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.batches import batch_bodies
 from muniment.repository.api.endpoints.batches.batch_bodies import BatchOperation, BatchPlan
 from muniment.repository.api.wire import spelling
@@ -80,10 +80,10 @@ class OperationOutcome(msgspec.Struct):
 async def capabilities(request: Request, context: RepositoryContext) -> Response:
     """Show the capabilities of batches."""
     caller = await enter(request, context)
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     await caller.read(lambda _cx, _principals: None)
-    here = address(request, context, caller.repository)
+    here = caller.here
     links: Written = [{"rel": "self", "href": f"{here}/batch-capabilities"}]
     return spelling.reply(media_type, "batch-capabilities", {**CAPABILITIES, "links": links}, names)
 
@@ -92,10 +92,10 @@ async def capabilities(request: Request, context: RepositoryContext) -> Response
 async def execute(request: Request, context: RepositoryContext) -> Response:
     """Execute several requests, each alone or all in one transaction."""
     caller = await enter(request, context)
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     with caller.batching():
-        here = address(request, context, caller.repository)
+        here = caller.here
         batch = await batch_bodies.receive(request, context, here)
         await caller.read(lambda _cx, _principals: None)
         execution = _Execution(request, context, batch)
@@ -231,7 +231,7 @@ class _Execution:
             self._events.append(event)
 
     def _refused(self, status: int, code: str, sentence: str) -> OperationOutcome:
-        response = spelling.error_shape(self._context.options.names)(self._request, ErrorCode(status, code), sentence)
+        response = spelling.error_shape(self._context.names)(self._request, ErrorCode(status, code), sentence)
         kind = response.headers["content-type"]
         return OperationOutcome(FAILED, status, [("content-type", kind)], bytes(response.body).decode())
 

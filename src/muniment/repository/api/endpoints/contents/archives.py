@@ -65,7 +65,7 @@ async def of_addresses(request: Request, context: RepositoryContext) -> Response
 
 
 async def _read_hrefs(request: Request, context: RepositoryContext) -> list[str]:
-    kind, names = bodies.media_type(request), context.options.names
+    kind, names = bodies.media_type(request), context.names
     bodies.check_encoding(request)
     if not object_body.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")

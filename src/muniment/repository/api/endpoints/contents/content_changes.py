@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.shapes import representations
 from muniment.repository.api.wire import parameters, spelling
@@ -31,7 +31,7 @@ from muniment.repository.store.repositories import Repository
 async def add(request: Request, context: RepositoryContext) -> Response:
     """Give an object a content: the main one, a further page, or a rendition."""
     caller = await enter(request, context)
-    names, values = context.options.names, parameters.read(request)
+    names, values = context.names, parameters.read(request)
     wanted = content_requests.read_wanted(values, names)
     media_type = wanted.media_type or uploads.media_type_of(request.headers.get("content-type", ""), "")
     media_type = content_requests.with_charset(media_type, values)
@@ -45,7 +45,7 @@ async def add(request: Request, context: RepositoryContext) -> Response:
 async def change(request: Request, context: RepositoryContext) -> Response:
     """Replace a content of an object."""
     caller = await enter(request, context)
-    names, values = context.options.names, parameters.read(request)
+    names, values = context.names, parameters.read(request)
     wanted, object_id = content_requests.read_wanted(values, names), representations.identifier(request)
 
     def find(cx: Connection, principals: Principals) -> ObjectContent:
@@ -66,7 +66,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 async def remove(request: Request, context: RepositoryContext) -> Response:
     """Remove a content of an object."""
     caller = await enter(request, context)
-    wanted = content_requests.read_wanted(parameters.read(request), context.options.names)
+    wanted = content_requests.read_wanted(parameters.read(request), context.names)
     object_id, expected = representations.identifier(request), representations.expected_version(request)
     stored, position = await caller.change(
         lambda cx, principals: contents.remove(
@@ -95,7 +95,7 @@ async def _put(
     ``changed`` says which content the body replaces, and is None for a request that adds a content. The content to
     replace must still be there when the body has arrived.
     """
-    repository, names = caller.repository, context.options.names
+    repository, names = caller.repository, context.names
     answer_type = context.thing_type(request)
     overwrite = changed is not None or parameters.truth(values, "overwrite", default=True)
     expected, object_id = representations.expected_version(request), representations.identifier(request)
@@ -128,7 +128,7 @@ async def _put(
 
         outcome, position = await caller.change(decide, lambda outcome: outcome.stored.position)
     stored, content = outcome.stored, outcome.content
-    here = address(request, context, repository)
+    here = caller.here
     document = representations.content_document(here, stored, content, names)
     own = f"{here}/objects/{stored.id}/contents/content{representations.content_query(content, names)}"
     written = spelling.reply(answer_type, "content", document, names, 201 if changed is None else 200, own)

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -29,9 +29,6 @@ from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.extraction import queue
 from muniment.repository.store.extraction.queue import IndexStatus
-from muniment.repository.store.filters import fixed
-from muniment.repository.store.filters.cursors import CursorBinding
-from muniment.repository.store.filters.fixed import ListedName
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.contents.further_contents import ObjectContent
 from muniment.repository.store.objects.decisions import contents
@@ -57,7 +54,7 @@ async def media(request: Request, context: RepositoryContext) -> Response:
     """Download a content of an object, whole or one range of it."""
     caller = await enter(request, context)
     return await download(
-        request, context, caller, content_requests.read_wanted(parameters.read(request), context.options.names)
+        request, context, caller, content_requests.read_wanted(parameters.read(request), context.names)
     )
 
 
@@ -88,23 +85,18 @@ async def download(
 async def describe(request: Request, context: RepositoryContext) -> Response:
     """Describe a content of an object."""
     caller = await enter(request, context)
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     wanted = content_requests.read_wanted(parameters.read(request), names)
     stored, content = await _readable(request, caller, wanted)
-    document = representations.content_document(address(request, context, caller.repository), stored, content, names)
+    document = representations.content_document(caller.here, stored, content, names)
     return spelling.reply(media_type, "content", document, names)
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the contents of an object."""
-    caller = await enter(request, context)
-    object_id, repository = representations.identifier(request), caller.repository
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/contents", "Contents")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _page(cx, repository, principals, part, here)
-    )
+    path = f"objects/{representations.identifier(request)}/contents"
+    return await collections.answer_list(request, context, path, "Contents", _page)
 
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
@@ -115,37 +107,34 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
     stored, status = await caller.read(
         lambda cx, principals: _index_status(cx, caller.repository, principals, object_id)
     )
-    own = f"{address(request, context, caller.repository)}/objects/{stored.id}"
+    own = f"{caller.here}/objects/{stored.id}"
     document: dict[str, spelling.Written] = {
         "state": status.state,
         "reason": status.reason,
         "attempts": status.attempts,
         "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
     }
-    return spelling.reply(media_type, "index-status", document, context.options.names)
+    return spelling.reply(media_type, "index-status", document, context.names)
 
 
-def _page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
     """List an object's contents.
 
     Unless the selection sorts them, pages of the primary content come first, by number, then renditions, the oldest
     first.
     """
-    object_id, names, page = feed.own.split("/")[-2], feed.names, feed.page
-    stored = objects.readable(cx, repository, object_id, principals)
+    object_id, names = feed.own.split("/")[-2], feed.names
+    stored = objects.readable(cx, feed.repository, object_id, principals)
     by_name = {_order(content): content for content in contents.every(cx, stored)}
     members = {name: representations.content_properties(stored, content, names) for name, content in by_name.items()}
-
-    def entries(several: Sequence[ListedName]) -> list[FeedEntry]:
-        return [_entry(stored, by_name[member.name], feed, here) for member in several]
-
-    return collections.page(
+    return feed.fixed(
         cx,
-        CursorBinding(repository.id, principals.key, f"contents {stored.id}", page.selection.text),
-        page,
-        lambda stretch: fixed.page(cx, members, _PROPERTIES, stretch, page.selection, numbers=_NUMBERS),
-        entries,
-        lambda: fixed.count(cx, members, _PROPERTIES, page.selection, numbers=_NUMBERS),
+        principals,
+        f"contents {stored.id}",
+        members,
+        _PROPERTIES,
+        lambda name: _entry(stored, by_name[name], feed),
+        _NUMBERS,
     )
 
 
@@ -154,14 +143,16 @@ def _order(content: ObjectContent) -> str:
     return f"0{content.place.page:07}" if content.place.is_primary else f"1{content.id:020}"
 
 
-def _entry(stored: StoredObject, content: ObjectContent, feed: FeedRequest, here: str) -> FeedEntry:
-    query = representations.content_query(content, feed.names)
-    own = f"{here}/objects/{stored.id}/contents/content{query}"
-    entry = collections.plain_entry(own, stored.name, stored.owner, content.media_type, content.added)
-    if not feed.page.inline:
-        return entry
-    document = representations.content_document(here, stored, content, feed.names, feed.page.view)
-    return feed.with_thing(entry, Thing("content", document))
+def _entry(stored: StoredObject, content: ObjectContent, feed: FeedRequest) -> FeedEntry:
+    query, here = representations.content_query(content, feed.names), feed.here
+    return feed.entry(
+        f"{here}/objects/{stored.id}/contents/content{query}",
+        stored.name,
+        stored.owner,
+        content.media_type,
+        content.added,
+        lambda: Thing("content", representations.content_document(here, stored, content, feed.names, feed.page.view)),
+    )
 
 
 async def _media(
@@ -179,7 +170,7 @@ async def _media(
     try:
         start, length = _range(request, content, headers["ETag"])
     except RangeNotSatisfiable as refusal:
-        shape = spelling.error_shape(context.options.names)
+        shape = spelling.error_shape(context.names)
         answered = shape(request, codes.CONTENTS[RangeNotSatisfiable], refusal.sentence)
         answered.headers["Content-Range"] = f"bytes */{refusal.size}"
         return answered

@@ -3,7 +3,7 @@
 Source: docs/interface.md, ours 20.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -21,11 +21,10 @@ from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownProperty, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects import objects
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.relations import comments
-from muniment.repository.store.relations.comments import Comment, ListedComment
+from muniment.repository.store.relations.comments import Comment
 from muniment.repository.store.repositories import Repository
 
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "object_name", "owner_name", "r_creation_date", "r_modify_date"}
@@ -39,30 +38,24 @@ class CommentDocument(Tagged, Named):
 
 async def list_comments(request: Request, context: RepositoryContext) -> Response:
     """List the comments on an object."""
-    caller = await enter(request, context)
-    repository, object_id = caller.repository, representations.identifier(request)
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/comments", "Comments")
+    object_id = representations.identifier(request)
 
-    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
-        stored = objects.readable(cx, repository, object_id, principals)
-        return _list(cx, repository, principals, stored.id, None, part, here)
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        stored = objects.readable(cx, feed.repository, object_id, principals)
+        return _list(cx, principals, stored.id, None, feed)
 
-    return await collections.answer(caller, feed, question)
+    return await collections.answer_list(request, context, f"objects/{object_id}/comments", "Comments", question)
 
 
 async def list_replies(request: Request, context: RepositoryContext) -> Response:
     """List the replies to a comment."""
-    caller = await enter(request, context)
-    repository, comment_id = caller.repository, representations.identifier(request)
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/comments/{comment_id}/replies", "Replies")
+    comment_id = representations.identifier(request)
 
-    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
-        above = comments.find(cx, repository, comment_id, principals)
-        return _list(cx, repository, principals, above.object_id, above.id, part, here)
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        above = comments.find(cx, feed.repository, comment_id, principals)
+        return _list(cx, principals, above.object_id, above.id, feed)
 
-    return await collections.answer(caller, feed, question)
+    return await collections.answer_list(request, context, f"comments/{comment_id}/replies", "Replies", question)
 
 
 @events.tells()
@@ -80,7 +73,7 @@ async def reply(request: Request, context: RepositoryContext) -> Response:
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a comment."""
     caller = await enter(request, context)
-    media_type, comment_id = _media_type(request, context), representations.identifier(request)
+    media_type, comment_id = context.thing_type(request), representations.identifier(request)
     shown = await caller.read(
         lambda cx, principals: _with_right(comments.find(cx, caller.repository, comment_id, principals), principals)
     )
@@ -91,7 +84,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 async def change(request: Request, context: RepositoryContext) -> Response:
     """Give a comment another text."""
     caller = await enter(request, context)
-    media_type, comment_id = _media_type(request, context), representations.identifier(request)
+    media_type, comment_id = context.thing_type(request), representations.identifier(request)
     expected, text = representations.expected_version(request), await _read_text(request, context)
     shown = await caller.write(
         lambda cx, principals: _with_right(
@@ -116,7 +109,7 @@ async def _add(
     decision: Callable[[Connection, Repository, str, str, Principals, int, int], Comment],
 ) -> Response:
     caller = await enter(request, context)
-    media_type, to_id = _media_type(request, context), representations.identifier(request)
+    media_type, to_id = context.thing_type(request), representations.identifier(request)
     text, most = await _read_text(request, context), context.options.max_comments
     shown = await caller.write(
         lambda cx, principals: _with_right(
@@ -128,10 +121,6 @@ async def _add(
 
 def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
     return shown, comments.may_change(shown, principals)
-
-
-def _media_type(request: Request, context: RepositoryContext) -> str:
-    return context.thing_type(request)
 
 
 async def _read_text(request: Request, context: RepositoryContext) -> str:
@@ -149,35 +138,28 @@ async def _read_text(request: Request, context: RepositoryContext) -> str:
 
 
 def _list(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    object_id: str,
-    replies_to: str | None,
-    feed: FeedRequest,
-    here: str,
+    cx: Connection, principals: Principals, object_id: str, replies_to: str | None, feed: FeedRequest
 ) -> ListPage:
     selection = feed.page.selection
-
-    def entries(members: Sequence[ListedComment]) -> list[FeedEntry]:
-        return [_entry(feed, here, *_with_right(each.comment, principals)) for each in members]
-
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, f"comments {replies_to or object_id}", selection.text),
-        feed.page,
+        principals,
+        f"comments {replies_to or object_id}",
         lambda stretch: comments.page(cx, object_id, replies_to, stretch, selection),
-        entries,
+        lambda members: [_entry(feed, each.comment, principals) for each in members],
         lambda: comments.count(cx, object_id, replies_to, selection),
     )
 
 
-def _entry(feed: FeedRequest, here: str, shown: Comment, is_own: bool) -> FeedEntry:
-    own, title = f"{here}/comments/{shown.id}", shown.text[:_TITLE]
-    entry = collections.plain_entry(own, title, shown.author, shown.text[:1000], shown.modified)
-    if not feed.page.inline:
-        return entry
-    return feed.with_thing(entry, _thing(here, shown, feed.names, is_own=is_own))
+def _entry(feed: FeedRequest, shown: Comment, principals: Principals) -> FeedEntry:
+    return feed.entry(
+        f"{feed.here}/comments/{shown.id}",
+        shown.text[:_TITLE],
+        shown.author,
+        shown.text[:1000],
+        shown.modified,
+        lambda: _thing(feed.here, shown, feed.names, is_own=comments.may_change(shown, principals)),
+    )
 
 
 def _answer(
@@ -188,7 +170,7 @@ def _answer(
     shown: tuple[Comment, bool],
     status: int = 200,
 ) -> Response:
-    names, here = context.options.names, address(request, context, caller.repository)
+    names, here = context.names, caller.here
     own, revision = f"{here}/comments/{shown[0].id}", shown[0].revision
     thing = _thing(here, shown[0], names, is_own=shown[1]).without(media_type, "name")
     return thing.tagged_reply(request, media_type, names, revision, status, own)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import Instant
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.objects.objects import writing_view
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -22,7 +22,6 @@ from muniment.repository.api.wire import spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import moving
 from muniment.repository.store.objects.listing import lists
@@ -41,23 +40,25 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
     """List the folders in which an object lies."""
-    caller = await enter(request, context)
-    repository, object_id = caller.repository, representations.identifier(request)
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _parents(cx, repository, principals, object_id, part, here)
+    object_id = representations.identifier(request)
+    return await collections.answer_list(
+        request,
+        context,
+        f"objects/{object_id}/parent-links",
+        "Parent links",
+        lambda cx, principals, feed: _parents(cx, principals, object_id, feed),
     )
 
 
 async def list_children(request: Request, context: RepositoryContext) -> Response:
     """List the links of a folder to the objects in it."""
-    caller = await enter(request, context)
-    repository, folder_id = caller.repository, representations.identifier(request)
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _children(cx, repository, principals, folder_id, part, here)
+    folder_id = representations.identifier(request)
+    return await collections.answer_list(
+        request,
+        context,
+        f"folders/{folder_id}/child-links",
+        "Child links",
+        lambda cx, principals, feed: _children(cx, principals, folder_id, feed),
     )
 
 
@@ -70,7 +71,6 @@ async def link(request: Request, context: RepositoryContext, end: End) -> Respon
     own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
     object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
     return await _change(
-        request,
         context,
         caller,
         media_type,
@@ -91,7 +91,7 @@ async def read(request: Request, context: RepositoryContext, end: End) -> Respon
     stored = await caller.read(
         lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
     )
-    here = address(request, context, caller.repository)
+    here = caller.here
     return _answer(context, media_type, here, end, stored, folder_id, 200)
 
 
@@ -103,7 +103,6 @@ async def move(request: Request, context: RepositoryContext) -> Response:
     media_type = context.thing_type(request)
     (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
     return await _change(
-        request,
         context,
         caller,
         media_type,
@@ -139,7 +138,6 @@ async def _read_reference(request: Request, context: RepositoryContext, reposito
 
 
 async def _change(
-    request: Request,
     context: RepositoryContext,
     caller: Caller,
     media_type: str,
@@ -151,50 +149,47 @@ async def _change(
     stored, position = await caller.change(
         lambda cx, principals: decision(cx, principals, context.clock()), lambda stored: stored.position
     )
-    here = address(request, context, caller.repository)
+    here = caller.here
     answer = _answer(context, media_type, here, end, stored, folder_id, status)
     answer.headers.update(position)
     return answer
 
 
-def _parents(
-    cx: Connection, repository: Repository, principals: Principals, object_id: str, feed: FeedRequest, here: str
-) -> ListPage:
-    """List the links to the folders in which the object lies."""
-    stored, selection = objects.read(cx, repository, object_id, principals)[0], feed.page.selection
-    return collections.page(
+def _parents(cx: Connection, principals: Principals, object_id: str, feed: FeedRequest) -> ListPage:
+    stored, selection = objects.read(cx, feed.repository, object_id, principals)[0], feed.page.selection
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, f"parent links {object_id}", selection.text),
-        feed.page,
+        principals,
+        f"parent links {object_id}",
         lambda stretch: lists.parents(cx, stored, stretch, selection),
-        lambda members: [_entry(feed, here, "parent", stored, each.folder_id) for each in members],
+        lambda members: [_entry(feed, "parent", stored, each.folder_id) for each in members],
         lambda: lists.count_parents(cx, stored, selection),
     )
 
 
-def _children(
-    cx: Connection, repository: Repository, principals: Principals, folder_id: str, feed: FeedRequest, here: str
-) -> ListPage:
-    """List the links to what lies in a folder, filtered and sorted by the properties of the objects."""
-    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
-    objects.read(cx, repository, folder_id, principals, "folder")
+def _children(cx: Connection, principals: Principals, folder_id: str, feed: FeedRequest) -> ListPage:
+    view, selection = RepositoryView.read(cx, feed.repository, principals), feed.page.selection
+    objects.read(cx, feed.repository, folder_id, principals, "folder")
     folder, prefix = Folder(view, folder_id, "sysobject"), feed.names.type_prefix
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, f"child links {folder_id}", selection.text),
-        feed.page,
+        principals,
+        f"child links {folder_id}",
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
-        lambda members: [_entry(feed, here, "child", each.stored, folder_id) for each in members],
+        lambda members: [_entry(feed, "child", each.stored, folder_id) for each in members],
         lambda: lists.count(cx, folder, selection, type_prefix=prefix),
     )
 
 
-def _entry(feed: FeedRequest, here: str, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
-    title, own = folder_id if end == "parent" else stored.name, _address(here, end, stored, folder_id)
-    entry = collections.plain_entry(own, title, stored.owner, f"{folder_id} {stored.id}", stored.modified)
-    if not feed.page.inline:
-        return entry
-    return feed.with_thing(entry, Thing("folder-link", _document(feed.names, here, end, stored, folder_id)))
+def _entry(feed: FeedRequest, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
+    return feed.entry(
+        _address(feed.here, end, stored, folder_id),
+        folder_id if end == "parent" else stored.name,
+        stored.owner,
+        f"{folder_id} {stored.id}",
+        stored.modified,
+        lambda: Thing("folder-link", _document(feed.names, feed.here, end, stored, folder_id)),
+    )
 
 
 def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
@@ -206,7 +201,7 @@ def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
 def _answer(
     context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, folder_id: str, status: int
 ) -> Response:
-    names, own = context.options.names, _address(here, end, stored, folder_id)
+    names, own = context.names, _address(here, end, stored, folder_id)
     document = _document(names, here, end, stored, folder_id)
     return spelling.reply(media_type, "folder-link", document, names, status, own)
 

@@ -14,7 +14,7 @@ from muniment.ground import events
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Malformed, UnsupportedMediaType
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.endpoints.contents.content_requests import ArrangedContent
 from muniment.repository.api.endpoints.objects.objects import check_root, complete, writing_view
@@ -44,7 +44,7 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
     ``object-type`` in the query names, or else ``root``.
     """
     caller = await enter(request, context)
-    repository, names = caller.repository, context.options.names
+    repository, names = caller.repository, context.names
     media_type = context.thing_type(request)
     values = parameters.read(request)
     folder_id = representations.identifier(request) if "id" in request.path_params else None
@@ -65,8 +65,9 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
             lambda cx, principals: decide(cx, principals, context.clock(), quota),
             lambda made: made.body.stored.position,
         )
-    here, as_object = address(request, context, repository), root == "sysobject"
-    answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
+    answer = representations.object_answer(
+        request, context, media_type, caller.here, new, 201, as_object=root == "sysobject"
+    )
     answer.headers.update(position)
     answer.background = uploads.after_commit(context, upload.stored, named)
     return answer
@@ -128,7 +129,7 @@ async def _plan_new(
     folder_id: str | None,
 ) -> _Decision:
     """Plan the decision that makes an object from the received body."""
-    arranged = content_requests.arrange(upload, values, context.options.names)
+    arranged = content_requests.arrange(upload, values, context.names)
     draft = _draft(upload, type_name, arranged, values)
     content = text = None
     if upload.content is not None:

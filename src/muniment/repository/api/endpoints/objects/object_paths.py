@@ -8,25 +8,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext, enter
 from muniment.repository.api.endpoints.objects.objects import complete
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody
 from muniment.repository.api.wire import parameters
 from muniment.repository.refusals import UnknownObject
-from muniment.repository.store.filters.cursors import CursorBinding, Stretch
+from muniment.repository.store.filters.cursors import Stretch
 from muniment.repository.store.objects.folders import paths
 from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show the object that a path names, or list the objects if there are several."""
     caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    values, names = parameters.read(request), context.options.names
+    values, names = parameters.read(request), context.names
     collections.feed_type(request, names)
     path = values.get("path", "")
     if not path.startswith("/"):
@@ -34,7 +32,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     part = collections.read_page(values, context.options)
 
     def only_one(cx: Connection, principals: Principals) -> ObjectBody | None:
-        view = RepositoryView.read(cx, repository, principals)
+        view = RepositoryView.read(cx, caller.repository, principals)
         first = paths.page(cx, view, path, Stretch(None, 0, 2), part.selection, type_prefix=names.type_prefix)
         if not first:
             raise UnknownObject(f"There is no object {path[:200]!r}.")
@@ -44,24 +42,20 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     if whole is not None:
         media_type = context.thing_type(request)
         return representations.object_answer(
-            request, context, media_type, here, whole, view=part.view, links=part.links
+            request, context, media_type, caller.here, whole, view=part.view, links=part.links
         )
-    feed = collections.feed_request(request, context, f"{here}/object-by-path", "Objects of one path")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, feed: _page(cx, repository, principals, path, feed, here)
-    )
+    feed = collections.feed_request(request, context, caller, "object-by-path", "Objects of one path")
+    return await collections.answer(feed, lambda cx, principals, feed: _page(cx, principals, path, feed))
 
 
-def _page(
-    cx: Connection, repository: Repository, principals: Principals, path: str, feed: FeedRequest, here: str
-) -> ListPage:
-    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
+def _page(cx: Connection, principals: Principals, path: str, feed: FeedRequest) -> ListPage:
+    view, selection = RepositoryView.read(cx, feed.repository, principals), feed.page.selection
     prefix = feed.names.type_prefix
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, f"path {path}", selection.text),
-        feed.page,
+        principals,
+        f"path {path}",
         lambda stretch: paths.page(cx, view, path, stretch, selection, type_prefix=prefix),
-        lambda members: collections.object_entries(cx, view, feed, here, members),
+        lambda members: feed.with_objects(cx, view, members, collections.object_entry),
         lambda: paths.count(cx, view, path, selection, type_prefix=prefix),
     )

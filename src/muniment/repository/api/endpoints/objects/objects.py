@@ -4,7 +4,6 @@ Source: docs/interface.md, ours 2. An update is a POST.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 from sqlalchemy.engine import Connection
@@ -14,14 +13,13 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody
 from muniment.repository.api.wire import parameters
 from muniment.repository.refusals import WrongValue
 from muniment.repository.store.change_log.changes import Position
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import subtrees, version_removal
 from muniment.repository.store.objects.decisions.version_removal import Scope
@@ -64,16 +62,16 @@ async def show(request: Request, context: RepositoryContext, find: FindObject, *
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
     values = parameters.read(request)
-    view = representations.read_view(values, context.options.names)
+    view = representations.read_view(values, context.names)
     links = parameters.truth(values, "links", default=True)
 
     def question(cx: Connection, principals: Principals) -> ObjectBody:
         seen = RepositoryView.read(cx, repository, principals)
         return complete(cx, find(cx, seen, object_id), seen)
 
-    whole, here = await caller.read(question), address(request, context, repository)
+    whole = await caller.read(question)
     return representations.object_answer(
-        request, context, media_type, here, whole, as_object=as_object, view=view, links=links
+        request, context, media_type, caller.here, whole, as_object=as_object, view=view, links=links
     )
 
 
@@ -108,8 +106,7 @@ async def change(request: Request, context: RepositoryContext, kind: str) -> Res
     )
     if event is not None:
         event.on = whole.stored.id
-    here = address(request, context, repository)
-    answer = representations.object_answer(request, context, media_type, here, whole, as_object=kind == "object")
+    answer = representations.object_answer(request, context, media_type, caller.here, whole, as_object=kind == "object")
     answer.headers.update(position)
     return answer
 
@@ -171,16 +168,14 @@ def _last_position(deleted_objects: Sequence[StoredObject]) -> Position | None:
 async def list_objects(request: Request, context: RepositoryContext, name: str) -> Response:
     """List the {name}, in a folder if the address names one."""
     caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
     filed, root, title = "id" in request.path_params, ROOTS[name], name.capitalize()
     folder_id = representations.identifier(request) if filed else None
-    own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
-    feed = collections.feed_request(request, context, own, f"{title} under folder {folder_id}" if filed else title)
+    path = f"folders/{folder_id}/{name}" if filed else name
+    title = f"{title} under folder {folder_id}" if filed else title
+    feed = collections.feed_request(request, context, caller, path, title)
     every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name, default=False)
     return await collections.answer(
-        caller,
-        feed,
-        lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here, every=every),
+        feed, lambda cx, principals, feed: _list(cx, principals, folder_id, root, feed, every=every)
     )
 
 
@@ -198,31 +193,21 @@ def _change(
 
 
 def _list(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    folder_id: str | None,
-    root: str,
-    feed: FeedRequest,
-    here: str,
-    *,
-    every: bool,
+    cx: Connection, principals: Principals, folder_id: str | None, root: str, feed: FeedRequest, *, every: bool
 ) -> ListPage:
-    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
+    view, selection = RepositoryView.read(cx, feed.repository, principals), feed.page.selection
     prefix = feed.names.type_prefix
     type_name = feed.page.object_type or root
     check_root(view.catalogue, type_name, root)
     if folder_id is not None:
-        objects.read(cx, repository, folder_id, principals, "folder")
+        objects.read(cx, feed.repository, folder_id, principals, "folder")
     folder = Folder(view, folder_id, type_name, every)
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(
-            repository.id, principals.key, f"{folder_id or ''} {type_name}{' every' if every else ''}", selection.text
-        ),
-        feed.page,
+        principals,
+        f"{folder_id or ''} {type_name}{' every' if every else ''}",
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
-        partial(collections.object_entries, cx, view, feed, here),
+        lambda members: feed.with_objects(cx, view, members, collections.object_entry),
         lambda: lists.count(cx, folder, selection, type_prefix=prefix),
         in_portions=True,
     )

@@ -3,7 +3,7 @@
 Source: docs/interface.md, ours 20.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.object_body import Metadata
@@ -24,18 +24,13 @@ from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownProperty, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters import fixed
-from muniment.repository.store.filters.cursors import CursorBinding
-from muniment.repository.store.filters.fixed import ListedName
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.relations import relation_types, relations
 from muniment.repository.store.relations.relation_types import RelationType
-from muniment.repository.store.relations.relations import ListedRelation, Relation, RelationDraft, RelationFilter
-from muniment.repository.store.repositories import Repository
+from muniment.repository.store.relations.relations import Relation, RelationDraft, RelationFilter
 
 _ROLES: tuple[relations.Role, ...] = ("any", "parent", "child")
 _SHOWN_ONLY = {"r_object_id", "r_object_type", "r_creator_name", "r_creation_date"}
-_OF_TYPE = ("description",)
 
 
 class RelationDocument(Tagged, Named):
@@ -54,18 +49,15 @@ async def list_relations(request: Request, context: RepositoryContext) -> Respon
     Parameters can limit it to the relations of one object, and to those of one type.
     """
     caller = await enter(request, context)
-    repository, names = caller.repository, context.options.names
-    here, values = address(request, context, repository), parameters.read(request)
+    names, values = context.names, parameters.read(request)
     name = values.get(parameters.RELATION_NAME.name)
     which = RelationFilter(
         (values.get(parameters.RELATED_OBJECT.name) or "").lower()[:40] or None,
         parameters.choice(values, parameters.RELATED_ROLE.name, _ROLES, default="any"),
         spelling.read_relation_type(name, names) if name else None,
     )
-    feed = collections.feed_request(request, context, f"{here}/relations", "Relations")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _list(cx, repository, principals, which, part, here)
-    )
+    feed = collections.feed_request(request, context, caller, "relations", "Relations")
+    return await collections.answer(feed, lambda cx, principals, feed: _list(cx, principals, which, feed))
 
 
 @events.tells()
@@ -78,7 +70,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     relation = await caller.write(
         lambda cx, principals: relations.add(cx, repository, draft, principals, context.clock(), options.max_relations)
     )
-    return _answer(request, context, media_type, repository, relation, 201)
+    return _answer(request, context, media_type, caller, relation, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -87,7 +79,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     media_type = context.thing_type(request)
     relation_id = representations.identifier(request)
     relation = await caller.read(lambda cx, principals: relations.find(cx, caller.repository, relation_id, principals))
-    return _answer(request, context, media_type, caller.repository, relation)
+    return _answer(request, context, media_type, caller, relation)
 
 
 @events.tells()
@@ -101,19 +93,14 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 
 async def list_types(request: Request, context: RepositoryContext) -> Response:
     """List the types of relations."""
-    caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, f"{here}/relation-types", "Relation types")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _list_types(cx, repository, principals, part, here)
-    )
+    return await collections.answer_list(request, context, "relation-types", "Relation types", _list_types)
 
 
 @events.tells()
 async def add_type(request: Request, context: RepositoryContext) -> Response:
     """Add a type of relations, as an administrator."""
     caller = await enter(request, context)
-    repository, names = caller.repository, context.options.names
+    repository, names = caller.repository, context.names
     media_type = context.thing_type(request)
     body = await object_body.read_body(request, context)
     new = RelationType(_text(body, "relation_name"), _text(body, "description", default=""))
@@ -123,23 +110,23 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
     kind = await caller.write(
         lambda cx, principals: relation_types.add(cx, repository.id, new, principals, context.clock())
     )
-    return _type_answer(request, context, media_type, repository, kind, 201)
+    return _type_answer(request, context, media_type, caller, kind, 201)
 
 
 async def read_type(request: Request, context: RepositoryContext) -> Response:
     """Show a type of relations."""
     caller = await enter(request, context)
     media_type = context.thing_type(request)
-    name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
+    name = spelling.read_relation_type(request.path_params["relation_type"], context.names)
     kind = await caller.read(lambda cx, _principals: relation_types.find(cx, caller.repository.id, name))
-    return _type_answer(request, context, media_type, caller.repository, kind)
+    return _type_answer(request, context, media_type, caller, kind)
 
 
 @events.tells()
 async def remove_type(request: Request, context: RepositoryContext) -> Response:
     """Remove a type of relations, as an administrator."""
     caller = await enter(request, context)
-    name = spelling.read_relation_type(request.path_params["relation_type"], context.options.names)
+    name = spelling.read_relation_type(request.path_params["relation_type"], context.names)
     await caller.write(lambda cx, principals: relations.remove_type(cx, caller.repository, name, principals))
     return Response(status_code=204)
 
@@ -165,47 +152,39 @@ def _check_names(body: Metadata, known_names: set[str]) -> None:
         raise UnknownProperty(f"There is no property {unknown[0][:100]!r} here.")
 
 
-def _list(
-    cx: Connection,
-    repository: Repository,
-    principals: Principals,
-    which: RelationFilter,
-    feed: FeedRequest,
-    here: str,
-) -> ListPage:
-    selection, prefix = feed.page.selection, feed.names.type_prefix
-
-    def entries(members: Sequence[ListedRelation]) -> list[FeedEntry]:
-        return [_entry(feed, here, relation) for relation, _ in members]
-
-    list_name = f"relations {which.object_id} {which.role} {which.name}"
-    return collections.page(
+def _list(cx: Connection, principals: Principals, which: RelationFilter, feed: FeedRequest) -> ListPage:
+    repository, selection, prefix = feed.repository, feed.page.selection, feed.names.type_prefix
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, list_name, selection.text),
-        feed.page,
+        principals,
+        f"relations {which.object_id} {which.role} {which.name}",
         lambda stretch: relations.page(cx, repository, principals, which, stretch, selection, type_prefix=prefix),
-        entries,
+        lambda members: [_entry(feed, relation) for relation, _ in members],
         lambda: relations.count(cx, repository, principals, which, selection, type_prefix=prefix),
     )
 
 
-def _entry(feed: FeedRequest, here: str, relation: Relation) -> FeedEntry:
+def _entry(feed: FeedRequest, relation: Relation) -> FeedEntry:
     name = spelling.write_relation_type(relation.name, feed.names)
-    summary = f"{relation.parent_id} {name} {relation.child_id}"
-    own = f"{here}/relations/{relation.id}"
-    entry = collections.plain_entry(own, relation.id, relation.maker, summary, relation.created)
-    return feed.with_thing(entry, _thing(here, relation, feed.names)) if feed.page.inline else entry
+    return feed.entry(
+        f"{feed.here}/relations/{relation.id}",
+        relation.id,
+        relation.maker,
+        f"{relation.parent_id} {name} {relation.child_id}",
+        relation.created,
+        lambda: _thing(feed.here, relation, feed.names),
+    )
 
 
 def _answer(
     request: Request,
     context: RepositoryContext,
     media_type: str,
-    repository: Repository,
+    caller: Caller,
     relation: Relation,
     status: int = 200,
 ) -> Response:
-    names, here = context.options.names, address(request, context, repository)
+    names, here = context.names, caller.here
     own = f"{here}/relations/{relation.id}"
     return _write(request, media_type, _thing(here, relation, names), names, own, status)
 
@@ -242,41 +221,29 @@ def _thing(here: str, relation: Relation, names: RepositoryNames) -> Thing:
     )
 
 
-def _list_types(
-    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
-) -> ListPage:
-    selection, names = feed.page.selection, feed.names
+def _list_types(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+    repository, names = feed.repository, feed.names
     by_name = {spelling.write_relation_type(kind.name, names): kind for kind in relation_types.every(cx, repository.id)}
     members = {name: {"description": kind.description} for name, kind in by_name.items()}
 
-    def entries(listed_names: Sequence[ListedName]) -> list[FeedEntry]:
-        feed_entries = []
-        for each in listed_names:
-            kind = by_name[each.name]
-            own = f"{here}/relation-types/{each.name}"
-            entry = collections.plain_entry(own, each.name, "Muniment", kind.description, repository.created)
-            feed_entries.append(feed.with_thing(entry, _type_thing(here, kind, names)) if feed.page.inline else entry)
-        return feed_entries
+    def entry(name: str) -> FeedEntry:
+        own, kind = f"{feed.own}/{name}", by_name[name]
+        return feed.entry(
+            own, name, "Muniment", kind.description, repository.created, lambda: _type_thing(feed.here, kind, names)
+        )
 
-    return collections.page(
-        cx,
-        CursorBinding(repository.id, principals.key, "relation types", selection.text),
-        feed.page,
-        lambda stretch: fixed.page(cx, members, _OF_TYPE, stretch, selection),
-        entries,
-        lambda: fixed.count(cx, members, _OF_TYPE, selection),
-    )
+    return feed.fixed(cx, principals, "relation types", members, ("description",), entry)
 
 
 def _type_answer(
     request: Request,
     context: RepositoryContext,
     media_type: str,
-    repository: Repository,
+    caller: Caller,
     kind: RelationType,
     status: int = 200,
 ) -> Response:
-    names, here = context.options.names, address(request, context, repository)
+    names, here = context.names, caller.here
     own = f"{here}/relation-types/{spelling.write_relation_type(kind.name, names)}"
     return _write(request, media_type, _type_thing(here, kind, names), names, own, status)
 

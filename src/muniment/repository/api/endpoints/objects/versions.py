@@ -16,7 +16,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.endpoints.objects import objects
 from muniment.repository.api.endpoints.people import people as people_endpoint
@@ -28,7 +28,6 @@ from muniment.repository.api.uploads import Upload
 from muniment.repository.api.wire import format_names, parameters
 from muniment.repository.refusals import NotOfferedYet, UnknownPerson, WrongValue
 from muniment.repository.store.content.contract import StoredContent
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects import objects as stored_objects
 from muniment.repository.store.objects.contents import usage
 from muniment.repository.store.objects.contents.usage import Amount, StorageQuota
@@ -75,8 +74,7 @@ async def check_out(request: Request, context: RepositoryContext) -> Response:
         return objects.complete(cx, stored, RepositoryView.read(cx, repository, principals))
 
     whole, position = await caller.change(decide, lambda whole: whole.stored.position)
-    here = address(request, context, repository)
-    answer = representations.object_answer(request, context, media_type, here, whole, as_object=True)
+    answer = representations.object_answer(request, context, media_type, caller.here, whole, as_object=True)
     answer.headers.update(position)
     return answer
 
@@ -111,7 +109,7 @@ def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repositor
 async def check_in(request: Request, context: RepositoryContext) -> Response:
     """Check an object in as its next version."""
     caller = await enter(request, context)
-    repository, names, object_id = caller.repository, context.options.names, representations.identifier(request)
+    repository, names, object_id = caller.repository, context.names, representations.identifier(request)
     media_type = context.thing_type(request)
     values = parameters.read(request)
     plan = _read_plan(values, representations.expected_version(request))
@@ -134,8 +132,7 @@ async def check_in(request: Request, context: RepositoryContext) -> Response:
         )
     if event is not None:
         event.on = whole.stored.id
-    here = address(request, context, repository)
-    answer = representations.object_answer(request, context, media_type, here, whole, 201, as_object=True)
+    answer = representations.object_answer(request, context, media_type, caller.here, whole, 201, as_object=True)
     answer.headers.update(position)
     answer.background = uploads.after_commit(context, upload.stored, named)
     return answer
@@ -153,22 +150,21 @@ async def current(request: Request, context: RepositoryContext) -> Response:
 async def history(request: Request, context: RepositoryContext) -> Response:
     """List the versions of an object, the newest first."""
     caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
     object_id = representations.identifier(request)
     title = f"All versions of object {object_id}"
-    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/versions", title)
+    feed = collections.feed_request(request, context, caller, f"objects/{object_id}/versions", title)
 
     def listed(cx: Connection, view: RepositoryView) -> History:
-        stored, _ = stored_objects.read(cx, repository, object_id, view.principals)
+        stored, _ = stored_objects.read(cx, caller.repository, object_id, view.principals)
         return History(view, stored)
 
-    return await _list(caller, feed, here, f"versions {object_id}", listed)
+    return await _list(feed, f"versions {object_id}", listed)
 
 
 async def list_checkouts(request: Request, context: RepositoryContext) -> Response:
     """List objects that are checked out."""
     caller = await enter(request, context)
-    here, values = address(request, context, caller.repository), parameters.read(request)
+    values = parameters.read(request)
     name = values.get("user-name", "")
     holder = parameters.choice(
         {"checked-out-by": values.get("checked-out-by", "").replace("_", "-")},
@@ -178,37 +174,31 @@ async def list_checkouts(request: Request, context: RepositoryContext) -> Respon
     )
     if bool(name) != (holder == "user"):
         raise Malformed("With 'user-name', 'checked-out-by' must be 'user' or left out.")
-    feed = collections.feed_request(request, context, f"{here}/checked-out-objects", "Checked out objects")
+    feed = collections.feed_request(request, context, caller, "checked-out-objects", "Checked out objects")
     return await _list(
-        caller,
         feed,
-        here,
         f"checked out by {holder} {name}",
         lambda _cx, view: Checkouts(view, name if holder == "user" else None, mine=holder == "current-user"),
     )
 
 
 async def _list(
-    caller: Caller,
-    feed: FeedRequest,
-    here: str,
-    list_name: str,
-    listed: Callable[[Connection, RepositoryView], History | Checkouts],
+    feed: FeedRequest, list_name: str, listed: Callable[[Connection, RepositoryView], History | Checkouts]
 ) -> Response:
-    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
-        view = RepositoryView.read(cx, caller.repository, principals)
-        members, selection, prefix = listed(cx, view), part.page.selection, part.names.type_prefix
-        return collections.page(
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        view = RepositoryView.read(cx, feed.repository, principals)
+        members, selection, prefix = listed(cx, view), feed.page.selection, feed.names.type_prefix
+        return feed.listed(
             cx,
-            CursorBinding(caller.repository.id, principals.key, list_name, selection.text),
-            part.page,
+            principals,
+            list_name,
             lambda stretch: version_lists.page(cx, members, stretch, selection, type_prefix=prefix),
-            partial(collections.object_entries, cx, view, part, here),
+            lambda members: feed.with_objects(cx, view, members, collections.object_entry),
             lambda: version_lists.count(cx, members, selection, type_prefix=prefix),
             in_portions=True,
         )
 
-    return await collections.answer(caller, feed, question)
+    return await collections.answer(feed, question)
 
 
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
@@ -251,7 +241,7 @@ async def _read_upload(request: Request, context: RepositoryContext, caller: Cal
     if object_body.is_one(kind) or (not kind and _is_empty(request)):
         bodies.check_encoding(request)
         body = await bodies.raw(request, context.options.max_metadata_bytes)
-        metadata = object_body.read(body, kind, context.options.names) if body.strip() else Metadata()
+        metadata = object_body.read(body, kind, context.names) if body.strip() else Metadata()
         return Upload(metadata, None, "")
     with caller.uploading():
         content = await uploads.raw_content(request, context, room)
@@ -284,7 +274,7 @@ async def _with_upload(
         media_type = uploads.media_type_of(upload.media_type, "") if upload.media_type else ""
         if media_type in ("", "application/octet-stream"):
             media_type = former.media_type or uploads.media_type_of("", name)
-    arranged = content_requests.arrange(upload, values, context.options.names)
+    arranged = content_requests.arrange(upload, values, context.names)
     return msgspec.structs.replace(
         plan,
         properties=properties,

@@ -11,7 +11,7 @@ from muniment.ground import events
 from muniment.ground.clock import timestamp
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext, enter
 from muniment.repository.api.endpoints.objects.objects import complete, writing_view
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -20,12 +20,10 @@ from muniment.repository.api.wire import spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects import wastebasket as discards
 from muniment.repository.store.objects.decisions import restoring
 from muniment.repository.store.objects.wastebasket import Discard
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -35,23 +33,18 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     deleted them and may see the root, the feed has only the root. An administrator sees every root, and nothing else.
     Unless the request sorts the list, the last deletion comes first.
     """
-    caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, f"{here}/wastebasket", "Wastebasket")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _page(cx, context, repository, principals, part, here)
-    )
+    return await collections.answer_list(request, context, "wastebasket", "Wastebasket", _page)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a deleted object."""
     caller = await enter(request, context)
-    object_id, names = representations.identifier(request), context.options.names
+    object_id, names = representations.identifier(request), context.names
     media_type = context.thing_type(request)
     discard = await caller.read(
         lambda cx, principals: discards.find(cx, caller.repository, principals, object_id, context.clock())
     )
-    document = _document(address(request, context, caller.repository), discard, names)
+    document = _document(caller.here, discard, names)
     return spelling.reply(media_type, "deleted-object", document, names)
 
 
@@ -71,8 +64,7 @@ async def restore(request: Request, context: RepositoryContext) -> Response:
         return complete(cx, restoring.restore(cx, view, object_id, folder_id, context.clock()), view)
 
     whole, position = await caller.change(decide, lambda whole: whole.stored.position)
-    here = address(request, context, repository)
-    answer = representations.object_answer(request, context, media_type, here, whole, 201)
+    answer = representations.object_answer(request, context, media_type, caller.here, whole, 201)
     answer.headers.update(position)
     return answer
 
@@ -90,33 +82,28 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     return Response(status_code=204, background=uploads.after_commit(context, (), (), freed))
 
 
-def _page(
-    cx: Connection,
-    context: RepositoryContext,
-    repository: Repository,
-    principals: Principals,
-    feed: FeedRequest,
-    here: str,
-) -> ListPage:
-    selection, now = feed.page.selection, context.clock()
-    return collections.page(
+def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+    repository, selection, now = feed.repository, feed.page.selection, feed.context.clock()
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, "wastebasket", selection.text),
-        feed.page,
+        principals,
+        "wastebasket",
         lambda stretch: discards.page(cx, repository, principals, now, stretch, selection),
-        lambda members: [_entry(feed, here, each.discard) for each in members],
+        lambda members: [_entry(feed, each.discard) for each in members],
         lambda: discards.count(cx, repository, principals, now, selection),
     )
 
 
-def _entry(feed: FeedRequest, here: str, discard: Discard) -> FeedEntry:
+def _entry(feed: FeedRequest, discard: Discard) -> FeedEntry:
     stored = discard.stored
-    summary = f"{spelling.write_type(stored.type, feed.names)} {stored.id}"
-    own = f"{here}/wastebasket/{stored.id}"
-    entry = collections.plain_entry(own, stored.name, stored.owner, summary, discard.deleted)
-    if not feed.page.inline:
-        return entry
-    return feed.with_thing(entry, Thing("deleted-object", _document(here, discard, feed.names)))
+    return feed.entry(
+        f"{feed.own}/{stored.id}",
+        stored.name,
+        stored.owner,
+        f"{spelling.write_type(stored.type, feed.names)} {stored.id}",
+        discard.deleted,
+        lambda: Thing("deleted-object", _document(feed.here, discard, feed.names)),
+    )
 
 
 def _document(here: str, discard: Discard, names: RepositoryNames) -> dict[str, Written]:

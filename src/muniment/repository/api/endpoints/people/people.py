@@ -3,7 +3,6 @@
 Users and groups are read from the directory. Source: docs/interface.md, ours 9.
 """
 
-from collections.abc import Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -11,7 +10,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody, Thing
@@ -20,10 +19,9 @@ from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import NotOfferedYet, UnknownPerson
 from muniment.repository.search.answering.atom import FeedEntry, Link
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.folders import folders
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.people import Kind, ListedPerson, People, Person
+from muniment.repository.store.people import Kind, People, Person
 from muniment.repository.store.permissions import bearers
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
@@ -35,15 +33,10 @@ async def list_people(request: Request, context: RepositoryContext, kind: Kind) 
     """List {kind}s whom the repository lets in, directly in a group if the address names one."""
     caller, people = await enter(request, context), of_directory(context)
     group_id = request.path_params.get("person")
-    here = address(request, context, caller.repository)
-    own = f"{group_address(here, group_id)}/{kind}s" if group_id else f"{here}/{kind}s"
-    feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
+    path = f"groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{kind}s"
+    feed = collections.feed_request(request, context, caller, path, f"{kind.capitalize()}s")
     return await collections.answer(
-        caller,
-        feed,
-        lambda cx, principals, part: _people_page(
-            cx, part, caller.repository, people, principals, kind, group_id, here
-        ),
+        feed, lambda cx, principals, feed: _people_page(cx, feed, people, principals, kind, group_id)
     )
 
 
@@ -56,7 +49,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     person = await caller.read_long(
         lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
     )
-    return answer(request, context, caller, media_type, person)
+    return answer(context, caller, media_type, person)
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
@@ -66,13 +59,13 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
     person = await caller.read_long(
         lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
     )
-    return answer(request, context, caller, media_type, person)
+    return answer(context, caller, media_type, person)
 
 
 async def home(request: Request, context: RepositoryContext) -> Response:
     """Show the cabinet that is a user's home."""
     caller, people = await enter(request, context), of_directory(context)
-    repository, names, user_id = caller.repository, context.options.names, last_person(request)
+    repository, names, user_id = caller.repository, context.names, last_person(request)
     media_type, values = context.thing_type(request), parameters.read(request)
     view = representations.read_view(values, names)
     links = parameters.truth(values, "links", default=True)
@@ -82,8 +75,8 @@ async def home(request: Request, context: RepositoryContext) -> Response:
         seen = RepositoryView.read(cx, repository, principals)
         return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
 
-    whole, here = await caller.read_long(read), address(request, context, repository)
-    return representations.object_answer(request, context, media_type, here, whole, view=view, links=links)
+    whole = await caller.read_long(read)
+    return representations.object_answer(request, context, media_type, caller.here, whole, view=view, links=links)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
@@ -125,46 +118,38 @@ def principals_of(cx: Connection, context: RepositoryContext, repository: Reposi
 
 
 def _people_page(
-    cx: Connection,
-    feed: FeedRequest,
-    repository: Repository,
-    people: People,
-    principals: Principals,
-    kind: Kind,
-    group_id: str | None,
-    here: str,
+    cx: Connection, feed: FeedRequest, people: People, principals: Principals, kind: Kind, group_id: str | None
 ) -> ListPage:
-    resource_id, selection = repository.resource_id, feed.page.selection
+    resource_id, selection, here = feed.repository.resource_id, feed.page.selection, feed.here
 
-    def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
-        feed_entries = []
-        for person, _ in members:
-            summary = person.description or person.id
-            entry = collections.plain_entry(address_of(here, person), person.id, "Muniment", summary, person.modified)
-            if group_id is not None:
-                membership = membership_address(group_address(here, group_id), person)
-                link = Link(f"{feed.names.linkrel_base}/delete", membership)
-                entry = msgspec.structs.replace(entry, links=(link,))
-            if feed.page.inline:
-                entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
-            feed_entries.append(entry)
-        return feed_entries
+    def entry(person: Person) -> FeedEntry:
+        own, summary = address_of(here, person), person.description or person.id
+        shown = feed.entry(
+            own,
+            person.id,
+            "Muniment",
+            summary,
+            person.modified,
+            lambda: _thing(here, person, feed.names, feed.media_type),
+        )
+        if group_id is None:
+            return shown
+        membership = membership_address(group_address(here, group_id), person)
+        return msgspec.structs.replace(shown, links=(Link(f"{feed.names.linkrel_base}/delete", membership),))
 
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, f"{kind}s {group_id or ''}", selection.text),
-        feed.page,
+        principals,
+        f"{kind}s {group_id or ''}",
         lambda stretch: people.page(resource_id, kind, group_id, stretch, selection),
-        entries,
+        lambda members: [entry(person) for person, _ in members],
         lambda: people.count(resource_id, kind, group_id, selection),
     )
 
 
-def answer(
-    request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200
-) -> Response:
+def answer(context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
     """Answer with a user or group. With the status 201, the header Location has the address of the user or group."""
-    names, here = context.options.names, address(request, context, caller.repository)
+    names, here = context.names, caller.here
     return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
 
 

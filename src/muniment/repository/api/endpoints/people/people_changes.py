@@ -17,7 +17,7 @@ from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.naming import is_storable
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.shapes import object_body
 from muniment.repository.api.wire import spelling
@@ -60,7 +60,7 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
         raise WrongValue(f"{_NAMES[kind][0]!r} is missing: it is name@partition.")
     new_person = await caller.administer(lambda who: changes.add(who, kind, person))
     event.on = new_person.id
-    return people.answer(request, context, caller, media_type, new_person, 201)
+    return people.answer(context, caller, media_type, new_person, 201)
 
 
 @events.tells("user or group")
@@ -72,7 +72,7 @@ async def change(request: Request, context: RepositoryContext, kind: Kind) -> Re
     body = await _read(request, context, kind, person_id.rpartition("@")[2])
     changed_person = await caller.administer(lambda who: changes.change(who, kind, person_id, body))
     event.on = changed_person.id
-    return people.answer(request, context, caller, media_type, changed_person)
+    return people.answer(context, caller, media_type, changed_person)
 
 
 @events.tells("user or group")
@@ -93,9 +93,9 @@ async def add_member(request: Request, context: RepositoryContext, kind: Kind) -
     member_id = _member_id(await object_body.read_body(request, context), kind, caller.repository)
     membership = await caller.administer(lambda who: changes.add_member(who, group_id, kind, member_id))
     event.on = f"{membership.member.id} in {membership.group.id}"
-    answer = people.answer(request, context, caller, media_type, membership.member)
+    answer = people.answer(context, caller, media_type, membership.member)
     answer.status_code = 201
-    group_address = people.address_of(address(request, context, caller.repository), membership.group)
+    group_address = people.address_of(caller.here, membership.group)
     answer.headers["Location"] = people.membership_address(group_address, membership.member)
     return answer
 
@@ -129,7 +129,7 @@ async def _read(request: Request, context: RepositoryContext, kind: Kind, partit
     A name without a partition belongs to ``partition``, which is empty if no partition is known. Raises
     what ``object_body.read_body`` raises, UnknownProperty, NotWritable, WrongValue.
     """
-    names, metadata = context.options.names, await object_body.read_body(request, context)
+    names, metadata = context.names, await object_body.read_body(request, context)
     if metadata.type not in ("", kind, names.type_prefix + kind):
         raise WrongValue(f"A {kind} has the type {names.type_prefix + kind!r}.")
     id_property, name_property = _NAMES[kind]

@@ -15,7 +15,7 @@ from muniment.ground import events, json_text
 from muniment.ground import xml as strangers_xml
 from muniment.ground.refusals import Malformed, UnsupportedMediaType
 from muniment.ground.xml import Element
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -24,12 +24,11 @@ from muniment.repository.bulk import removal
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import NotOfferedYet, UnknownAcl, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.properties.properties import Given
 from muniment.repository.store.permissions import acl_lists, acls
 from muniment.repository.store.permissions.acl_lists import ListedAcl
 from muniment.repository.store.permissions.acl_names import AclQuota
-from muniment.repository.store.permissions.acls import Acl
+from muniment.repository.store.permissions.acls import Acl, AclSummary
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
 from muniment.web.requests import bodies
@@ -95,13 +94,7 @@ class _VisibleAcl(msgspec.Struct, frozen=True):
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the ACLs that the caller may see."""
-    caller = await enter(request, context)
-    repository = caller.repository
-    here = address(request, context, repository)
-    feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _acl_page(cx, repository, principals, part, here)
-    )
+    return await collections.answer_list(request, context, "acls", "ACLs", _acl_page)
 
 
 @events.tells("acl")
@@ -112,14 +105,14 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     media_type = context.thing_type(request)
     body = await read_body(request, context)
-    name, entries, quota = body.object_name, read_entries(body.permitted or [], context.options.names), _quota(context)
+    name, entries, quota = body.object_name, read_entries(body.permitted or [], context.names), _quota(context)
     new_acl = await caller.write(
         lambda cx, principals: _visible(
             cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
         )
     )
     event.on = new_acl.acl.name
-    return _answer(request, context, media_type, repository, new_acl, 201)
+    return _answer(context, media_type, caller, new_acl, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -130,7 +123,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     acl = await caller.read(
         lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
     )
-    return _answer(request, context, media_type, repository, acl, 200)
+    return _answer(context, media_type, caller, acl, 200)
 
 
 @events.tells("acl")
@@ -143,7 +136,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     body = await read_body(request, context)
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
-    entries, name, quota = read_entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
+    entries, name, quota = read_entries(body.permitted, context.names), _acl_name(request), _quota(context)
     new_name = body.object_name
 
     def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
@@ -154,7 +147,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
     changed_acl = await caller.write(decide)
     event.on = changed_acl.acl.name
-    return _answer(request, context, media_type, repository, changed_acl, 200)
+    return _answer(context, media_type, caller, changed_acl, 200)
 
 
 @events.tells("acl")
@@ -194,33 +187,32 @@ def _quota(context: RepositoryContext) -> AclQuota:
     return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
-def _acl_page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
-    selection = feed.page.selection
+def _acl_page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+    repository, selection = feed.repository, feed.page.selection
 
     def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
         shown_entries = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
-        feed_entries = []
-        for acl, *_ in members:
-            own, summary = f"{feed.own}/{acl.shown_id}", _summary(acl.entries)
-            entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
-            if feed.page.inline:
-                document = representations.acl_document(here, acl, shown_entries[acl.id], feed.names)
-                entry = feed.with_thing(entry, Thing("acl", document))
-            feed_entries.append(entry)
-        return feed_entries
+        return [_entry(feed, acl, shown_entries.get(acl.id, {})) for acl, *_ in members]
 
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, "acls", selection.text),
-        feed.page,
+        principals,
+        "acls",
         lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
         entries,
         lambda: acl_lists.count(cx, repository.id, principals, selection),
     )
 
 
-def _summary(entries: int) -> str:
-    return f"{entries} entries" if entries != 1 else "1 entry"
+def _entry(feed: FeedRequest, acl: AclSummary, shown_entries: Mapping[str, Permission]) -> FeedEntry:
+    return feed.entry(
+        f"{feed.own}/{acl.shown_id}",
+        acl.name,
+        acl.owner,
+        f"{acl.entries} entries" if acl.entries != 1 else "1 entry",
+        acl.modified,
+        lambda: Thing("acl", representations.acl_document(feed.here, acl, shown_entries, feed.names)),
+    )
 
 
 def _remove(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
@@ -240,7 +232,7 @@ async def read_body(request: Request, context: RepositoryContext) -> AclBody:
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if kind.endswith("json"):
         return json_text.decode(body, _body)
-    return _from_xml(strangers_xml.parse(body), context.options.names)
+    return _from_xml(strangers_xml.parse(body), context.names)
 
 
 def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
@@ -306,13 +298,12 @@ def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNam
 
 
 def _answer(
-    request: Request,
     context: RepositoryContext,
     media_type: str,
-    repository: Repository,
+    caller: Caller,
     answer: _VisibleAcl,
     status: int,
 ) -> Response:
-    here, acl = address(request, context, repository), answer.acl
-    document = representations.acl_document(here, acl, answer.entries, context.options.names)
-    return spelling.reply(media_type, "acl", document, context.options.names, status, f"{here}/acls/{acl.shown_id}")
+    here, acl = caller.here, answer.acl
+    document = representations.acl_document(here, acl, answer.entries, context.names)
+    return spelling.reply(media_type, "acl", document, context.names, status, f"{here}/acls/{acl.shown_id}")

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.naming import fold_name
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.people import people as people_endpoint
 from muniment.repository.api.endpoints.permissions import acls as acls_endpoint
 from muniment.repository.api.endpoints.permissions.acls import AclBody
@@ -52,7 +52,7 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
     permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
-    return _answer(request, context, media_type, repository, permissions)
+    return _answer(context, media_type, caller, permissions)
 
 
 @events.tells("acl")
@@ -66,9 +66,8 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
-    entries = _assigned_entries(body, context.options.names)
+    entries = _assigned_entries(body, context.names)
     return await _change(
-        request,
         context,
         caller,
         event,
@@ -88,7 +87,7 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
         return _default_of(cx, stored, principals)
 
     permissions = await caller.read(read)
-    return _answer(request, context, media_type, repository, permissions)
+    return _answer(context, media_type, caller, permissions)
 
 
 @events.tells("acl")
@@ -99,7 +98,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
     repository, folder_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
-    entries = _assigned_entries(body, context.options.names)
+    entries = _assigned_entries(body, context.names)
 
     def decide(cx: Connection, principals: Principals) -> _Permissions:
         stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
@@ -107,7 +106,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
         stored = assigned_acls.set_default_acl(cx, repository, principals, folder_id, new, context.clock())
         return _default_of(cx, stored, principals)
 
-    return await _change(request, context, caller, event, media_type, decide)
+    return await _change(context, caller, event, media_type, decide)
 
 
 @events.tells("acl")
@@ -130,14 +129,14 @@ async def effective(request: Request, context: RepositoryContext) -> Response:
     """Show what an accessor may do with an object. By default, the accessor is the caller."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     accessor = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
     # The directory may take a while to answer who the accessor is.
     level, shown = await caller.read_long(
         lambda cx, principals: _effective(cx, context, repository, principals, object_id, accessor)
     )
-    own = f"{address(request, context, repository)}/objects/{object_id}"
+    own = f"{caller.here}/objects/{object_id}"
     name = spelling.write_accessor(shown, names)
     here = f"{own}/permissions" + (f"?{urlencode({parameters.ACCESSOR.name: name})}" if accessor else "")
     document: dict[str, Written] = {
@@ -182,7 +181,6 @@ def _principals(cx: Connection, context: RepositoryContext, repository: Reposito
 
 
 async def _change(
-    request: Request,
     context: RepositoryContext,
     caller: Caller,
     event: Event,
@@ -195,7 +193,7 @@ async def _change(
     """
     permissions, position = await caller.change(decide, lambda permissions: permissions.stored.position)
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
-    answer = _answer(request, context, media_type, caller.repository, permissions)
+    answer = _answer(context, media_type, caller, permissions)
     answer.headers.update(position)
     return answer
 
@@ -270,13 +268,11 @@ def _shown_entries(
     return acls.shown_entries(cx, acls.by_id(cx, acl_id), principals, every=principals.is_(stored.owner_key))
 
 
-def _answer(
-    request: Request, context: RepositoryContext, media_type: str, repository: Repository, permissions: _Permissions
-) -> Response:
-    names, stored = context.options.names, permissions.stored
+def _answer(context: RepositoryContext, media_type: str, caller: Caller, permissions: _Permissions) -> Response:
+    names, stored = context.names, permissions.stored
     of_object = permissions.permission is not None
     resource, name = ("objects", "permission-set") if of_object else ("folders", "default-permission-set")
-    own = f"{address(request, context, repository)}/{resource}/{stored.id}"
+    own = f"{caller.here}/{resource}/{stored.id}"
     document: dict[str, Written] = {"acl-name": permissions.acl_name, "owner": stored.owner}
     if permissions.permission is not None:
         document["basic-permission"] = permissions.permission.name.capitalize()

@@ -98,7 +98,7 @@ async def receive(request: Request, context: RepositoryContext, kind: Kind, repo
     """
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
-    names = context.options.names
+    names = context.names
     if bodies.media_type(request).endswith("json"):
         values, texts, reference = _of_json(body)
         documents = [saved_documents.from_body(text, names) for text in texts]
@@ -121,12 +121,12 @@ async def values(request: Request, context: RepositoryContext) -> list[VariableV
         return [value for member in members if (value := _value(member)) is not None]
     root = _parse(body, context)
     lists = [part for part in root.children if part.name == "external-variables"]
-    object_body.check_namespace(root, context.options.names)
+    object_body.check_namespace(root, context.names)
     return [
         value
         for part in lists
         for element in part.children
-        if (value := _value_of_xml(element, context.options.names)) is not None
+        if (value := _value_of_xml(element, context.names)) is not None
     ]
 
 

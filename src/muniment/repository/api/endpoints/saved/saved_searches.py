@@ -4,7 +4,7 @@ This module also changes and executes saved searches, and stores their results; 
 templates. Source: docs/interface.md, ours 12 and 13.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.saved import saved_bodies, saved_shapes
 from muniment.repository.api.endpoints.saved.saved_bodies import SearchDraft
 from muniment.repository.api.endpoints.saved.saved_shapes import PATHS, SearchRepresentation
@@ -21,14 +21,15 @@ from muniment.repository.api.endpoints.search.search_requests import NamedQuery,
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.wire import parameters
+from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownSavedSearch, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.search.answering.kept import saved_documents
 from muniment.repository.search.aql.tree import QueryLimits
 from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.listing import lists
-from muniment.repository.store.objects.listing.lists import ListedObject
 from muniment.repository.store.objects.listing.view import RepositoryView
+from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 from muniment.repository.store.saved import saved_searches, stored_results
@@ -48,13 +49,9 @@ async def list_all(request: Request, context: RepositoryContext, kind: Kind) -> 
 
     Without a sort in the request, what the caller owns comes first, then what others own, each with the newest first.
     """
-    caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = saved_shapes.feed_request(request, context, here, kind)
+    feed = saved_shapes.feed_request(request, context, await enter(request, context), kind)
     return await collections.answer(
-        caller,
-        feed,
-        lambda cx, principals, part: saved_shapes.list_page(cx, repository, principals, part, kind, here),
+        feed, lambda cx, principals, feed: saved_shapes.list_page(cx, principals, feed, kind)
     )
 
 
@@ -153,7 +150,7 @@ async def store(request: Request, context: RepositoryContext) -> Response:
             cx, repository.id, executed_searches[0], ids, principals, _quota(context), context.clock()
         )
     )
-    return await _answer_results(caller, feed, search_id, address(request, context, repository))
+    return await _answer_results(feed, search_id)
 
 
 async def results(request: Request, context: RepositoryContext) -> Response:
@@ -161,7 +158,7 @@ async def results(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     search_id = identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
-    return await _answer_results(caller, feed, search_id, address(request, context, caller.repository))
+    return await _answer_results(feed, search_id)
 
 
 @events.tells()
@@ -244,8 +241,8 @@ def _quota(context: RepositoryContext) -> SavedSearchQuota:
 
 
 def _results_feed(request: Request, context: RepositoryContext, caller: Caller, search_id: str) -> FeedRequest:
-    own = f"{address(request, context, caller.repository)}/{PATHS['search']}/{search_id}/results"
-    return collections.feed_request(request, context, own, "Stored results")
+    path = f"{PATHS['search']}/{search_id}/results"
+    return collections.feed_request(request, context, caller, path, "Stored results")
 
 
 def _most_results(values: Mapping[str, str], limit: int) -> int:
@@ -259,45 +256,27 @@ def _most_results(values: Mapping[str, str], limit: int) -> int:
     return min(int(text), limit)
 
 
-async def _answer_results(caller: Caller, feed: FeedRequest, search_id: str, here: str) -> Response:
-    repository = caller.repository
-
-    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
+async def _answer_results(feed: FeedRequest, search_id: str) -> Response:
+    def question(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+        repository = feed.repository
         _find(cx, repository, search_id, principals)
         results = stored_results.read(cx, search_id, principals.key)
         view = RepositoryView.read(cx, repository, principals)
         binding = CursorBinding(repository.id, principals.key, f"results {search_id} {results.stored}")
-        return _results_page(cx, view, part, binding, results.object_ids, here)
+        return collections.page(
+            cx,
+            binding,
+            feed.page,
+            lambda stretch: lists.page_among(cx, view, results.object_ids, stretch),
+            lambda members: feed.with_objects(cx, view, members, _entry),
+            lambda: lists.count_among(cx, view, results.object_ids),
+        )
 
-    return await collections.answer(caller, feed, question)
-
-
-def _results_page(
-    cx: Connection, view: RepositoryView, feed: FeedRequest, binding: CursorBinding, object_ids: str, here: str
-) -> ListPage:
-    def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
-        feed_entries = [_entry(here, each) for each in members]
-        if not feed.page.inline:
-            return feed_entries
-        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
-        return [
-            feed.with_thing(entry, feed.object_thing(here, body))
-            for entry, body in zip(feed_entries, bodies, strict=True)
-        ]
-
-    return collections.page(
-        cx,
-        binding,
-        feed.page,
-        lambda stretch: lists.page_among(cx, view, object_ids, stretch),
-        entries,
-        lambda: lists.count_among(cx, view, object_ids),
-    )
+    return await collections.answer(feed, question)
 
 
-def _entry(here: str, member: ListedObject) -> FeedEntry:
+def _entry(here: str, stored: StoredObject, _names: RepositoryNames) -> FeedEntry:
     """Make the entry of a stored result. Its id is that of the object, and its summary the object's title or name."""
-    stored = member.stored
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
     own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
     return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from muniment.ground.clock import timestamp
 from muniment.ground.refusals import Refusal
-from muniment.repository.api.context import Caller, RepositoryContext, address
+from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.api.endpoints.saved.saved_bodies import DESCRIPTIONS, DOCUMENTS
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -26,11 +26,9 @@ from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.search.answering.kept import saved_documents, search_templates
 from muniment.repository.search.answering.kept.search_templates import SEVERAL, SINGLE, Variable
 from muniment.repository.search.aql.tree import QueryLimits
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.types import object_types
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 from muniment.repository.store.saved import saved_searches, stored_results
 from muniment.repository.store.saved.saved_searches import Kind, ListedSearch, SavedSearch
 
@@ -90,10 +88,10 @@ def answer(
 
     Raises Malformed, and UnknownProperty if the view names a property that the search or template does not have.
     """
-    parameter_values, names = parameters.read(request), context.options.names
+    parameter_values, names = parameters.read(request), context.names
     view = representations.read_view(parameter_values, names)
     links = parameters.truth(parameter_values, "links", default=True)
-    here = address(request, context, caller.repository)
+    here = caller.here
     shown, own = (
         thing(here, of, context.options, media_type, view, links=links),
         f"{here}/{PATHS[of.kind]}/{of.saved.id}",
@@ -101,24 +99,22 @@ def answer(
     return shown.tagged_reply(request, media_type, names, of.saved.revision, status, own)
 
 
-def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:
+def feed_request(request: Request, context: RepositoryContext, caller: Caller, kind: Kind) -> FeedRequest:
     """Read what a request asks of a list. A page that shows documents has at most ``MOST_INLINED`` entries.
 
     Raises what ``collections.feed_request`` raises.
     """
     title = {"search": "Saved searches", "template": "Search templates"}[kind]
-    feed = collections.feed_request(request, context, f"{here}/{PATHS[kind]}", title)
+    feed = collections.feed_request(request, context, caller, PATHS[kind], title)
     if not feed.page.inline or feed.page.part.size <= MOST_INLINED:
         return feed
     part = msgspec.structs.replace(feed.page.part, size=MOST_INLINED)
     return dataclasses.replace(feed, page=msgspec.structs.replace(feed.page, part=part))
 
 
-def list_page(
-    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, kind: Kind, here: str
-) -> ListPage:
+def list_page(cx: Connection, principals: Principals, feed: FeedRequest, kind: Kind) -> ListPage:
     """Read a page of the saved searches, or of the templates, that the caller may see."""
-    selection, options = feed.page.selection, feed.context.options
+    repository_id, selection, options = feed.repository.id, feed.page.selection, feed.context.options
 
     def entries(members: Sequence[ListedSearch]) -> list[FeedEntry]:
         feed_entries = []
@@ -130,19 +126,19 @@ def list_page(
         if not feed.page.inline:
             return feed_entries
         searches = saved_searches.with_documents(cx, [each.search for each in members])
-        shapes = represent(cx, repository.id, principals, kind, searches)
+        shapes = represent(cx, repository_id, principals, kind, searches)
         return [
-            feed.with_thing(entry, thing(here, each, options, feed.media_type, feed.page.view))
+            feed.with_thing(entry, thing(feed.here, each, options, feed.media_type, feed.page.view))
             for entry, each in zip(feed_entries, shapes, strict=True)
         ]
 
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, PATHS[kind], selection.text),
-        feed.page,
-        lambda stretch: saved_searches.page(cx, repository.id, kind, principals, stretch, selection),
+        principals,
+        PATHS[kind],
+        lambda stretch: saved_searches.page(cx, repository_id, kind, principals, stretch, selection),
         entries,
-        lambda: saved_searches.count(cx, repository.id, kind, principals, selection),
+        lambda: saved_searches.count(cx, repository_id, kind, principals, selection),
     )
 
 

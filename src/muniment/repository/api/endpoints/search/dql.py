@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Answering, RepositoryContext, enter
 from muniment.repository.api.dql import reader, resolution
 from muniment.repository.api.dql.reader import NameTranslation
 from muniment.repository.api.dql.tree import Column, Statement
@@ -26,12 +26,11 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.search.answering.atom import FeedEntry
 from muniment.repository.search.answering.inquiry import Inquiry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.listing import lists
 from muniment.repository.store.objects.listing.lists import Extent, ListedObject
 from muniment.repository.store.objects.listing.object_ids import kind_of
 from muniment.repository.store.objects.listing.view import RepositoryView
-from muniment.repository.store.people import Kind, ListedPerson, People, Person
+from muniment.repository.store.people import Kind, People, Person
 from muniment.repository.store.permissions.principals import Principals
 
 _PEOPLE: Mapping[str, Kind] = {"user": "user", "group": "group"}
@@ -58,28 +57,21 @@ async def answer(request: Request, context: RepositoryContext, otherwise: Answer
 
 async def _answer(request: Request, context: RepositoryContext, text: str) -> Response:
     caller = await enter(request, context)
-    question = _read(text, context.options.names)
-    here = address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, here, "Query results")
+    question = _read(text, context.names)
+    feed = collections.feed_request(request, context, caller, "", "Query results")
     if question.kind is not None:
         directory = people.of_directory(context)
         return await collections.answer(
-            caller,
-            feed,
-            lambda cx, principals, part: _people_rows(cx, caller, principals, question, directory, part, here),
-            heavy=True,
+            feed, lambda cx, principals, feed: _people_rows(cx, principals, question, directory, feed), heavy=True
         )
     if not question.statement.fulltext:
         return await collections.answer(
-            caller,
-            feed,
-            lambda cx, principals, part: _object_rows(cx, caller, principals, question, None, part, here),
-            heavy=True,
+            feed, lambda cx, principals, feed: _object_rows(cx, principals, question, None, feed), heavy=True
         )
 
     def search(inquiry: Inquiry) -> bytes:
         counters = resolution.counters(inquiry, question.statement)
-        return feed.write(_object_rows(inquiry.cx, caller, inquiry.principals, question, counters, feed, here))
+        return feed.write(_object_rows(inquiry.cx, inquiry.principals, question, counters, feed))
 
     return feed.answer(await caller.search(search))
 
@@ -104,16 +96,10 @@ def _read(text: str, names: RepositoryNames) -> _Question:
 
 
 def _object_rows(
-    cx: Connection,
-    caller: Caller,
-    principals: Principals,
-    question: _Question,
-    counters: Sequence[int] | None,
-    feed: FeedRequest,
-    here: str,
+    cx: Connection, principals: Principals, question: _Question, counters: Sequence[int] | None, feed: FeedRequest
 ) -> ListPage:
     statement, names = question.statement, feed.names
-    view = RepositoryView.read(cx, caller.repository, principals)
+    view = RepositoryView.read(cx, feed.repository, principals)
     definitions = view.catalogue.properties_of(statement.type)
     columns = statement.columns
     if columns is None:
@@ -132,14 +118,14 @@ def _object_rows(
 
     def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
         bodies = collections.object_bodies(cx, view, [each.stored for each in members])
-        return [_object_entry(feed, here, body, columns) for body in bodies]
+        return [_object_entry(feed, body, columns) for body in bodies]
 
     if statement.count is not None:
         return _counted(feed, statement.count, count())
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(caller.repository.id, principals.key, "dql", selection.text),
-        feed.page,
+        principals,
+        "dql",
         lambda stretch: lists.page_of_extent(cx, extent, stretch, selection, type_prefix=prefix),
         entries,
         count,
@@ -147,27 +133,21 @@ def _object_rows(
     )
 
 
-def _object_entry(feed: FeedRequest, here: str, body: ObjectBody, columns: Sequence[Column]) -> FeedEntry:
+def _object_entry(feed: FeedRequest, body: ObjectBody, columns: Sequence[Column]) -> FeedEntry:
     values = representations.object_properties(body, feed.names, View(every=True))
     row = {each.shown_as: values[spelling.write_property(each.name, feed.names)] for each in columns}
-    own = f"{here}/{kind_of(body.stored.id)}s/{body.stored.id}"
+    own = f"{feed.here}/{kind_of(body.stored.id)}s/{body.stored.id}"
     has_id = any(each.name == "r_object_id" for each in columns)
-    entry = collections.object_entry(here, body.stored, feed.names)
+    entry = collections.object_entry(feed.here, body.stored, feed.names)
     return feed.with_thing(entry, _row(row, own if has_id else None, feed.media_type))
 
 
 def _people_rows(
-    cx: Connection,
-    caller: Caller,
-    principals: Principals,
-    question: _Question,
-    directory: People,
-    feed: FeedRequest,
-    here: str,
+    cx: Connection, principals: Principals, question: _Question, directory: People, feed: FeedRequest
 ) -> ListPage:
     statement, names, kind = question.statement, feed.names, question.kind
     assert kind is not None  # noqa: S101 - the caller asked for people
-    view, resource_id = RepositoryView.read(cx, caller.repository, principals), caller.repository.resource_id
+    view, resource_id = RepositoryView.read(cx, feed.repository, principals), feed.repository.resource_id
     selection = resolution.selection(cx, view, statement, feed.context.clock(), question.text, of_objects=False)
 
     def row(person: Person) -> FeedEntry:
@@ -186,7 +166,7 @@ def _people_rows(
                     f"A {kind} has no property {column.name[:100]!r}: it has {', '.join(properties)} "
                     f"(character {column.place})."
                 )
-        own = people.address_of(here, person)
+        own = people.address_of(feed.here, person)
         entry = collections.plain_entry(own, person.id, "Muniment", person.description or person.id, person.modified)
         return feed.with_thing(
             entry, _row({each.shown_as: by_name[each.name] for each in columns}, own, feed.media_type)
@@ -195,17 +175,14 @@ def _people_rows(
     def count() -> int:
         return directory.count(resource_id, kind, None, selection)
 
-    def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
-        return [row(each.person) for each in members]
-
     if statement.count is not None:
         return _counted(feed, statement.count, count())
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(caller.repository.id, principals.key, f"dql {kind}", selection.text),
-        feed.page,
+        principals,
+        f"dql {kind}",
         lambda stretch: directory.page(resource_id, kind, None, stretch, selection),
-        entries,
+        lambda members: [row(each.person) for each in members],
         count,
     )
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.endpoints.search import search, search_requests
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
@@ -46,11 +46,11 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 async def _answer(
     request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
 ) -> Response:
-    query, names = parameters.read(request), context.options.names
+    query, names = parameters.read(request), context.names
     object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
     if not object_id:
         raise Malformed("Name the object to explain in the parameter 'object'.")
-    here = address(request, context, caller.repository)
+    here = caller.here
     await search.wait_for_position(context, caller, search_request.wait_for)
 
     def explain(inquiry: Inquiry) -> tuple[bytes, str]:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -28,12 +28,9 @@ from muniment.repository.search.aql.spelling.facets import NOT_FACETS
 from muniment.repository.search.aql.spelling.wire_names import neutral_value
 from muniment.repository.search.aql.tree import FacetDefinition, Query
 from muniment.repository.search.index.contract import FacetCounts, FacetValue
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.types import listed_properties
-from muniment.repository.store.objects.types.listed_properties import ListedAttribute
 from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
@@ -94,37 +91,24 @@ def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedF
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the properties by whose values hits can be counted."""
-    caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")
-    return await collections.answer(
-        caller, feed, lambda cx, principals, part: _facet_page(cx, repository, principals, part, here)
-    )
+    return await collections.answer_list(request, context, "supported-facets", "Supported facets", _facet_page)
 
 
-def _facet_page(
-    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
-) -> ListPage:
-    selection, prefix = feed.page.selection, feed.names.system_property_prefix
+def _facet_page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+    repository, selection, prefix = feed.repository, feed.page.selection, feed.names.system_property_prefix
 
-    def entries(properties: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
-        feed_entries = []
-        for each in properties:
-            own = f"{here}/search?{urlencode({'facet': each.name})}"
-            entry = collections.plain_entry(own, each.name, "Muniment", each.kind, repository.created)
-            if feed.page.inline:
-                document: dict[str, Written] = {"name": each.name, "label": each.name, "kind": each.kind}
-                document["links"] = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
-                entry = feed.with_thing(entry, Thing("supported-facet", document))
-            feed_entries.append(entry)
-        return feed_entries
+    def entry(name: str, kind: str) -> atom.FeedEntry:
+        own = f"{feed.here}/search?{urlencode({'facet': name})}"
+        links: Written = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
+        document: dict[str, Written] = {"name": name, "label": name, "kind": kind, "links": links}
+        return feed.entry(own, name, "Muniment", kind, repository.created, lambda: Thing("supported-facet", document))
 
-    return collections.page(
+    return feed.listed(
         cx,
-        CursorBinding(repository.id, principals.key, "supported-facets", selection.text),
-        feed.page,
+        principals,
+        "supported-facets",
         lambda stretch: listed_properties.page(cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix),
-        entries,
+        lambda properties: [entry(each.name, each.kind) for each in properties],
         lambda: listed_properties.count(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
     )
 

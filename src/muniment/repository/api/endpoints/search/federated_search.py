@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed, Refusal
-from muniment.repository.api.context import Caller, RepositoryContext, address, base_address, enter_all
+from muniment.repository.api.context import Caller, RepositoryContext, base_address, enter_all
 from muniment.repository.api.endpoints.search import search, search_requests
 from muniment.repository.api.endpoints.search.facets import FacetWriter
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
@@ -167,7 +167,7 @@ async def _answer(
         if query.repositories:
             repeated["repositories"] = _join(query.repositories)
     asked = msgspec.structs.replace(asked, repeated=repeated)
-    base, names = f"{base_address(request, context)}/search", context.options.names
+    base, names = f"{base_address(request, context)}/search", context.names
 
     def write_feed() -> bytes:
         feed = _feed(context, answers, asked, base, further=further)
@@ -188,7 +188,7 @@ async def _ask_all(
     answers, query, now = _Answers(), asked.query or Query(), context.clock()
     rooms = PageRoom(context.options), _room(context, callers)
     for caller in callers:
-        name, here = caller.repository.name, address(request, context, caller.repository)
+        name, here = caller.repository.name, caller.here
         query_there = federation.of_repository(query, name)
         if query_there is None:
             continue

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.refusals import NotPermitted
@@ -31,7 +31,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
         _check_administrator(principals)
         return _document(cx, repository_id)
 
-    return _answer(request, context, caller, media_type, await caller.read(decide), 200)
+    return _answer(context, caller, media_type, await caller.read(decide), 200)
 
 
 @events.tells()
@@ -50,7 +50,7 @@ async def want(request: Request, context: RepositoryContext) -> Response:
         reports.want(cx, repository_id, context.clock(), repairs=repairs)
         return _document(cx, repository_id)
 
-    return _answer(request, context, caller, media_type, await caller.write(decide), 202)
+    return _answer(context, caller, media_type, await caller.write(decide), 202)
 
 
 def _check_administrator(principals: Principals) -> None:
@@ -92,13 +92,12 @@ def _report(report: Report) -> dict[str, Written]:
 
 
 def _answer(
-    request: Request,
     context: RepositoryContext,
     caller: Caller,
     media_type: str,
     document: dict[str, Written],
     status: int,
 ) -> Response:
-    own = address(request, context, caller.repository)
+    own = caller.here
     links: Written = [{"rel": "self", "href": f"{own}/index-report"}, {"rel": "parent", "href": own}]
-    return spelling.reply(media_type, "index-report", {**document, "links": links}, context.options.names, status)
+    return spelling.reply(media_type, "index-report", {**document, "links": links}, context.names, status)

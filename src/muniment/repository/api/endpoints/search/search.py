@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import Caller, RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.search import search_requests
 from muniment.repository.api.endpoints.search.facets import FacetWriter
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch, QuerySource
@@ -108,7 +108,7 @@ async def all_ids(
 
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
     await wait_for_position(context, caller, asked.wait_for)
-    here = address(request, context, caller.repository)
+    here = caller.here
 
     def write_page(inquiry: Inquiry) -> tuple[_WrittenPage, str]:
         feed = _page(inquiry, asked, here)

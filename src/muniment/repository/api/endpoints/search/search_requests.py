@@ -152,7 +152,7 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    names, most = context.options.names, QueryLimits.of(context.options)
+    names, most = context.names, QueryLimits.of(context.options)
     return await _read(context, len(document), lambda: context.memory.read(read, document, names, most))
 
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import RepositoryContext, enter
 from muniment.repository.api.endpoints.search import search
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
 from muniment.repository.api.shapes import collections, representations
@@ -31,7 +31,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
     )
-    object_id, here = representations.identifier(request), address(request, context, caller.repository)
+    object_id, here = representations.identifier(request), caller.here
     await search.wait_for_position(context, caller, query.get("wait-for"))
 
     def write_feed(inquiry: Inquiry) -> tuple[bytes, str]:

@@ -72,13 +72,13 @@ _LISTS = ("values", "dependencies", "when")
 
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
     """Read the body that makes a type. Raises what ``_receive`` raises, and WrongValue."""
-    names, body = context.options.names, await _receive_type(request, context)
+    names, body = context.names, await _receive_type(request, context)
     return _form(body, body.name, _parent(body, names), names)
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
     """Read the body that changes the type with this neutral name. Raises what ``_receive`` raises, and WrongValue."""
-    names, body = context.options.names, await _receive_type(request, context)
+    names, body = context.names, await _receive_type(request, context)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
     return _form(body, name, _parent(body, names), names)
@@ -96,7 +96,7 @@ async def read_wanted_values(request: Request, context: RepositoryContext) -> tu
 
     All names are neutral. Raises what ``_receive`` raises.
     """
-    names = context.options.names
+    names = context.names
     body = await _receive(request, context, _assist_decoder, _assist_of_xml)
     included = [spelling.read_property(name, names) for name in body.included_properties]
     return included, {spelling.read_property(name, names): value for name, value in body.dependencies.items()}
@@ -115,8 +115,8 @@ async def _receive(
     if bodies.media_type(request).endswith("json"):
         return json_text.decode(body, decoder)
     root = strangers_xml.parse(body)
-    _check_namespaces(root, context.options.names)
-    return of_xml(root, context.options.names)
+    _check_namespaces(root, context.names)
+    return of_xml(root, context.names)
 
 
 def _check_namespaces(element: Element, names: RepositoryNames) -> None:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import RepositoryContext, address, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.types import type_bodies, type_shapes
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -15,32 +15,28 @@ from muniment.repository.api.wire import spelling
 from muniment.repository.bulk import removal
 from muniment.repository.refusals import NotPermitted, UnknownType, WrongValue
 from muniment.repository.search.answering.atom import FeedEntry
-from muniment.repository.store.filters.cursors import CursorBinding
 from muniment.repository.store.objects.types import object_types, offers, type_editing, type_lists
 from muniment.repository.store.objects.types.object_types import Catalogue, ObjectType
 from muniment.repository.store.objects.types.type_lists import ListedType
 from muniment.repository.store.permissions.principals import Principals
-from muniment.repository.store.repositories import Repository
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """List the object types."""
     caller = await enter(request, context)
-    repository, here = caller.repository, address(request, context, caller.repository)
-    feed = collections.feed_request(request, context, f"{here}/types", "Types")
-    body = await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, repository, principals, feed, here)))
-    return feed.answer(body)
+    feed = collections.feed_request(request, context, caller, "types", "Types")
+    return feed.answer(await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, principals, feed))))
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show an object type with its properties."""
     caller = await enter(request, context)
     repository = caller.repository
-    names = context.options.names
+    names = context.names
     media_type = context.thing_type(request)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(_name(request, context))
-    thing = type_shapes.type_thing(address(request, context, repository), kind, catalogue, names, media_type)
+    thing = type_shapes.type_thing(caller.here, kind, catalogue, names, media_type)
     return thing.reply(media_type, names)
 
 
@@ -63,7 +59,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
     made = await caller.write(decide)
     event.on = made[0].name
-    return _answer(request, context, media_type, repository, made, 201)
+    return _answer(context, media_type, caller, made, 201)
 
 
 @events.tells("object type")
@@ -82,7 +78,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
     changed = await caller.write(decide)
     event.on = changed[0].name
-    return _answer(request, context, media_type, repository, changed, 200)
+    return _answer(context, media_type, caller, changed, 200)
 
 
 @events.tells("object type")
@@ -105,12 +101,12 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
 async def assist(request: Request, context: RepositoryContext) -> Response:
     """Ask which values a form offers for properties of a type."""
     caller = await enter(request, context)
-    names, name, repository = context.options.names, _name(request, context), caller.repository
+    names, name, repository = context.names, _name(request, context), caller.repository
     media_type = context.thing_type(request)
     included, of_object = await type_bodies.read_wanted_values(request, context)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     offered = offers.of_type(catalogue, name, included, of_object)
-    thing = type_shapes.offers_thing(address(request, context, repository), name, offered, names)
+    thing = type_shapes.offers_thing(caller.here, name, offered, names)
     return thing.reply(media_type, names)
 
 
@@ -120,27 +116,19 @@ def _require_administrator(principals: Principals) -> None:
 
 
 def _name(request: Request, context: RepositoryContext) -> str:
-    return spelling.read_type(request.path_params["name"], context.options.names)
+    return spelling.read_type(request.path_params["name"], context.names)
 
 
 def _answer(
-    request: Request,
-    context: RepositoryContext,
-    media_type: str,
-    repository: Repository,
-    answer: tuple[ObjectType, Catalogue],
-    status: int,
+    context: RepositoryContext, media_type: str, caller: Caller, answer: tuple[ObjectType, Catalogue], status: int
 ) -> Response:
-    here, names = address(request, context, repository), context.options.names
+    here, names = caller.here, context.names
     thing = type_shapes.type_thing(here, *answer, names, media_type)
     return thing.reply(media_type, names, status, type_shapes.type_address(here, answer[0].name, names))
 
 
-def _type_page(
-    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
-) -> ListPage:
-    names, root, selection = feed.names, feed.page.object_type, feed.page.selection
-    binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
+def _type_page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
+    repository, names, root, selection = feed.repository, feed.names, feed.page.object_type, feed.page.selection
 
     def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
         catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
@@ -150,15 +138,15 @@ def _type_page(
             parent = spelling.write_type(kind.parent, names) if kind.parent else ""
             entry = collections.plain_entry(f"{feed.own}/{name}", name, "Muniment", parent, repository.created)
             if catalogue is not None:
-                thing = type_shapes.type_thing(here, catalogue.get(kind.name), catalogue, names, feed.media_type)
+                thing = type_shapes.type_thing(feed.here, catalogue.get(kind.name), catalogue, names, feed.media_type)
                 entry = feed.with_thing(entry, thing)
             feed_entries.append(entry)
         return feed_entries
 
-    return collections.page(
+    return feed.listed(
         cx,
-        binding,
-        feed.page,
+        principals,
+        f"types {root or ''}",
         lambda stretch: type_lists.page(cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix),
         entries,
         lambda: type_lists.count(cx, repository.id, root, selection, type_prefix=names.type_prefix),
