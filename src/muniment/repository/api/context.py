@@ -124,6 +124,11 @@ class Caller:
         self._plain_positions = plain_positions
         self._event: Event | None = None
 
+    @property
+    def names(self) -> RepositoryNames:
+        """How the interface spells names, as the settings say."""
+        return self._context.names
+
     @cached_property
     def here(self) -> str:
         """The address of the caller's repository."""

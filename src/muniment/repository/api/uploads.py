@@ -18,7 +18,7 @@ from starlette.requests import Request
 from muniment.database.driver_errors import is_undone
 from muniment.ground.naming import is_storable
 from muniment.ground.refusals import Malformed, TooLarge, UnsupportedMediaType
-from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.api.shapes import object_body
 from muniment.repository.api.shapes.object_body import Metadata
 from muniment.repository.bulk.importing import media_types
@@ -84,7 +84,21 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
         raise
 
 
-async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
+async def receive(
+    request: Request, context: RepositoryContext, caller: Caller, room: int | None, metadata: Metadata
+) -> Upload:
+    """Receive a body that has content, in parts or alone. Alone, it has this ``metadata``.
+
+    Raises what ``raw_content`` raises, Overloaded, and for a body in parts Malformed, UnknownType.
+    """
+    with caller.uploading():
+        if bodies.media_type(request) in MULTIPART:
+            return await _multipart(request, context, room)
+        content = await raw_content(request, context, room)
+    return Upload(metadata, content, request.headers.get("content-type", ""))
+
+
+async def _multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
     """Receive a multipart body: one part is the metadata, all others are contents.
 
     The metadata is the first part if this part has no media type, or one of ``_PLAIN``. Otherwise, the metadata is the

@@ -105,9 +105,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 async def download(request: Request, context: RepositoryContext) -> Response:
     """Download the content of an object, whole or one range of it."""
-    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    _, _, caller = await sessions.begin(request, context)
     return await contents.download(request, context, caller)
 
 

@@ -50,21 +50,12 @@ _ERRORS = ErrorShape("page", frame.shape, _PAGE)
 _ENTERED: Table = {**codes.ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
 _SEARCHED: Table = {
     **_ENTERED,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+    **codes.of(BadQuery, BadSort),
+    UnknownType: codes.SEARCHES[UnknownType],
+    **codes.of(UnknownProperty, WrongValue, UnknownSavedSearch, IndexBehind, IndexUnavailable),
 }
-_READ: Table = {**_SEARCHED, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
-_SAVED: Table = {
-    **_SEARCHED,
-    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
-    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
-}
+_READ: Table = {**_SEARCHED, **codes.of(UnknownObject)}
+_SAVED: Table = {**_SEARCHED, **codes.of(QuotaExceeded, VersionConflict)}
 _CONTENT: Table = {**codes.CONTENTS, **_ENTERED}
 
 _IN = Parameter("in", "Name of the repository; without it, the first that the sign-in opens.")

@@ -36,13 +36,10 @@ class ShownSearches(msgspec.Struct, frozen=True):
 
 async def show(request: Request, context: RepositoryContext) -> Response:
     """List the saved searches."""
-    pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
-    asked = questions.read(pairs)
-    session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    asked, session, caller = await sessions.begin(request, context)
     listed = await caller.read_long(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
     values = await searching.around(request, context, session, caller, asked)
-    done = searching.DONE.get(dict(pairs).get("done", ""), "")
+    done = searching.DONE.get(searching.done(request), "")
     values |= {"listed": listed, "user_id": listed.user_id, "done": done, "section": "saved"}
     return frame.draw(request, "saved.html", values)
 

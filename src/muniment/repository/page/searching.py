@@ -24,7 +24,7 @@ from muniment.repository.api.endpoints.search.search_requests import AskedSearch
 from muniment.repository.api.endpoints.search.typed_questions import Understood
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.page import frame, marking
-from muniment.repository.page.asking import choices, editing, hints, questions, sessions
+from muniment.repository.page.asking import choices, editing, hints, sessions
 from muniment.repository.page.asking.choices import CHOICES, Choice
 from muniment.repository.page.asking.hints import Hint
 from muniment.repository.page.asking.questions import ORDERS, PageQuestion
@@ -137,14 +137,12 @@ class Start(msgspec.Struct, frozen=True):
 
 async def show(request: Request, context: RepositoryContext) -> Response:
     """Show the box, and the hits of what it asks."""
-    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
-    done = dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", "")
+    asked, session, caller = await sessions.begin(request, context)
+    told = done(request)
     if reopened := await editing.reopened(context, caller, asked):
-        return frame.redirect(request, reopened.address() + (f"&done={done}" if done in DONE else ""))
+        return frame.redirect(request, reopened.address() + (f"&done={told}" if told in DONE else ""))
     values = await around(request, context, session, caller, asked)
-    values |= {"done": DONE.get(done, ""), "sentence": "", "results": None, "start": None}
+    values |= {"done": DONE.get(told, ""), "sentence": "", "results": None, "start": None}
     values |= {"edited": await editing.edited(caller, asked)}
     values |= {"section": "" if asked.asks else "search"}
     if not asked.asks:
@@ -156,16 +154,20 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         start = await caller.read_long(lambda cx, principals: _start(cx, caller.repository, principals))
         values |= {"sentence": refusal.sentence, "user_id": start.user_id}
         return frame.draw(request, "search.html", values, 400)
-    here = caller.here
     values |= {
         "results": found,
         "user_id": found.user_id,
         "tried": _tried(asked, found),
         "in_folders": {folder_id: asked.address(folder=folder_id) for folder_id in _folder_ids(found.hits)},
-        "aql": None if found.query is None else _as_aql(here, asked, found, found.query),
+        "aql": None if found.query is None else _as_aql(caller.here, asked, found, found.query),
         "pages": _pages(found.page, asked, context.options),
     }
     return frame.draw(request, "search.html", values)
+
+
+def done(request: Request) -> str:
+    """Read what the address says has just been done."""
+    return dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", "")
 
 
 async def around(

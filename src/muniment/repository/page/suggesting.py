@@ -7,19 +7,16 @@ from starlette.responses import Response
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.endpoints.search import suggestions
 from muniment.repository.api.wire.spelling import Written
-from muniment.repository.page.asking import questions, sessions
+from muniment.repository.page.asking import sessions
 from muniment.repository.search.answering.inquiry import Inquiry
 from muniment.repository.search.answering.related.suggestions import suggest
-from muniment.web.requests import bodies
 
 _MOST = 8
 
 
 async def show(request: Request, context: RepositoryContext) -> Response:
     """Complete what somebody is typing."""
-    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
-    session = await sessions.read(request, context)
-    caller = await sessions.enter(request, context, session, asked.repository)
+    asked, _, caller = await sessions.begin(request, context)
 
     def answer(inquiry: Inquiry) -> dict[str, Written]:
         return suggestions.document_of(suggest(inquiry.changed(typed=True), asked.words or "", _MOST))

@@ -4,7 +4,8 @@ Source: docs/interface.md, ours 2.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -12,7 +13,7 @@ from starlette.requests import Request
 
 from muniment.ground import json_text
 from muniment.ground import xml as strangers_xml
-from muniment.ground.refusals import Malformed, UnsupportedMediaType
+from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
 from muniment.repository.api.context import RepositoryContext
 from muniment.repository.api.wire import format_names, spelling
@@ -59,6 +60,9 @@ _ADDRESS = re.compile(
 )
 _json_body = msgspec.json.Decoder(JsonMetadata)
 
+B = TypeVar("B")
+OfXml: TypeAlias = Callable[[Element, RepositoryNames], B]
+
 
 def is_one(media_type: str) -> bool:
     """Return whether a body of this media type is read as the description of an object: whether it is JSON or XML."""
@@ -67,11 +71,20 @@ def is_one(media_type: str) -> bool:
 
 async def read_body(request: Request, context: RepositoryContext) -> Metadata:
     """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, TimedOut, and what ``read`` raises."""
-    kind = bodies.media_type(request)
     bodies.check_encoding(request)
-    if not is_one(kind):
-        raise UnsupportedMediaType("Metadata must be application/json or application/xml.")
-    return read(await bodies.raw(request, context.options.max_metadata_bytes), kind, context.names)
+    body = await bodies.raw(request, context.options.max_metadata_bytes)
+    return read(body, bodies.media_type(request), context.names)
+
+
+async def receive(
+    request: Request, context: RepositoryContext, decoder: msgspec.json.Decoder[B], of_xml: OfXml[B]
+) -> B:
+    """Read a JSON or XML body of another kind. Raises TooLarge, TimedOut, Malformed, and what ``of_xml`` raises."""
+    bodies.check_encoding(request)
+    body = await bodies.raw(request, context.options.max_metadata_bytes)
+    if bodies.media_type(request).endswith("json"):
+        return json_text.decode(body, decoder)
+    return of_xml(strangers_xml.parse(body), context.names)
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
@@ -133,6 +146,13 @@ def check_namespace(element: Element, names: RepositoryNames) -> None:
         raise Malformed(
             f"The element {element.name[:100]!r} is not in the namespace {names.vocab_namespace!r} ({element.place})."
         )
+
+
+def check_namespaces(element: Element, names: RepositoryNames) -> None:
+    """Check the namespaces of an element and of all elements in it. Raises Malformed."""
+    check_namespace(element, names)
+    for child in element.children:
+        check_namespaces(child, names)
 
 
 def _value(element: Element, names: RepositoryNames) -> Given:

@@ -6,6 +6,7 @@ Source: docs/interface.md, ours 2 (objects), ours 3 (contents), ours 4 (permissi
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -14,7 +15,7 @@ from starlette.responses import Response
 
 from muniment.ground.clock import timestamp
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import RepositoryContext
+from muniment.repository.api.context import Caller
 from muniment.repository.api.wire import format_names, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.options import RepositoryNames
@@ -92,28 +93,31 @@ class ObjectBody(msgspec.Struct, frozen=True):
 
 def object_answer(
     request: Request,
-    context: RepositoryContext,
+    caller: Caller,
     media_type: str,
-    here: str,
     whole: ObjectBody,
     status: int = 200,
     *,
+    position: Mapping[str, str] = MappingProxyType({}),
     as_object: bool = False,
     view: View = View(),  # noqa: B008 - it does not change
     links: bool = True,
 ) -> Response:
     """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
 
-    With ``as_object``, the object is shown as at ``objects/{id}``, the address for objects of any kind. Otherwise it is
-    shown as at the address for its kind, such as ``folders/{id}``.
+    ``position`` is the header that ``Caller.change`` returned. With ``as_object``, the object is shown as at
+    ``objects/{id}``, the address for objects of any kind. Otherwise it is shown as at the address for its kind, such
+    as ``folders/{id}``.
 
     Raises UnknownProperty if the view names a property that no type has.
     """
-    names, stored = context.names, whole.stored
+    names, here, stored = caller.names, caller.here, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
     thing = object_thing(here, whole, names, media_type, kind, view, links=links)
-    return thing.tagged_reply(request, media_type, names, stored.revision, status, own)
+    response = thing.tagged_reply(request, media_type, names, stored.revision, status, own)
+    response.headers.update(position)
+    return response
 
 
 def object_thing(

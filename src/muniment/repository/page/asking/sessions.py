@@ -17,9 +17,12 @@ from muniment.repository.api.callers.pairs import PairSignIn
 from muniment.repository.api.context import Caller, RepositoryContext
 from muniment.repository.keys import BadSeal
 from muniment.repository.page import frame
+from muniment.repository.page.asking import questions
+from muniment.repository.page.asking.questions import PageQuestion
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
 from muniment.repository.store import repositories
 from muniment.repository.store.repositories import Repository
+from muniment.web.requests import bodies
 from muniment.web.requests.transport import caller_address
 
 _SESSION = "search page session"
@@ -128,6 +131,13 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
     caller = Caller(context, chosen, seal, bearer, request)
     await caller.prove()
     return caller
+
+
+async def begin(request: Request, context: RepositoryContext) -> tuple[PageQuestion, PageSession, Caller]:
+    """Read what the address asks, and find out who asks it. Raises Malformed, and what ``read`` and ``enter`` raise."""
+    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
+    session = await read(request, context)
+    return asked, session, await enter(request, context, session, asked.repository)
 
 
 async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:

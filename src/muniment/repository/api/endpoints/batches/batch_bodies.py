@@ -253,7 +253,7 @@ def _header(header: HeaderBody, what: str) -> tuple[str, str]:
 
 def _of_xml(root: Element, names: RepositoryNames) -> BatchBody:
     """Read a batch in XML. Each value in it may be an attribute or a child element."""
-    _check_namespaces(root, names)
+    object_body.check_namespaces(root, names)
     lists = [child for child in root.children if child.name == "operations"]
     return BatchBody(
         [_operation_of_xml(each) for operations in lists for each in operations.children],
@@ -298,9 +298,3 @@ def _truth(element: Element, name: str) -> bool:
     if text not in ("true", "false", "1", "0"):
         raise Malformed(f"{name!r} is true or false ({element.place}).")
     return text in ("true", "1")
-
-
-def _check_namespaces(element: Element, names: RepositoryNames) -> None:
-    object_body.check_namespace(element, names)
-    for child in element.children:
-        _check_namespaces(child, names)

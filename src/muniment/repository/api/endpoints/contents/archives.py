@@ -11,13 +11,14 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.ground import events, json_text
-from muniment.ground import xml as strangers_xml
-from muniment.ground.refusals import Malformed, TooLarge, UnsupportedMediaType
+from muniment.ground import events
+from muniment.ground.refusals import Malformed, TooLarge
+from muniment.ground.xml import Element
 from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.shapes import object_body
 from muniment.repository.api.wire import parameters, spelling
+from muniment.repository.options import RepositoryNames
 from muniment.repository.store.content.archive import Archive
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.contents.further_contents import ObjectContent
@@ -26,7 +27,6 @@ from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 from muniment.web.answers.slots import HoldingResponse
-from muniment.web.requests import bodies
 
 MOST = 1000
 """How many objects an archive has at most."""
@@ -57,22 +57,17 @@ async def of_ids(request: Request, context: RepositoryContext) -> Response:
 async def of_addresses(request: Request, context: RepositoryContext) -> Response:
     """Download the contents of several objects as one zip file."""
     caller = await enter(request, context)
-    hrefs = await _read_hrefs(request, context)
+    body = await object_body.receive(request, context, _json_body, _of_xml)
     name = caller.repository.name
     return await _archive(
-        request, context, caller, [object_body.referenced_id(object_body.Metadata(href=href), name) for href in hrefs]
+        request,
+        context,
+        caller,
+        [object_body.referenced_id(object_body.Metadata(href=href), name) for href in body.hrefs],
     )
 
 
-async def _read_hrefs(request: Request, context: RepositoryContext) -> list[str]:
-    kind, names = bodies.media_type(request), context.names
-    bodies.check_encoding(request)
-    if not object_body.is_one(kind):
-        raise UnsupportedMediaType("The body must be application/json or application/xml.")
-    body = await bodies.raw(request, context.options.max_metadata_bytes)
-    if not object_body.is_xml(kind):
-        return json_text.decode(body, _json_body).hrefs
-    root = strangers_xml.parse(body)
+def _of_xml(root: Element, names: RepositoryNames) -> ArchiveBody:
     hrefs = list[str]()
     for part in (root, *root.children):
         object_body.check_namespace(part, names)
@@ -80,7 +75,7 @@ async def _read_hrefs(request: Request, context: RepositoryContext) -> list[str]
             object_body.check_namespace(child, names)
             if child.name in ("href", "item") and not child.children:
                 hrefs.append(child.text.strip())
-    return hrefs
+    return ArchiveBody(hrefs)
 
 
 async def _archive(request: Request, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> Response:

@@ -66,9 +66,8 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
             lambda made: made.body.stored.position,
         )
     answer = representations.object_answer(
-        request, context, media_type, caller.here, new, 201, as_object=root == "sysobject"
+        request, caller, media_type, new, 201, as_object=root == "sysobject", position=position
     )
-    answer.headers.update(position)
     answer.background = uploads.after_commit(context, upload.stored, named)
     return answer
 
@@ -80,19 +79,15 @@ async def _read_upload(
 
     ``room`` is as in ``uploads.raw_content``.
     """
-    if bodies.media_type(request) in uploads.MULTIPART:
-        with caller.uploading():
-            return await uploads.multipart(request, context, room)
-    if object_name is None:
-        if not object_body.is_one(bodies.media_type(request)):
+    kind = bodies.media_type(request)
+    if object_name is None and kind not in uploads.MULTIPART:
+        if not object_body.is_one(kind):
             raise UnsupportedMediaType(
                 "Metadata must be application/json or application/xml; content alone needs a name in the address: "
                 "?object-name=..."
             )
         return Upload(await object_body.read_body(request, context), None, "")
-    with caller.uploading():
-        content = await uploads.raw_content(request, context, room)
-    return Upload(Metadata({"object_name": object_name}), content, request.headers.get("content-type", ""))
+    return await uploads.receive(request, context, caller, room, Metadata({"object_name": object_name}))
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:

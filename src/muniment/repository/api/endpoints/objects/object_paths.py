@@ -41,9 +41,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     whole = await caller.read_long(only_one)
     if whole is not None:
         media_type = context.thing_type(request)
-        return representations.object_answer(
-            request, context, media_type, caller.here, whole, view=part.view, links=part.links
-        )
+        return representations.object_answer(request, caller, media_type, whole, view=part.view, links=part.links)
     feed = collections.feed_request(request, context, caller, "object-by-path", "Objects of one path")
     return await collections.answer(feed, lambda cx, principals, feed: _page(cx, principals, path, feed))
 

@@ -3,7 +3,7 @@
 Source: docs/interface.md, ours 2. An update is a POST.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from sqlalchemy.engine import Connection
@@ -11,15 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
+from muniment.ground.events import Event
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody
 from muniment.repository.api.wire import parameters
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.change_log.changes import Position
 from muniment.repository.store.objects import objects
 from muniment.repository.store.objects.decisions import subtrees, version_removal
 from muniment.repository.store.objects.decisions.version_removal import Scope
@@ -35,7 +35,7 @@ from muniment.repository.store.repositories import Repository
 ROOTS = {"cabinets": "cabinet", "folders": "folder", "documents": "document", "objects": "sysobject"}
 """For each list of objects, the type to which its members belong."""
 
-RIGHTS = {"acl_name", "owner_name"}
+_RIGHTS = {"acl_name", "owner_name"}
 """Properties that say who may do what with an object."""
 
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
@@ -71,7 +71,7 @@ async def show(request: Request, context: RepositoryContext, find: FindObject, *
 
     whole = await caller.read(question)
     return representations.object_answer(
-        request, context, media_type, caller.here, whole, as_object=as_object, view=view, links=links
+        request, caller, media_type, whole, as_object=as_object, view=view, links=links
     )
 
 
@@ -86,10 +86,7 @@ async def change(request: Request, context: RepositoryContext, kind: str) -> Res
     if body.href:
         raise Malformed("A body with 'href' makes a copy when it is posted to a folder; it changes no object.")
     changes: dict[str, Given] = dict(body.properties)
-    rights = sorted(RIGHTS & changes.keys())
-    event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
-    if event is not None:
-        caller.tell(event)
+    event = tell_rights(request, caller, changes)
     if body.type:
         changes.setdefault("r_object_type", body.type)
     whole, position = await caller.change(
@@ -106,9 +103,9 @@ async def change(request: Request, context: RepositoryContext, kind: str) -> Res
     )
     if event is not None:
         event.on = whole.stored.id
-    answer = representations.object_answer(request, context, media_type, caller.here, whole, as_object=kind == "object")
-    answer.headers.update(position)
-    return answer
+    return representations.object_answer(
+        request, caller, media_type, whole, as_object=kind == "object", position=position
+    )
 
 
 @events.tells()
@@ -156,13 +153,11 @@ async def delete(request: Request, context: RepositoryContext, kind: str) -> Res
             objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind, keep_days=days)
         ]
 
-    deleted_objects, position = await caller.change(decide, _last_position)
+    deleted_objects, position = await caller.change(
+        decide, lambda deleted_objects: deleted_objects[-1].position if deleted_objects else None
+    )
     freed = [key for stored in deleted_objects for key in stored.freed]
     return Response(status_code=204, headers=position, background=uploads.after_commit(context, (), (), freed))
-
-
-def _last_position(deleted_objects: Sequence[StoredObject]) -> Position | None:
-    return deleted_objects[-1].position if deleted_objects else None
 
 
 async def list_objects(request: Request, context: RepositoryContext, name: str) -> Response:
@@ -218,6 +213,16 @@ def writing_view(
 ) -> RepositoryView:
     """Make the caller's view of a repository for a decision that writes."""
     return RepositoryView.read(cx, repository, principals, unique_names=context.options.unique_names)
+
+
+def tell_rights(request: Request, caller: Caller, properties: Mapping[str, Given]) -> Event | None:
+    """Begin the event of a change of an object, if it changes who may do what with the object."""
+    rights = sorted(_RIGHTS & properties.keys())
+    if not rights:
+        return None
+    event = events.begin(request.scope, "object rights", how=" and ".join(rights))
+    caller.tell(event)
+    return event
 
 
 def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:

@@ -74,9 +74,7 @@ async def check_out(request: Request, context: RepositoryContext) -> Response:
         return objects.complete(cx, stored, RepositoryView.read(cx, repository, principals))
 
     whole, position = await caller.change(decide, lambda whole: whole.stored.position)
-    answer = representations.object_answer(request, context, media_type, caller.here, whole, as_object=True)
-    answer.headers.update(position)
-    return answer
+    return representations.object_answer(request, caller, media_type, whole, as_object=True, position=position)
 
 
 @events.tells()
@@ -122,18 +120,14 @@ async def check_in(request: Request, context: RepositoryContext) -> Response:
     upload = await _read_upload(request, context, caller, receipt.room)
     async with uploads.removal_on_failure(context, *upload.stored):
         plan = await _with_upload(context, plan, upload, receipt.stored, content_type, values)
-        rights = sorted(objects.RIGHTS & plan.properties.keys())
-        event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
-        if event is not None:
-            caller.tell(event)
+        event = objects.tell_rights(request, caller, plan.properties)
         (whole, named), position = await caller.change(
             lambda cx, principals: _check_in(cx, repository, principals, object_id, plan, context, quota),
             lambda made: made.body.stored.position,
         )
     if event is not None:
         event.on = whole.stored.id
-    answer = representations.object_answer(request, context, media_type, caller.here, whole, 201, as_object=True)
-    answer.headers.update(position)
+    answer = representations.object_answer(request, caller, media_type, whole, 201, as_object=True, position=position)
     answer.background = uploads.after_commit(context, upload.stored, named)
     return answer
 
@@ -235,17 +229,12 @@ def _receive(
 async def _read_upload(request: Request, context: RepositoryContext, caller: Caller, room: int | None) -> Upload:
     """Receive the body: metadata alone, content alone, both in parts, or nothing."""
     kind = bodies.media_type(request)
-    if kind in uploads.MULTIPART:
-        with caller.uploading():
-            return await uploads.multipart(request, context, room)
     if object_body.is_one(kind) or (not kind and _is_empty(request)):
         bodies.check_encoding(request)
         body = await bodies.raw(request, context.options.max_metadata_bytes)
         metadata = object_body.read(body, kind, context.names) if body.strip() else Metadata()
         return Upload(metadata, None, "")
-    with caller.uploading():
-        content = await uploads.raw_content(request, context, room)
-    return Upload(Metadata(), content, request.headers.get("content-type", ""))
+    return await uploads.receive(request, context, caller, room, Metadata())
 
 
 def _is_empty(request: Request) -> bool:

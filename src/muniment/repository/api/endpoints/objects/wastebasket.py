@@ -64,9 +64,7 @@ async def restore(request: Request, context: RepositoryContext) -> Response:
         return complete(cx, restoring.restore(cx, view, object_id, folder_id, context.clock()), view)
 
     whole, position = await caller.change(decide, lambda whole: whole.stored.position)
-    answer = representations.object_answer(request, context, media_type, caller.here, whole, 201)
-    answer.headers.update(position)
-    return answer
+    return representations.object_answer(request, caller, media_type, whole, 201, position=position)
 
 
 @events.tells()

@@ -76,7 +76,7 @@ async def home(request: Request, context: RepositoryContext) -> Response:
         return collections.object_bodies(cx, seen, [folders.home(cx, seen, user)])[0]
 
     whole = await caller.read_long(read)
-    return representations.object_answer(request, context, media_type, caller.here, whole, view=view, links=links)
+    return representations.object_answer(request, caller, media_type, whole, view=view, links=links)
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:

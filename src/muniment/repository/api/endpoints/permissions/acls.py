@@ -11,9 +11,8 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.ground import events, json_text
-from muniment.ground import xml as strangers_xml
-from muniment.ground.refusals import Malformed, UnsupportedMediaType
+from muniment.ground import events
+from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
 from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.shapes import collections, object_body, representations
@@ -31,7 +30,6 @@ from muniment.repository.store.permissions.acl_names import AclQuota
 from muniment.repository.store.permissions.acls import Acl, AclSummary
 from muniment.repository.store.permissions.principals import Permission, Principals
 from muniment.repository.store.repositories import Repository
-from muniment.web.requests import bodies
 
 _LEVELS = {level.name.lower(): level for level in Permission}
 _EXTENDED = ("extend-permissions", "application-permission")
@@ -225,14 +223,7 @@ def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
 
 async def read_body(request: Request, context: RepositoryContext) -> AclBody:
     """Read the body that holds an ACL. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue."""
-    kind = bodies.media_type(request)
-    if not object_body.is_one(kind):
-        raise UnsupportedMediaType("The body must be application/json or application/xml.")
-    bodies.check_encoding(request)
-    body = await bodies.raw(request, context.options.max_metadata_bytes)
-    if kind.endswith("json"):
-        return json_text.decode(body, _body)
-    return _from_xml(strangers_xml.parse(body), context.names)
+    return await object_body.receive(request, context, _body, _from_xml)
 
 
 def _from_xml(root: Element, names: RepositoryNames) -> AclBody:

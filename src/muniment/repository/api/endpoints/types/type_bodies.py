@@ -3,14 +3,12 @@
 Source: docs/interface.md, ours 19.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 from starlette.requests import Request
 
-from muniment.ground import json_text
-from muniment.ground import xml as strangers_xml
 from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
 from muniment.repository.api.context import RepositoryContext
@@ -20,7 +18,6 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType, WrongValue
 from muniment.repository.store.objects.properties.properties import Given, PropertyKind, Value
 from muniment.repository.store.objects.types.type_forms import AllowedForm, PropertyForm, Several, TypeForm
-from muniment.web.requests import bodies
 
 
 class AllowedValueBody(msgspec.Struct):
@@ -63,7 +60,6 @@ class AssistBody(msgspec.Struct, rename="kebab"):
 
 
 B = TypeVar("B")
-OfXml: TypeAlias = Callable[[Element, RepositoryNames], B]
 
 _type_decoder = msgspec.json.Decoder(TypeBody)
 _assist_decoder = msgspec.json.Decoder(AssistBody)
@@ -71,14 +67,17 @@ _LISTS = ("values", "dependencies", "when")
 
 
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
-    """Read the body that makes a type. Raises what ``_receive`` raises, and WrongValue."""
-    names, body = context.names, await _receive_type(request, context)
+    """Read the body that makes a type. Raises what ``object_body.receive`` raises, and WrongValue."""
+    names, body = context.names, await object_body.receive(request, context, _type_decoder, _type_of_xml)
     return _form(body, body.name, _parent(body, names), names)
 
 
 async def read_changes(request: Request, context: RepositoryContext, name: str) -> TypeForm:
-    """Read the body that changes the type with this neutral name. Raises what ``_receive`` raises, and WrongValue."""
-    names, body = context.names, await _receive_type(request, context)
+    """Read the body that changes the type with this neutral name.
+
+    Raises what ``object_body.receive`` raises, and WrongValue.
+    """
+    names, body = context.names, await object_body.receive(request, context, _type_decoder, _type_of_xml)
     if body.name and body.name != spelling.write_type(name, names):
         raise WrongValue("An object type keeps its name.")
     return _form(body, name, _parent(body, names), names)
@@ -94,35 +93,12 @@ def _parent(body: TypeBody, names: RepositoryNames) -> str:
 async def read_wanted_values(request: Request, context: RepositoryContext) -> tuple[list[str], dict[str, Given]]:
     """Read the properties for which a form wants values, and the values of other properties, by name.
 
-    All names are neutral. Raises what ``_receive`` raises.
+    All names are neutral. Raises what ``object_body.receive`` raises.
     """
     names = context.names
-    body = await _receive(request, context, _assist_decoder, _assist_of_xml)
+    body = await object_body.receive(request, context, _assist_decoder, _assist_of_xml)
     included = [spelling.read_property(name, names) for name in body.included_properties]
     return included, {spelling.read_property(name, names): value for name, value in body.dependencies.items()}
-
-
-async def _receive_type(request: Request, context: RepositoryContext) -> TypeBody:
-    return await _receive(request, context, _type_decoder, _type_of_xml)
-
-
-async def _receive(
-    request: Request, context: RepositoryContext, decoder: msgspec.json.Decoder[B], of_xml: OfXml[B]
-) -> B:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
-    bodies.check_encoding(request)
-    body = await bodies.raw(request, context.options.max_metadata_bytes)
-    if bodies.media_type(request).endswith("json"):
-        return json_text.decode(body, decoder)
-    root = strangers_xml.parse(body)
-    _check_namespaces(root, context.names)
-    return of_xml(root, context.names)
-
-
-def _check_namespaces(element: Element, names: RepositoryNames) -> None:
-    object_body.check_namespace(element, names)
-    for child in element.children:
-        _check_namespaces(child, names)
 
 
 def _convert(members: Mapping[str, object], kind: type[B], place: str) -> B:
@@ -133,7 +109,8 @@ def _convert(members: Mapping[str, object], kind: type[B], place: str) -> B:
         raise Malformed(f"The XML cannot be read: {str(error)[:300].rstrip('.')} ({place}).") from error
 
 
-def _type_of_xml(root: Element, _names: RepositoryNames) -> TypeBody:
+def _type_of_xml(root: Element, names: RepositoryNames) -> TypeBody:
+    object_body.check_namespaces(root, names)
     members: dict[str, object] = {
         name: root.attributes[name] for name in ("name", "parent", "label") if name in root.attributes
     }
@@ -162,6 +139,7 @@ def _property_of_xml(element: Element) -> dict[str, object]:
 
 
 def _assist_of_xml(root: Element, names: RepositoryNames) -> AssistBody:
+    object_body.check_namespaces(root, names)
     members: dict[str, object] = {}
     for part in root.children:
         if part.name == "included-properties":
