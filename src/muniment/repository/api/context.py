@@ -65,8 +65,7 @@ class RepositoryContext:
 
     ``people`` reads the directory, and ``people_changes`` changes it; both are None if the directory runs elsewhere.
     ``repositories`` maps names to the repositories that were looked up, each with the seal of the repository half.
-    ``bearers`` remembers keys of callers, and ``memory`` remembers what later searches can use. ``downloads`` and the
-    fields after it count what each caller has under way.
+    ``downloads`` and the fields after it count what each caller has under way.
     """
 
     transactions: Transactions
@@ -87,11 +86,10 @@ class RepositoryContext:
 
     @property
     def names(self) -> RepositoryNames:
-        """How the interface spells names, as the settings say."""
         return self.options.names
 
     def thing_type(self, request: Request) -> str:
-        """Choose the media type of an answer that is a single thing. Raises NotAcceptable."""
+        """Raises NotAcceptable."""
         return spelling.negotiate(request, spelling.both(self.names))
 
 
@@ -102,8 +100,7 @@ class Caller:
     """Who calls which repository. Every decision for a caller is taken here.
 
     Who the caller is, and what they may do, is looked up anew for each decision. So no decision uses a right that ended
-    while a body arrived, or during a wait for the index or for other requests (decision 0018). What was looked up is
-    given to the decision alone, and no right outlives it.
+    while a body arrived, or during a wait for the index or for other requests (decision 0018).
     """
 
     def __init__(
@@ -126,12 +123,10 @@ class Caller:
 
     @property
     def names(self) -> RepositoryNames:
-        """How the interface spells names, as the settings say."""
         return self._context.names
 
     @cached_property
     def here(self) -> str:
-        """The address of the caller's repository."""
         return address(self._request, self._context, self.repository)
 
     def tell(self, event: Event) -> None:
@@ -143,7 +138,6 @@ class Caller:
         return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
 
     def uploading(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's upload slots during the block. Raises Overloaded when all of them are in use."""
         return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
@@ -158,8 +152,7 @@ class Caller:
     async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
         """Ask a question that may take long, outside the event loop. Callers take turns.
 
-        For ``heavy``, see ``Transactions.read_long``. Raises what ``read`` raises, and TookTooLong when the
-        question is stopped because it takes too long.
+        Raises what ``read`` raises, and TookTooLong when the question is stopped because it takes too long.
         """
         read_long = partial(self._context.transactions.read_long, heavy=heavy, has_left=self._request.is_disconnected)
         turn = self._bearer.turn
@@ -221,7 +214,7 @@ class Caller:
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
     async def position(self, text: str) -> Position:
-        """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
+        """Raises Malformed, NotPermitted, and what ``read`` raises."""
         return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, question: Callable[[Inquiry], T]) -> T:
@@ -239,7 +232,6 @@ class Caller:
         return await self._use_right(lambda: search(ask, self._request.is_disconnected))
 
     def batching(self) -> AbstractContextManager[None]:
-        """Hold one of the caller's batch slots during the block. Raises Overloaded when all of them are in use."""
         return self._context.batches.hold(self._bearer.turn, BATCHES, "batches")
 
     def common_transaction(self) -> AbstractAsyncContextManager[CommonTransaction]:
@@ -284,7 +276,6 @@ class Caller:
     async def prove(self) -> None:
         """Bind each of the caller's names to a key for good, before any decision is taken for the caller.
 
-        Keys that this process does not remember are read from the database; keys that do not exist yet are written.
         Within a common transaction nothing happens, because what is not committed must not be remembered. There, each
         decision that writes binds the names. Raises what ``write`` raises.
         """
@@ -364,11 +355,10 @@ class OpenRepositories:
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
     """Find the repositories that the credentials of a request open: those among ``names``, or all without ``names``.
 
-    A token opens the repositories that one resource guards (given 5.3). A ticket, or a name and password, may open
-    those of several. The password is checked for each resource at which the caller may have a role, unless this pair is
-    remembered for the resource. If three resources have refused the pair and none has accepted it, no other resource is
-    tried. Raises NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some
-    but none of those named, DirectoryUnavailable, Overloaded, Malformed.
+    The password is checked for each resource at which the caller may have a role, unless this pair is remembered for
+    the resource. If three resources have refused the pair and none has accepted it, no other resource is tried. Raises
+    NotSignedIn if the credentials open no repository that is tried, UnknownRepository if they open some but none of
+    those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
@@ -411,8 +401,7 @@ async def _open(
 ) -> None:
     """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``.
 
-    A token is tried until one guard admits it, a pair until too many guards refuse it. Guards without a password check
-    come first. Raises Overloaded, and DirectoryUnavailable if no guard admits and the directory failed for one.
+    Raises Overloaded, and DirectoryUnavailable if no guard admits and the directory failed for one.
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {
@@ -442,7 +431,6 @@ async def _open(
 
 
 async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
-    """Return whether the caller may have a role at this resource, so that a password check there is worth its cost."""
     bearer, people = next(iter(bearers_of.values()), None), context.people
     if bearer is None or people is None:
         return True
@@ -454,7 +442,7 @@ async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, 
 
 
 async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:
-    """Find out who calls which repository, as the first step of a request to it. Name the repository in ``event``.
+    """Find out who calls which repository, as the first step of a request to it.
 
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
     """
@@ -496,5 +484,4 @@ def base_address(request: Request, context: RepositoryContext) -> str:
 
 
 def address(request: Request, context: RepositoryContext, repository: Repository) -> str:
-    """Return the repository's own address."""
     return f"{base_address(request, context)}/repositories/{quote(repository.name, safe='')}"

@@ -1,4 +1,4 @@
-"""What does an address take and give? Each method of each address is described in a row."""
+"""What does an address take and give?"""
 
 import enum
 import re
@@ -32,9 +32,7 @@ class Form(enum.Enum):
     """The form of a body or an answer that no type describes."""
 
     BYTES = enum.auto()
-    """Bytes of any media type."""
     QUERY = enum.auto()
-    """A query document."""
     CREATION = enum.auto()
     """What makes an object: metadata, or metadata and content in parts, or content alone if the address has a name."""
 
@@ -83,7 +81,6 @@ class Row:
     root: str = ""
 
     def operation(self, names: RepositoryNames) -> Operation[RepositoryContext]:
-        """Describe the method with these names."""
         given = self.root or _root(self.gives)
         root = given if self.takes in (JsonMetadata, Form.CREATION) else self.root or _root(self.takes)
         taken = self._default_parameters() if self.parameters is None else self.parameters
@@ -132,7 +129,6 @@ Addresses = list[Address[RepositoryContext]]
 
 
 def addresses(families: Iterable[Family], names: RepositoryNames, *, below: str = BELOW) -> Addresses:
-    """List the addresses of these rows ``below`` a path, with these names."""
     described = Addresses()
     for family in families:
         by_path = dict[str, dict[str, Operation[RepositoryContext]]]()
@@ -147,7 +143,7 @@ def addresses(families: Iterable[Family], names: RepositoryNames, *, below: str 
 
 
 def content(described: Described, names: RepositoryNames, root: str = "") -> Content:
-    """Describe a body or an answer by media type, with these names. ``root`` is the root element in XML."""
+    """``root`` is the root element in XML."""
     if described is None:
         return {}
     if described is Form.BYTES:

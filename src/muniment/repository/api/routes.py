@@ -38,7 +38,6 @@ _NAME = re.compile(r"[a-z-]+")
 
 
 def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
-    """List every address below the repository's prefix."""
     further = addresses(rows.FAMILIES, names)
     return AddressTable(
         "repository",
@@ -66,10 +65,7 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
 
 
 def _beginning(names: RepositoryNames, further: Addresses) -> Addresses:
-    """List the addresses with which a client begins.
-
-    The document of a repository links to those ``further`` addresses that ``_link_targets`` lists.
-    """
+    """The document of a repository links to those ``further`` addresses that ``_link_targets`` lists."""
     targets, anybody = _link_targets(further, BELOW), CredentialKind.NONE
     lister, show = (partial(each, targets=targets) for each in (discovery.list_repositories, discovery.show))
     beginning = addresses(
@@ -127,11 +123,9 @@ def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
 
 
 def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
-    """List the media types in which an address answers a GET."""
     answers = address.operations["GET"].answers if "GET" in address.operations else ()
     return tuple(dict.fromkeys(media_type for answer in answers for media_type in answer.content))
 
 
 def routes(context: RepositoryContext) -> list[Route]:
-    """List every route of the repository, under its prefix."""
     return table(context.names).routes(context)

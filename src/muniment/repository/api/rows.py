@@ -63,7 +63,6 @@ from muniment.web.addresses import Parameter
 
 
 def _object(kind: str) -> tuple[Row, ...]:
-    """List what can be done at the address for single objects of this kind."""
     path = f"/{kind}s/{{id}}"
     read, change, delete = (partial(each, kind=kind) for each in (objects.read, objects.change, objects.delete))
     return (
@@ -79,13 +78,11 @@ def _creating(path: str, root: str) -> Row:
 
 
 def _objects(path: str, name: str, listed: tuple[Parameter, ...]) -> tuple[Row, ...]:
-    """List what can be done at the address of a list of objects."""
     lister = partial(objects.list_objects, name=name)
     return (Row(f"GET {path}", lister, FeedDocument, parameters=listed), _creating(path, objects.ROOTS[name]))
 
 
 def _people(kind: Kind) -> tuple[Row, ...]:
-    """List what can be done with users, or with groups."""
     path, one = f"/{kind}s", f"/{kind}s/{{person}}"
     return (
         Row(f"GET {path}", partial(people.list_people, kind=kind), FeedDocument),
@@ -97,7 +94,6 @@ def _people(kind: Kind) -> tuple[Row, ...]:
 
 
 def _members(kind: Kind) -> tuple[Row, ...]:
-    """List what can be done with the users, or with the groups, that are directly in a group."""
     path, add = f"/groups/{{person}}/{kind}s", partial(people_changes.add_member, kind=kind)
     one = f"{path}/{{member}}"
     return (
@@ -109,7 +105,6 @@ def _members(kind: Kind) -> tuple[Row, ...]:
 
 
 def _links(path: str, end: folder_links.End) -> tuple[Row, ...]:
-    """List what can be done at one end of the links between folders and objects."""
     link, read, unlink = (
         partial(each, end=end) for each in (folder_links.link, folder_links.read, folder_links.unlink)
     )
@@ -122,7 +117,6 @@ def _links(path: str, end: folder_links.End) -> tuple[Row, ...]:
 
 
 def _saved(kind: SavedKind, document: type[Any]) -> tuple[Row, ...]:
-    """List what can be done with saved searches, and with search templates, too."""
     path, root = f"/{PATHS[kind]}", ROOTS[kind]
     one = f"{path}/{{{kind}}}"
     make, remove = partial(saved_searches.make, kind=kind), partial(saved_searches.remove, kind=kind)

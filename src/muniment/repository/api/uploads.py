@@ -60,7 +60,6 @@ class Upload(msgspec.Struct, frozen=True):
 
     @property
     def stored(self) -> list[StoredContent]:
-        """All contents of the body, as the store keeps them."""
         first = [self.content.stored] if self.content else []
         return [*first, *(body.stored for body, _ in self.further)]
 
@@ -103,9 +102,6 @@ async def _multipart(request: Request, context: RepositoryContext, room: int | N
 
     The metadata is the first part if this part has no media type, or one of ``_PLAIN``. Otherwise, the metadata is the
     first part with the media type of an object document.
-
-    ``room`` is as in ``raw_content``, for all contents together. Raises what ``raw_content`` raises, Malformed,
-    UnknownType. If it raises anything, the contents are removed again, as in ``raw_content``.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -126,9 +122,9 @@ def after_commit(
     """Return the task that removes contents that no row names; None if nothing was ``uploaded`` or ``freed``.
 
     It removes the contents under the ``freed`` keys, and each ``uploaded`` content whose bytes the store had already.
-    If the older content is damaged, the task removes that one, and the uploaded one takes its place. ``named`` are the
-    contents that the rows of the upload name. The task runs after the answer, so that the time of an answer does not
-    tell whether equal bytes were stored. If the process ends before that, the sweep removes what no row names.
+    If the older content is damaged, the task removes that one, and the uploaded one takes its place. The task runs
+    after the answer, so that the time of an answer does not tell whether equal bytes were stored. If the process ends
+    before that, the sweep removes what no row names.
     """
     if not uploaded and not freed:
         return None
@@ -143,8 +139,7 @@ def after_commit(
 async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
     """Remove stored contents again if the block that gives them to an object fails.
 
-    If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them. The
-    sweep later removes those that no object names.
+    If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them.
     """
     try:
         yield
@@ -191,7 +186,6 @@ def is_token(text: str) -> bool:
 
 
 def upload_quota(context: RepositoryContext) -> StorageQuota:
-    """Return how much one user may own, as the settings say."""
     return StorageQuota(context.options.max_objects, context.options.max_stored_bytes)
 
 
@@ -217,10 +211,7 @@ class _Keeping:
         self._finishing: asyncio.Task[ReceivedBody] | None = None
 
     async def take(self, data: bytes) -> None:
-        """Take the next bytes. If the disk does not keep up, wait for it, so that no more than two pieces are held.
-
-        Raises QuotaExceeded, NotStored.
-        """
+        """If the disk does not keep up, wait for it, so that no more than two pieces are held."""
         if self._room is not None:
             self._room -= len(data)
             if self._room < 0:
@@ -236,13 +227,12 @@ class _Keeping:
             self._pieces_to_write, self._size = [], 0
 
     async def finish(self) -> ReceivedBody:
-        """Write what is left to the store, and return the content. Raises NotStored."""
         await self._wait_for_writing()
         self._finishing = asyncio.create_task(self._context.transactions.off_loop(self._last))
         return await asyncio.shield(self._finishing)
 
     async def abort(self) -> None:
-        """Discard the bytes that were taken. This runs in a thread, because another thread may still use the writer."""
+        """This runs in a thread, because another thread may still use the writer."""
         if self._writing is not None:
             self._writing.cancel()
         if self._finishing is not None:
@@ -270,8 +260,6 @@ def _heed(writing: "asyncio.Task[None]") -> None:
 
 
 class _Receiving:
-    """Receives a multipart body."""
-
     def __init__(self, context: RepositoryContext, room: int | None) -> None:
         self._context = context
         self._room = room
@@ -318,7 +306,7 @@ class _Receiving:
             raise Malformed(f"The part with the object's metadata: {error.sentence}") from error
 
     async def abort(self) -> None:
-        """Remove what was received. A removal from the store may take long, so it runs outside the event loop."""
+        """A removal from the store may take long, so it runs outside the event loop."""
         if self._content is not None:
             await self._content.abort()
         for body, _ in self._contents:

@@ -1,9 +1,7 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
-There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
-do not depend on the way. A right depends only on the directory's answer at the moment when the right is used; by HTTP,
-the answer may be up to one second old. A name and password are first exchanged for an access token (``pairs``, decision
-0036).
+A right depends only on the directory's answer at the moment when the right is used; by HTTP, the answer may be up to
+one second old. A name and password are first exchanged for an access token (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
@@ -55,7 +53,7 @@ would give the answer to everybody (RFC 9111 3.5, RFC 6750 2.3)."""
 
 
 class StaleAnswer(Exception):
-    """The answer of a directory elsewhere is too old. The directory must be asked again before the request goes on."""
+    """The answer of a directory elsewhere is too old."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,7 @@ class PageSignIn:
 
 
 class Callers:
-    """Identifies callers by what their requests show.
-
-    ``tokens`` verifies access tokens. Without ``tickets``, no ticket is accepted. Without ``pairs``, no name with a
-    password is accepted. Without ``page``, there is no search page.
-    """
+    """Identifies callers by what their requests show."""
 
     def __init__(
         self,
@@ -126,7 +120,6 @@ class Callers:
         pairs: Pairs | None = None,
         page: PageSignIn | None = None,
     ) -> "Callers":
-        """Make a ``Callers`` that asks the directory in this process. ``off_loop`` is as in ``in_this_process``."""
         reader = TokeninfoReader(administrators, dn_suffix, attributes, identify)
         return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs, page=page)
 
@@ -142,9 +135,7 @@ class Callers:
     ) -> "Callers":
         """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
 
-        An empty ``ca_file`` means the system's certificates. If the ``options`` name a client for HTTP Basic, the
-        directory also signs callers in. If the ``options`` offer the search page, the directory also signs in the
-        people who use the page.
+        An empty ``ca_file`` means the system's certificates.
         """
         options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
@@ -164,7 +155,6 @@ class Callers:
         return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, close=close)
 
     def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
-        """Read what a request shows. It raises nothing: ``identify`` refuses what is missing or wrong."""
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
 
     async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
@@ -172,8 +162,8 @@ class Callers:
 
         Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
         purpose, a name and password come last, because they cost a password check. There is at most one such check.
-        The request's scope gets the sender's name. Raises NotSignedIn, DirectoryUnavailable, Overloaded, and
-        NotPermitted for a name and password that a page of another site sends with a write.
+        Raises NotSignedIn, DirectoryUnavailable, Overloaded, and NotPermitted for a name and password that a page of
+        another site sends with a write.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -211,16 +201,12 @@ class Callers:
         raise refusal
 
     def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
-        """Return whether the request shows a pair that is remembered for the repository's guard.
-
-        Such a pair costs no password check.
-        """
+        """Return whether the request shows a pair that is remembered for the repository's guard."""
         if self.pairs is None or request.pair is None:
             return False
         return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
 
     async def close(self) -> None:
-        """End the grants of remembered pairs as far as possible, and close the connections to the directory."""
         if self.pairs is not None:
             await self.pairs.close()
         if self._close is not None:
@@ -294,8 +280,8 @@ class Bearer:
 
     The directory is asked who they are when a right is used, not only when the token arrives. The thread of the event
     loop uses an answer again until the current step of the loop ends, because no other request is handled in between.
-    ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``headers`` go with every
-    answer to the sender. ``csrf`` is the CSRF token of a sender who was identified by a cookie.
+    ``turn`` is the user's folded name, for taking turns among callers; it grants no right. ``csrf`` is the CSRF token
+    of a sender who was identified by a cookie.
     """
 
     def __init__(
@@ -319,7 +305,7 @@ class Bearer:
         self._answered_at = 0.0
 
     async def ask(self) -> None:
-        """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
+        """Raises NotSignedIn, DirectoryUnavailable."""
         document = await self._verifier.fetch(self._credential, self._resource_id)
         self._last_principals = self._read(document)
         self.turn = fold_name(self._last_principals.id)
@@ -330,8 +316,7 @@ class Bearer:
     async def prepare(self) -> None:
         """If the directory runs elsewhere, ask it again, unless it has answered in this step of the event loop.
 
-        If the directory runs in this process, nothing happens, because ``principals`` asks it. Raises what ``ask``
-        raises.
+        Raises what ``ask`` raises.
         """
         if self._verifier.ask is None and self._step is None:
             await self.ask()
@@ -358,9 +343,7 @@ def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repositor
 
 
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
-    """Return a verifier that asks the directory in this process.
-
-    With ``off_loop``, the verifier's ``fetch`` asks in another thread, because the answer would keep the event loop
+    """With ``off_loop``, the verifier's ``fetch`` asks in another thread, because the answer would keep the event loop
     waiting.
     """
 

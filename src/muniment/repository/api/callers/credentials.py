@@ -1,4 +1,4 @@
-"""What does a request show to prove who calls? Tokens, a name and password, tickets: any of them, or none.
+"""What does a request show to prove who calls?
 
 Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists all ways.
 """
@@ -22,7 +22,6 @@ TOKEN_PARAMETER = "access_token"  # noqa: S105 - a parameter's name
 """The parameter of the address that may carry a token, if a setting allows it (RFC 6750 2.3)."""
 
 CSRF_PARAMETER = "csrf-token"
-"""The parameter of the address that may carry the CSRF token."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -32,10 +31,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, repr=False)
 class Pair:
-    """The name and the password that HTTP Basic carries.
-
-    A name without a partition gets the default partition, if there is one.
-    """
+    """The name and the password that HTTP Basic carries."""
 
     account: str
     password: str
@@ -54,11 +50,9 @@ class RequestCredentials:
     """Everything that one request shows.
 
     The sender sent ``token``, ``address_token``, ``ticket`` and ``pair`` on purpose. A browser sends ``cookie_ticket``
-    by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``).
-    A browser also sends the pair again by itself, so the pair permits no write that is ``foreign``, which a page of
-    another site sends.
-    ``address`` is the caller's network address. ``trouble`` says why the Authorization header cannot be used. ``scope``
-    is the request's ASGI scope, for its security events and the sender's name.
+    by itself. So unless the method is ``safe``, this ticket is valid only together with its CSRF token (``csrf``). A
+    browser also sends the pair again by itself, so the pair permits no write that is ``foreign``, which a page of
+    another site sends. ``trouble`` says why the Authorization header cannot be used.
     """
 
     token: str = ""
@@ -83,7 +77,6 @@ class RequestCredentials:
 
 
 def read(request: Request, options: RepositoryOptions, tickets: TicketNames | None) -> RequestCredentials:
-    """Read what a request shows. Without ``tickets`` it looks for no ticket. It raises nothing."""
     token, pair, trouble = _authorization(request.headers.get("authorization", ""), options.default_partition)
     parameters: Mapping[str, str] = request.scope.get("muniment.credentials", {})
     address_token = parameters.get(TOKEN_PARAMETER, "") if options.token_in_address else ""
@@ -103,7 +96,6 @@ def read(request: Request, options: RepositoryOptions, tickets: TicketNames | No
 
 
 def parameters(options: RepositoryOptions) -> tuple[str, ...]:
-    """List the parameters of an address that may carry credentials."""
     return (CSRF_PARAMETER, TOKEN_PARAMETER) if options.token_in_address else (CSRF_PARAMETER,)
 
 
@@ -156,7 +148,6 @@ def _pair(encoded: str, default_partition: str) -> Pair | None:
 
 
 def csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
-    """Return the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
     prefix = options.names.csrf_prefix
     if not token:
         return {}
@@ -168,5 +159,4 @@ def csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
 
 
 def account_of(name: str, default_partition: str) -> str:
-    """Return the account that somebody means by a name, which may lack its partition."""
     return name if "@" in name or not default_partition else f"{name}@{default_partition}"

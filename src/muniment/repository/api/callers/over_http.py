@@ -1,4 +1,4 @@
-"""How is a directory elsewhere asked? By HTTP: for tokeninfo, for the password grant, and to end a grant.
+"""How is a directory elsewhere asked?
 
 Source: given 4.1, 4.3, 4.4, section 7.
 """
@@ -56,7 +56,7 @@ class DirectoryElsewhere:
         )
 
     async def tokeninfo(self, token: str, resource_id: str) -> bytes:
-        """Fetch the tokeninfo document of a token. Raises NotSignedIn, DirectoryUnavailable."""
+        """Raises NotSignedIn, DirectoryUnavailable."""
         question = msgspec.json.encode({"token": token, "resource_id": resource_id})
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         answer = await self._send("POST", self._tokeninfo_url, question, headers)
@@ -65,10 +65,8 @@ class DirectoryElsewhere:
         raise refusal_of(answer.status_code)
 
     async def sign_in(self, attempt: PairSignIn) -> AccessToken:
-        """Sign a caller in by the password grant.
-
-        The request names the caller's address, for a directory that trusts this server to name it. Raises NotSignedIn,
-        DirectoryUnavailable, Overloaded.
+        """The request names the caller's address, for a directory that trusts this server to name it. Raises
+        NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         form = {
             "grant_type": "password",
@@ -104,11 +102,10 @@ class DirectoryElsewhere:
         raise DirectoryUnavailable("The directory that knows the callers does not sign them in for this repository.")
 
     async def end(self, token: str) -> None:
-        """End the grant of an access token. Raises DirectoryUnavailable if the directory cannot be reached."""
+        """Raises DirectoryUnavailable if the directory cannot be reached."""
         await self._send("DELETE", f"{self._base}/v1/authentication/oauth/{token}", b"", {})
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.aclose()
 
     async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:

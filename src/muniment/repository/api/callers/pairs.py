@@ -3,8 +3,8 @@
 Each remembered pair has one grant, which is ended when the pair is forgotten.
 
 The check of a password is slow on purpose, and HTTP Basic sends the password with every request. So a process remembers
-a pair for a while after its sign-in: its keyed digest and its access token. At every request it asks tokeninfo about
-the token. A wrong password is never remembered (decision 0036).
+a pair for a while after its sign-in: its keyed digest and its access token. A wrong password is never remembered
+(decision 0036).
 """
 
 import asyncio
@@ -34,10 +34,7 @@ _SHORTEST_WAIT = 1.0
 
 @dataclass(frozen=True, repr=False)
 class PairSignIn:
-    """A pair that was shown at a repository, and the address that it came from.
-
-    ``scope`` is the request's ASGI scope, for its security events.
-    """
+    """A pair that was shown at a repository, and the address that it came from."""
 
     pair: Pair
     resource_id: str
@@ -55,10 +52,9 @@ class AccessToken:
 
 
 SignIn = Callable[[PairSignIn], Awaitable[AccessToken]]
-"""Signs a caller in by the password grant. Raises NotSignedIn, DirectoryUnavailable, Overloaded."""
+"""Raises NotSignedIn, DirectoryUnavailable, Overloaded."""
 
 EndGrant = Callable[[str], Awaitable[None]]
-"""Ends the grant of an access token."""
 
 
 @dataclass(repr=False)
@@ -130,7 +126,6 @@ class Pairs:
         return (await asyncio.shield(task)).text, True
 
     def knows(self, attempt: PairSignIn) -> bool:
-        """Return whether the pair is remembered: then ``token`` checks no password."""
         memory = self._memories.get(self._digest_of(attempt))
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
@@ -145,7 +140,6 @@ class Pairs:
             self._drop(digest)
 
     def forget_unused(self) -> None:
-        """Forget every pair that has not been used for ``seconds``."""
         now = self._clock()
         while self._memories:
             digest, oldest = next(iter(self._memories.items()))

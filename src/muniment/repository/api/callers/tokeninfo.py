@@ -54,8 +54,8 @@ ATTRIBUTES = Attributes()
 class TokeninfoReader:
     """Reads tokeninfo documents.
 
-    ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is the
-    end of the directory's distinguished names. ``identify`` asks the directory who bears a name now.
+    ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is the end
+    of the directory's distinguished names.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TokeninfoReader:
         self._read: Memory[bytes, Principals] = Memory(_REMEMBERED_BYTES)
 
     def principals(self, document: bytes) -> Principals:
-        """Read a tokeninfo document. Raises DirectoryUnavailable if it cannot be read."""
+        """Raises DirectoryUnavailable if it cannot be read."""
         return self._read.answer(document, lambda: self._principals(document), len(document))
 
     def _principals(self, document: bytes) -> Principals:
@@ -100,10 +100,7 @@ class TokeninfoReader:
 
 
 def refusal_of(status: int) -> Refusal:
-    """Return the refusal that a status of tokeninfo (given 7) means for the caller.
-
-    The status may come from the directory in this process, or by HTTP.
-    """
+    """Return the refusal that a status of tokeninfo (given 7) means for the caller."""
     if status == 410:
         return NotSignedIn("The token has expired or was revoked.")
     if status == 401:
@@ -114,7 +111,6 @@ def refusal_of(status: int) -> Refusal:
 
 @lru_cache(maxsize=10_000)
 def _group(location: str, suffix: str) -> str | None:
-    """Return the folded id of the group at this location; None if no group can be there."""
     try:
         parts, ending = _folded_parts(location), _folded_parts(suffix)
     except MalformedName:

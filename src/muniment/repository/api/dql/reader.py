@@ -1,8 +1,7 @@
-"""Read a DQL statement. Only ``SELECT`` is offered. If another part of DQL is used, the refusal names that part.
+"""Read a DQL statement.
 
 A refusal says at which character it arose, counted from 1. But no character is named if the statement is too long, or
-if ``NameTranslation`` refuses a name. Length, nesting, conditions and columns are limited.
-Source: docs/dql.md, the grammar.
+if ``NameTranslation`` refuses a name. Source: docs/dql.md, the grammar.
 """
 
 import re
@@ -37,17 +36,14 @@ from muniment.repository.store.filters.reader import MAX_SORT_KEYS
 from muniment.repository.store.filters.tree import Operator, SortKey
 
 MAX_CHARACTERS = 16_000
-"""The most characters of a statement."""
 
 MAX_DEPTH = 20
-"""The deepest nesting of parentheses and negations."""
 
 MAX_CLAUSES = 1000
 """The most conditions in a statement. Each value of a list after the first one, and each text with keywords after the
 first one, counts as one condition more."""
 
 MAX_COLUMNS = 200
-"""The most columns of a statement."""
 
 _MAX_RUNS = 10
 """The most ``%`` in a pattern: a database may try every place of a text for each of them."""
@@ -77,14 +73,14 @@ class NameTranslation(NamedTuple):
 
 
 def read(text: str, names: NameTranslation) -> Statement:
-    """Read a statement. Raises BadQuery, and UnknownType if ``names`` raises it."""
+    """Raises BadQuery, and UnknownType if ``names`` raises it."""
     if len(text) > MAX_CHARACTERS:
         raise BadQuery(f"The statement is longer than {MAX_CHARACTERS} characters.")
     return _Reader(text, names).read()
 
 
 class _Reader(PieceReader):
-    """Reads a statement. Most methods read the pieces that they understand, and stop after them."""
+    """Reads a statement."""
 
     def __init__(self, text: str, names: NameTranslation) -> None:
         super().__init__(text.rstrip().removesuffix(";"), _PIECE, "A statement", BadQuery)
@@ -219,7 +215,7 @@ class _Reader(PieceReader):
     def _hints(self) -> None:
         """Step past ``ENABLE (...)``, without reading it.
 
-        Its hints tell another system how to run a statement. They do not change what it means.
+        Its hints tell another system how to run a statement.
         """
         self._at += 1
         self._take("(")

@@ -1,7 +1,6 @@
 """Which members of a list does a statement select, for this caller and at this moment?
 
-The folders that the statement names, the caller and the moment become values in a filter. A folder that the caller may
-not browse is refused like one that does not exist.
+A folder that the caller may not browse is refused like one that does not exist.
 """
 
 from collections.abc import Sequence
@@ -46,10 +45,7 @@ _DAYS = {"TODAY": 0, "YESTERDAY": -1, "TOMORROW": 1}
 def selection(
     cx: Connection, view: RepositoryView, statement: Statement, now: Instant, text: str, *, of_objects: bool = True
 ) -> Selection:
-    """Return the filter and the sort of a statement. ``text`` is the statement as its caller wrote it.
-
-    Without ``of_objects``, the statement may not name folders. Raises BadQuery, WrongValue.
-    """
+    """Without ``of_objects``, the statement may not name folders. Raises BadQuery, WrongValue."""
     resolver = _Resolver(cx, view, now, of_objects=of_objects)
     condition = None if statement.condition is None else resolver.resolve(statement.condition)
     return Selection(condition, statement.order, text)
@@ -71,10 +67,7 @@ def counters(inquiry: Inquiry, statement: Statement) -> list[int]:
 
 
 def _fulltext(parts: Sequence[KeywordClause], limits: QueryLimits) -> ExpressionSet:
-    """Return the query tree of the keywords: alternatives, each of them a conjunction.
-
-    Raises BadQuery if all parts together have more keywords than ``limits`` allow.
-    """
+    """Return the query tree of the keywords: alternatives, each of them a conjunction."""
     alternatives: list[list[Keywords | None]] = [[]]
     number = 0
     for part in parts:

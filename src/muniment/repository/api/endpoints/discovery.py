@@ -1,8 +1,7 @@
-"""Where does a client begin? The home document, the product, the repositories, and what each of them offers.
+"""Where does a client begin?
 
-Each repository's own address needs credentials; the other addresses here need none. So the list of repositories shows
-little more than names. Source: given 2.10; docs/interface.md, ours 1; JSON home documents
-(draft-nottingham-json-home-02).
+Each repository's own address needs credentials; the other addresses here need none. Source: given 2.10;
+docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,10 +95,7 @@ async def product_info(request: Request, context: RepositoryContext) -> Response
 
 
 async def list_repositories(request: Request, context: RepositoryContext, targets: Sequence[LinkTarget]) -> Response:
-    """List the repositories.
-
-    With ``inline=true``, each repository also has links to these targets.
-    """
+    """List the repositories."""
     own = f"{base_address(request, context)}/repositories"
     feed = collections.open_request(request, context, own, "Repositories")
 
@@ -150,7 +146,6 @@ def _release() -> str:
 
 
 def _links(targets: Sequence[LinkTarget], here: str, names: RepositoryNames) -> list[Written]:
-    """List the links of a repository: to these targets, and to the repository's address with a statement in DQL."""
     statement = {"rel": f"{names.linkrel_base}/dql", "hreftemplate": f"{here}{{?dql}}"}
     return [*(_link(target, here, names) for target in targets), statement]
 
@@ -165,7 +160,6 @@ def _link(target: LinkTarget, here: str, names: RepositoryNames) -> dict[str, Wr
 
 
 def _relation(name: str, names: RepositoryNames) -> str:
-    """Return the link relation type (RFC 8288) of a target whose path ends in ``name``."""
     if name in _WHOLE_RELATIONS:
         return _WHOLE_RELATIONS[name]
     relation = _RELATIONS.get(name, name)

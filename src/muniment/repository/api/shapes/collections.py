@@ -103,7 +103,7 @@ class PageRoom:
         self._most = self._left = options.max_page_bytes
 
     def take(self, size: int) -> None:
-        """Take room for one more thing. Raises Malformed if the page has no room for it."""
+        """Raises Malformed if the page has no room for it."""
         self._left -= size
         if self._left < 0:
             raise Malformed(
@@ -128,16 +128,14 @@ class OpenFeedRequest:
 
     @property
     def names(self) -> RepositoryNames:
-        """How the interface spells names, as the settings say."""
         return self.context.names
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
-        """Return a copy of an entry in which the thing that the entry describes is inlined. Raises Malformed."""
+        """Raises Malformed."""
         inlined = inline(thing, self.media_type, self.names, self.room, links=self.page.links)
         return msgspec.structs.replace(entry, inlined=inlined)
 
     def write(self, page: ListPage) -> bytes:
-        """Write the feed (docs/interface.md, ours 5)."""
         feed = atom.Feed(
             id=self.own,
             title=self.title,
@@ -153,7 +151,6 @@ class OpenFeedRequest:
         return spelling.feed(self.media_type, feed, self.names)
 
     def answer(self, body: bytes) -> Response:
-        """Answer with the feed that ``write`` wrote."""
         return Response(body, headers={"Content-Type": self.media_type, **spelling.PRIVATE})
 
 
@@ -165,12 +162,10 @@ class FeedRequest(OpenFeedRequest):
 
     @property
     def here(self) -> str:
-        """The address of the repository."""
         return self.caller.here
 
     @property
     def repository(self) -> Repository:
-        """The repository that is asked."""
         return self.caller.repository
 
     def entry(
@@ -237,14 +232,10 @@ class FeedRequest(OpenFeedRequest):
 
 
 Question: TypeAlias = Callable[[Connection, Principals, FeedRequest], ListPage]
-"""Reads a page of a list."""
 
 
 def open_request(request: Request, context: RepositoryContext, own: str, title: str) -> OpenFeedRequest:
-    """Read what a request asks of a list. ``own`` is the list's address.
-
-    Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType.
-    """
+    """Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType."""
     media_type = feed_type(request, context.names)
     options = context.options
     page_request = read_page(parameters.read(request), options)
@@ -252,7 +243,7 @@ def open_request(request: Request, context: RepositoryContext, own: str, title: 
 
 
 def feed_request(request: Request, context: RepositoryContext, caller: Caller, path: str, title: str) -> FeedRequest:
-    """Read what a caller asks of a list. ``path`` is that of the list's address below the repository's."""
+    """``path`` is that of the list's address below the repository's."""
     feed = open_request(request, context, f"{caller.here}/{path}" if path else caller.here, title)
     return FeedRequest(**vars(feed), caller=caller)
 
@@ -260,7 +251,7 @@ def feed_request(request: Request, context: RepositoryContext, caller: Caller, p
 async def answer_list(
     request: Request, context: RepositoryContext, path: str, title: str, question: Question
 ) -> Response:
-    """Find out who calls, and answer with a page of the list at ``path``. Raises what its steps raise."""
+    """Find out who calls, and answer with a page of the list at ``path``."""
     caller = await enter(request, context)
     return await answer(feed_request(request, context, caller, path, title), question)
 
@@ -268,10 +259,9 @@ async def answer_list(
 async def answer(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
     """Read a page of a list that may be long, and answer with its feed.
 
-    A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list:
-    no index of the database answers them. ``heavy`` says that every page of the list is.
-    Raises BadSort or BadFilter if the filter or the sort takes too long and the caller sees more than ``LONG`` members:
-    asking again would not help. Raises what ``Caller.read_long`` raises, too.
+    A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list: no
+    index of the database answers them. Raises BadSort or BadFilter if the filter or the sort takes too long and the
+    caller sees more than ``LONG`` members: asking again would not help. Raises what ``Caller.read_long`` raises, too.
     """
     try:
         heavy = heavy or feed.page.is_heavy
@@ -305,7 +295,7 @@ def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
 
 
 def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
-    """Read the parameters of a list. An empty value counts as none.
+    """An empty value counts as none.
 
     Raises Malformed, BadFilter, BadSort, UnknownType.
     """
@@ -332,10 +322,7 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
 
 
 def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
-    """Read how many members a page has at most: as many as the request says, or fewer if the settings allow fewer.
-
-    Raises Malformed.
-    """
+    """Raises Malformed."""
     return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
@@ -384,7 +371,7 @@ def page(
 
 
 def feed_type(request: Request, names: RepositoryNames) -> str:
-    """Choose the media type of a list. Raises NotAcceptable."""
+    """Raises NotAcceptable."""
     return spelling.negotiate(request, spelling.feed_types(names))
 
 
@@ -403,7 +390,6 @@ def inline(thing: Thing, media_type: str, names: RepositoryNames, room: PageRoom
 
 
 def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
-    """Make an object's entry in a list."""
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
     owner = representations.user_address(here, stored.owner)
@@ -411,15 +397,11 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
 
 
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
-    """Make the entry of something that is no object."""
     return atom.FeedEntry(own, title, author, summary, updated, own)
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Return these objects, each with all that its representation shows.
-
-    What is not in the objects' own rows is read for all objects at once.
-    """
+    """What is not in the objects' own rows is read for all objects at once."""
     acl_names = object_acls.shown_names(cx, several, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several if stored.content is not None])
     places = paths.ancestries(cx, view, [stored for stored in several if holds_objects(stored.id)])
@@ -436,9 +418,8 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
 
 
 def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
-    """Return the links of a page to itself and to other pages.
-
-    Of the links to other pages, only ``next`` has a cursor. The others are left out if they are too deep without one.
+    """Of the links to other pages, only ``next`` has a cursor. The others are left out if they are too deep without
+    one.
     """
     part = page_request.part
 
@@ -470,10 +451,7 @@ def other_pages(page: int, size: int, total: int | None, options: RepositoryOpti
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """Read a whole number from a parameter; without a value, return ``default``.
-
-    Raises Malformed for a number below ``least``, and for a text that is no whole number of at most 12 digits.
-    """
+    """Raises Malformed for a number below ``least``, and for a text that is no whole number of at most 12 digits."""
     text = values.get(name)
     if not text:
         return default

@@ -65,12 +65,11 @@ OfXml: TypeAlias = Callable[[Element, RepositoryNames], B]
 
 
 def is_one(media_type: str) -> bool:
-    """Return whether a body of this media type is read as the description of an object: whether it is JSON or XML."""
     return _is_json(media_type) or is_xml(media_type)
 
 
 async def read_body(request: Request, context: RepositoryContext) -> Metadata:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, TimedOut, and what ``read`` raises."""
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, and what ``read`` raises."""
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     return read(body, bodies.media_type(request), context.names)
@@ -88,10 +87,8 @@ async def receive(
 
 
 def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """Read metadata in JSON or XML.
-
-    If the media type is neither, a body that begins with ``<`` is read as XML, and any other body as JSON.
-    Raises Malformed, WrongValue for a type that is no text, and UnknownType for a built-in type without its prefix.
+    """If the media type is neither, a body that begins with ``<`` is read as XML, and any other body as JSON. Raises
+    Malformed, WrongValue for a type that is no text, and UnknownType for a built-in type without its prefix.
     """
     if is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
@@ -104,7 +101,7 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
 
 
 def referenced_id(metadata: Metadata, repository_name: str) -> str:
-    """Return the id of the object whose address is the body's ``href``. Raises Malformed."""
+    """Raises Malformed."""
     match = _ADDRESS.search(metadata.href.partition("?")[0])
     if match is None or unquote(match["repository"]) != repository_name:
         raise Malformed(f"'href' must be the address of an object of this repository, not {metadata.href[:200]!r}.")
@@ -127,10 +124,7 @@ def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
 
 
 def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
-    """Read the children of a ``properties`` element, by name.
-
-    An empty child means that the property has no value. Raises Malformed.
-    """
+    """An empty child means that the property has no value. Raises Malformed."""
     values: dict[str, Given] = {}
     for child in element.children:
         check_namespace(child, names)
@@ -149,7 +143,7 @@ def check_namespace(element: Element, names: RepositoryNames) -> None:
 
 
 def check_namespaces(element: Element, names: RepositoryNames) -> None:
-    """Check the namespaces of an element and of all elements in it. Raises Malformed."""
+    """Raises Malformed."""
     check_namespace(element, names)
     for child in element.children:
         check_namespaces(child, names)
@@ -190,5 +184,4 @@ def _is_json(media_type: str) -> bool:
 
 
 def is_xml(media_type: str) -> bool:
-    """Return whether a media type means XML."""
     return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

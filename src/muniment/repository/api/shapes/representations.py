@@ -42,11 +42,9 @@ class Thing(msgspec.Struct, frozen=True):
     attributes: Mapping[str, Mapping[str, str]] = {}
 
     def written(self, media_type: str, names: RepositoryNames) -> bytes:
-        """Write the thing in this media type."""
         return spelling.answer(media_type, self.root, self.document, names, attributes=self.attributes)
 
     def reply(self, media_type: str, names: RepositoryNames, status: int = 200, own: str = "") -> Response:
-        """Answer with the thing, as ``spelling.reply`` does."""
         return spelling.reply(media_type, self.root, self.document, names, status, own, attributes=self.attributes)
 
     def tagged_reply(
@@ -130,7 +128,7 @@ def object_thing(
     *,
     links: bool = True,
 ) -> Thing:
-    """Describe an object as one of this kind, with the properties of the view. Raises UnknownProperty."""
+    """Raises UnknownProperty."""
     type_name = spelling.write_type(whole.stored.type, names)
     definition = f"{here}/types/{quote(type_name)}"
     document: dict[str, Written] = {
@@ -204,7 +202,6 @@ def _version_links(thing: str, here: str, stored: StoredObject, names: Repositor
 
 @lru_cache(maxsize=1000)
 def user_address(here: str, user_id: str) -> str:
-    """Return the address of a user. ``here`` is the address of the repository."""
     return f"{here}/users/{quote(user_id, safe='@')}"
 
 
@@ -274,7 +271,7 @@ def _content_id(content: ObjectContent) -> str:
 def acl_document(
     here: str, acl: Acl | AclSummary, entries: Mapping[str, Permission], names: RepositoryNames
 ) -> dict[str, Written]:
-    """Describe an ACL. ``entries`` are those of its entries that the caller may see."""
+    """``entries`` are those of its entries that the caller may see."""
     own = f"{here}/acls/{acl.shown_id}"
     return {
         "id": acl.shown_id,
@@ -324,7 +321,6 @@ def expected_version(request: Request) -> int | None:
 
 
 def identifier(request: Request) -> str:
-    """Return the id of the object, relation or comment that the address names."""
     object_id: str = request.path_params["id"]
     return object_id.lower()[:40]
 

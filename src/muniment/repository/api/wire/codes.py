@@ -1,4 +1,4 @@
-"""Which status and which code has a refusal at an address? Nearly every refusal has the same ones everywhere."""
+"""Which status and which code has a refusal at an address?"""
 
 from muniment.ground.refusals import Refusal
 from muniment.repository.refusals import (
@@ -88,7 +88,6 @@ _CODES: Table = {
 
 
 def of(*refusals: type[Refusal]) -> Table:
-    """Look these refusals up."""
     return {refusal: _CODES[refusal] for refusal in refusals}
 
 

@@ -60,18 +60,15 @@ def media_type_or_same(name: str, names: RepositoryNames) -> str:
 
 
 def name(media_type: str, names: RepositoryNames) -> str:
-    """Return the format name of a media type, or the media type itself if it has none."""
     essence = _essence(media_type)
     return next((name for name, of_format in _media_types(names).items() if of_format == essence), media_type)
 
 
 def every(names: RepositoryNames) -> Mapping[str, str]:
-    """Return the media type of each format name."""
     return _media_types(names)
 
 
 def are_same(left: str, right: str) -> bool:
-    """Return whether two media types are the same, whatever their parameters."""
     return _essence(left) == _essence(right)
 
 

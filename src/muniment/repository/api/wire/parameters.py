@@ -1,7 +1,6 @@
 """Which parameters and headers may a request to the repository carry, and what does each mean?
 
-Every method says in the table of addresses which parameters it takes. ``check`` compares a request's query with them.
-Source: docs/interface.md, ours 1.
+Every method says in the table of addresses which parameters it takes. Source: docs/interface.md, ours 1.
 """
 
 import re
@@ -54,7 +53,6 @@ PARTS = tuple(
         "template": "Id of a search template.",
     }.items()
 )
-"""The open parts of paths."""
 
 PAGE = Parameter("page", "Number of the page; 0 is read as 1.", {"type": "integer", "minimum": 0, "default": 1})
 ITEMS_PER_PAGE = Parameter(
@@ -372,7 +370,6 @@ WORDS_LEFT_OUT = Parameter(
     place="header",
 )
 RELAXED = (WORDS_NEEDED, WORDS_LEFT_OUT)
-"""The headers of a search that was relaxed."""
 IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
 _EXPOSED = (
     *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, *RELAXED, IGNORED)),
@@ -386,7 +383,6 @@ _MOST_IGNORED, _LONGEST_NAME = 20, 40
 
 
 def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
-    """List the answer headers that a page of another site may read."""
     return (*_EXPOSED, *(f"{names.csrf_prefix}-{part}" for part in ("Header-Name", "Query-Name", "Token")))
 
 
@@ -422,7 +418,7 @@ def read(request: Request) -> Mapping[str, str]:
 
 
 def truth(query: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Read a parameter that is true or false. Raises Malformed."""
+    """Raises Malformed."""
     text = query.get(name, "").lower()
     if text not in ("", "true", "false"):
         raise Malformed(f"The parameter {name!r} is true or false, not {text[:40]!r}.")
@@ -433,8 +429,7 @@ _Choice = TypeVar("_Choice", bound=str)
 
 
 def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, default: _Choice) -> _Choice:
-    """Read a parameter that is one of a few words, in upper or lower case. Without a value, return the default. Raises
-    Malformed."""
+    """Read a parameter that is one of a few words, in upper or lower case. Raises Malformed."""
     text = query.get(name, "").lower()
     for each in choices:
         if text == each:
@@ -445,7 +440,6 @@ def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, d
 
 
 def _check_without_effect(name: str, value: str, reason: str) -> None:
-    """Raise Malformed or NotOfferedYet unless this value of the parameter changes nothing."""
     if value.lower() in ("", _NO_EFFECT.get(name)):
         return
     sentence = f"The parameter {name!r} {reason}."

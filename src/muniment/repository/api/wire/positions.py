@@ -1,8 +1,7 @@
 """How is a place in the change log told to a caller, and read when they send it back?
 
 A position counts every change, also the changes of objects that the caller may not see. So a position goes out sealed.
-Nobody can compare or order two sealed positions, not even two of the same place. Administrators may ask
-for plain positions, which show the place itself, and may send them.
+Nobody can compare or order two sealed positions, not even two of the same place.
 """
 
 import re
@@ -26,10 +25,7 @@ _PACKED = struct.Struct(">QQ")
 
 
 def plain_wanted(header: str | None) -> bool:
-    """Return whether the request's header asks for plain positions; ``header`` is None if the request has none.
-
-    Raises Malformed for any header but ``plain``.
-    """
+    """Raises Malformed for any header but ``plain``."""
     if header not in (None, "plain"):
         raise Malformed(f"As a header of a request {HEADER} can only be 'plain'.")
     return header is not None

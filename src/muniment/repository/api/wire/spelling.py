@@ -65,20 +65,16 @@ _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
 def read_type(name: str, names: RepositoryNames) -> str:
-    """Translate a type's name from the wire. Raises UnknownType for a built-in type without its prefix."""
+    """Raises UnknownType for a built-in type without its prefix."""
     return wire_names.neutral_type(name, names)
 
 
 def write_type(name: str, names: RepositoryNames) -> str:
-    """Translate a type's name for the wire."""
     return names.type_prefix + name if name in BUILT_IN_NAMES else name
 
 
 def read_relation_type(name: str, names: RepositoryNames) -> str:
-    """Translate a relation type's name from the wire.
-
-    Raises UnknownRelationType for a built-in type without its prefix.
-    """
+    """Raises UnknownRelationType for a built-in type without its prefix."""
     bare = name.removeprefix(names.type_prefix)
     if bare in relation_types.BUILT_IN and name != bare:
         return bare
@@ -88,17 +84,14 @@ def read_relation_type(name: str, names: RepositoryNames) -> str:
 
 
 def write_relation_type(name: str, names: RepositoryNames) -> str:
-    """Translate a relation type's name for the wire."""
     return names.type_prefix + name if name in relation_types.BUILT_IN else name
 
 
 def read_property(name: str, names: RepositoryNames) -> str:
-    """Translate a property's name from the wire."""
     return wire_names.neutral_property(name, names)
 
 
 def write_property(name: str, names: RepositoryNames) -> str:
-    """Translate a property's name for the wire."""
     return names.system_property_prefix + name[2:] if name in SYSTEM_PROPERTIES else name
 
 
@@ -109,7 +102,6 @@ def read_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def write_accessor(accessor: str, names: RepositoryNames) -> str:
-    """Translate an accessor for the wire."""
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
@@ -167,7 +159,6 @@ def answer(
     *,
     attributes: Mapping[str, Mapping[str, str]] | None = None,
 ) -> bytes:
-    """Write a document in the chosen media type. ``attributes`` is as in ``xml``."""
     if media_type.endswith("json"):
         return msgspec.json.encode(_hal(document) if media_type == HAL else document)
     return xml(root, document, names.vocab_namespace, attributes or {})
@@ -183,7 +174,7 @@ def reply(
     *,
     attributes: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Response:
-    """Answer with a document. With the status 201, ``own`` is the address of what was made."""
+    """With the status 201, ``own`` is the address of what was made."""
     headers = {"Content-Type": media_type, **PRIVATE}
     if status == 201:
         headers["Location"] = own
@@ -191,7 +182,6 @@ def reply(
 
 
 def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
-    """Write a page of a list or of a search in the chosen media type."""
     if not media_type.endswith("json"):
         return atom.as_xml(page, names.vocab_namespace, names.relevance_namespace)
     body = atom.as_json(page, f"{names.media_type}+json")
@@ -220,10 +210,7 @@ _PLAIN_TYPES: Mapping[str, str] = {
 
 
 def error_code(code: ErrorCode) -> str:
-    """Return the code of an error as the repository writes it.
-
-    A code without the prefix ``E_`` is one that both halves share. It gets the prefix, and becomes upper case.
-    """
+    """A code without the prefix ``E_`` is one that both halves share. It gets the prefix, and becomes upper case."""
     return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
 
 
@@ -309,7 +296,6 @@ def _children(content: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
 
 
 def _hal(document: Mapping[str, Written]) -> dict[str, Written]:
-    """Write the links of a document and of its entries by relation, and put its entries where HAL has them."""
     links, entries, content = (document.get(key) for key in ("links", "entries", "content"))
     members = {key: value for key, value in document.items() if key not in ("links", "entries")}
     if isinstance(links, Sequence):

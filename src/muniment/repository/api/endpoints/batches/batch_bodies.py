@@ -1,6 +1,6 @@
 """Which operations does the body of a batch ask for, and may a batch have them?
 
-The body is JSON or XML. All of it is checked before anything is executed. Source: docs/interface.md, ours 21.
+All of it is checked before anything is executed. Source: docs/interface.md, ours 21.
 """
 
 import re
@@ -33,10 +33,10 @@ NOT_BATCHABLE = (
     *("archived-contents", "batch-capabilities", "batches", "content-media", "index-report", "saved-searches"),
     *("search", "search-templates", "similar"),
 )
-"""No address in a batch may have one of these parts. A search, for example, cannot be part of a transaction."""
+"""No address in a batch may have one of these parts."""
 
 _READ_ONLY = frozenset({"users", "groups", "currentuser"})
-"""Addresses that begin with these parts lead to the directory's data. A batch can only read them.
+"""Addresses that begin with these parts lead to the directory's data.
 
 No transaction of the repository can include a write to the directory.
 """
@@ -113,7 +113,6 @@ class BatchPlan(msgspec.Struct, frozen=True):
 
     @property
     def stops(self) -> bool:
-        """Whether the batch ends with the first operation that fails."""
         return self.transactional or self.on_error == "FAIL"
 
 
@@ -145,7 +144,6 @@ async def receive(request: Request, context: RepositoryContext, here: str) -> Ba
 
 
 def is_inherited(header: bytes) -> bool:
-    """Return whether the requests of a batch get this header, such as credentials, from the batch's own request."""
     name = header.decode("latin-1").lower()
     return not (name in _OWN_HEADERS or name in _NOT_INHERITED or name.startswith("content-"))
 
@@ -198,8 +196,7 @@ def _operation(body: OperationBody, context: RepositoryContext, here: str) -> Ba
 def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tuple[str, list[str], str]:
     """Return the path of an address of this repository, its decoded parts below the repository, and its query.
 
-    The path is the one that the application knows: it lacks the path of the base address. Raises Malformed for any
-    other address, and for one that carries credentials.
+    The path is the one that the application knows: it lacks the path of the base address.
     """
     shown_path, prefix = urlsplit(here).path, f"/{context.names.prefix}"
     base_path = shown_path.rpartition(f"{prefix}/repositories/")[0]
@@ -224,7 +221,6 @@ def _address(uri: str, context: RepositoryContext, here: str, what: str) -> tupl
 
 
 def _check_resource(below: Sequence[str], method: str, what: str) -> None:
-    """Raise Malformed if an operation of a batch may not have this address, or may not have it with this method."""
     bare = [_without_suffix(part) for part in below]
     refused = sorted({*bare} & {*NOT_BATCHABLE})
     if bare[0] not in BATCHABLE or refused:

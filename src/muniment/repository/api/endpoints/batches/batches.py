@@ -1,8 +1,7 @@
 """Answer several requests that a caller sends as one.
 
 The same application answers each request, for the same caller, and with the same checks as if the request came alone.
-In a transactional batch, all requests share one database transaction: if one fails, no change is stored. Source:
-docs/interface.md, ours 21.
+Source: docs/interface.md, ours 21.
 """
 
 import time
@@ -111,8 +110,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
     """Execute the operations. If each succeeded, check the caller's right again, and commit.
 
-    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``. Raises what
-    ``Caller.read`` and ``CommonTransaction.commit`` raise, and Overloaded if the writes took too long.
+    If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``.
     """
     done = False
     try:
@@ -145,10 +143,8 @@ class _Execution:
         self._events: list[Event] = []
 
     async def run(self, application: ASGIApp) -> list[OperationOutcome]:
-        """Execute the operations in their order, and return the outcome of each.
-
-        If the batch ``stops`` at a failure, the operations after it are not executed. An operation is refused if the
-        time of the batch is over before it begins, or if the answers are too large by then.
+        """An operation is refused if the time of the batch is over before it begins, or if the answers are too large by
+        then.
         """
         options, outcomes, size = self._context.options, list[OperationOutcome](), 0
         until = time.monotonic() + options.batch_seconds

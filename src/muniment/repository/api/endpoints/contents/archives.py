@@ -29,7 +29,6 @@ from muniment.repository.store.repositories import Repository
 from muniment.web.answers.slots import HoldingResponse
 
 MOST = 1000
-"""How many objects an archive has at most."""
 
 
 class ArchiveBody(msgspec.Struct):
@@ -79,11 +78,6 @@ def _of_xml(root: Element, names: RepositoryNames) -> ArchiveBody:
 
 
 async def _archive(request: Request, context: RepositoryContext, caller: Caller, ids: Sequence[str]) -> Response:
-    """Answer with the archive, after checking that the caller may read each of its contents.
-
-    Raises Malformed, TooLarge, UnknownObject, NotPermitted, NoContent, WrongValue, and what
-    ``Caller.read_long`` raises.
-    """
     ids = list(dict.fromkeys(ids))
     if not ids:
         raise Malformed("Name the objects of the archive: by 'object-id' in the address, or by 'hrefs' in a body.")
@@ -124,18 +118,10 @@ class _ArchiveStream:
         self._current: ObjectContent | None = None
 
     def check(self, cx: Connection, principals: Principals) -> None:
-        """Check that the caller may still get the content that is being sent.
-
-        Raises UnknownObject, NotPermitted, NoContent.
-        """
         if self._current is not None:
             content_requests.check_still_there(cx, self._caller.repository, principals, self._current, contents.PRIMARY)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the archive.
-
-        Raises ContentDamaged, StoreUnavailable, and what ``check`` and ``Caller.read`` raise.
-        """
         archive, off_loop = Archive(), self._context.transactions.off_loop
         for object_id in self._ids:
             entry = await self._read(object_id)

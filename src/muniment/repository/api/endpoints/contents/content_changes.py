@@ -1,4 +1,4 @@
-"""Add, replace and remove the contents of an object. The body of a request is the content itself, of any media type.
+"""Add, replace and remove the contents of an object.
 
 Source: docs/interface.md, ours 3.
 """
@@ -90,9 +90,7 @@ async def _put(
     media_type: str,
     changed: WantedContent | None = None,
 ) -> Response:
-    """Receive the body, and store it as the object's content at a place.
-
-    ``changed`` says which content the body replaces, and is None for a request that adds a content. The content to
+    """``changed`` says which content the body replaces, and is None for a request that adds a content. The content to
     replace must still be there when the body has arrived.
     """
     repository, names = caller.repository, context.names

@@ -39,10 +39,7 @@ class ArrangedContent(msgspec.Struct, frozen=True):
 
 
 def read_wanted(values: Mapping[str, str], names: RepositoryNames) -> WantedContent:
-    """Read which content is meant, from the parameters ``format``, ``page``, ``modifier`` and ``primary``.
-
-    Raises WrongValue, Malformed.
-    """
+    """Raises WrongValue, Malformed."""
     parameters.choice(values, "media-url-policy", _POLICIES, default="all")
     format_name = values.get("format", "").strip()
     page = collections.whole_number(values, "page", 0, 0)
@@ -61,7 +58,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 
     With ``all-primary``, they are the pages of the primary content. Otherwise the first one is the main content, and
     the others are renditions. ``format`` and ``modifier`` are lists with commas: the first value belongs to the first
-    content, and so on. Values may be missing at the end of a list. Raises Malformed, WrongValue.
+    content, and so on. Raises Malformed, WrongValue.
     """
     received = [*([(upload.content, upload.media_type)] if upload.content else []), *upload.further]
     number = collections.whole_number(values, "content-count", len(received), 0)
@@ -83,7 +80,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
 def with_charset(media_type: str, values: Mapping[str, str]) -> str:
     """Add the charset that ``content-charset`` names to a media type of text that has none.
 
-    Any other media type stays the same. Raises Malformed.
+    Raises Malformed.
     """
     charset = values.get("content-charset", "").strip()
     if not charset:

@@ -118,9 +118,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
 
 
 def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage:
-    """List an object's contents.
-
-    Unless the selection sorts them, pages of the primary content come first, by number, then renditions, the oldest
+    """Unless the selection sorts them, pages of the primary content come first, by number, then renditions, the oldest
     first.
     """
     object_id, names = feed.own.split("/")[-2], feed.names
@@ -139,7 +137,6 @@ def _page(cx: Connection, principals: Principals, feed: FeedRequest) -> ListPage
 
 
 def _order(content: ObjectContent) -> str:
-    """Return the text that gives this content its place in a list: contents are ordered by these texts."""
     return f"0{content.place.page:07}" if content.place.is_primary else f"1{content.id:020}"
 
 
@@ -230,8 +227,7 @@ def _headers(stored: StoredObject, of_object: ObjectContent) -> dict[str, str]:
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
     """Read the header Range: return where the range begins, and its length.
 
-    For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2). Raises
-    RangeNotSatisfiable.
+    For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2).
     """
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:

@@ -124,10 +124,6 @@ def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
 
 
 async def _read_text(request: Request, context: RepositoryContext) -> str:
-    """Read the text of a comment.
-
-    Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, UnknownType, WrongValue, UnknownProperty.
-    """
     body = await object_body.read_body(request, context)
     if unknown := sorted(body.properties.keys() - {"content", *_SHOWN_ONLY}):
         raise UnknownProperty(f"A comment has no property {unknown[0][:100]!r}.")

@@ -1,5 +1,4 @@
-"""In which folders does an object lie, and which objects lie in a folder? Links between folders and objects, from
-either end.
+"""In which folders does an object lie, and which objects lie in a folder?
 
 Source: docs/interface.md, ours 2.
 """
@@ -64,7 +63,7 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
 
 @events.tells()
 async def link(request: Request, context: RepositoryContext, end: End) -> Response:
-    """Put an object into a folder. The body names the ``end`` of the link."""
+    """Put an object into a folder."""
     caller = await enter(request, context)
     repository = caller.repository
     media_type = context.thing_type(request)
@@ -117,7 +116,7 @@ async def move(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def unlink(request: Request, context: RepositoryContext, end: End) -> Response:
-    """Take an object out of a folder. The object stays, and so do its links to other folders."""
+    """Take an object out of a folder."""
     caller = await enter(request, context)
     object_id, folder_id = _ends(request, end)
     _, position = await caller.change(
@@ -128,7 +127,6 @@ async def unlink(request: Request, context: RepositoryContext, end: End) -> Resp
 
 
 def _ends(request: Request, end: End) -> tuple[str, str]:
-    """Return the ids of the object and of the folder that the address of a link names."""
     own_id, other_id = representations.identifier(request), request.path_params["other"].lower()[:40]
     return (own_id, other_id) if end == "parent" else (other_id, own_id)
 

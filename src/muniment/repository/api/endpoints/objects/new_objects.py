@@ -1,6 +1,6 @@
 """Make objects from metadata, from metadata and content, from content alone, or as copies of other objects.
 
-Source: docs/interface.md, ours 2. The answer to a request that creates an object is 201, with the object's address.
+Source: docs/interface.md, ours 2.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -91,9 +91,7 @@ async def _read_upload(
 
 
 def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], values: Mapping[str, str]) -> Metadata:
-    """Return a body's metadata, with ``type_name`` if the body names no type.
-
-    If the query has a ``format``, or the metadata have no ``a_content_type``, the media type of the first content
+    """If the query has a ``format``, or the metadata have no ``a_content_type``, the media type of the first content
     becomes the ``a_content_type``.
     """
     properties: dict[str, Given] = dict(upload.metadata.properties)
@@ -123,7 +121,6 @@ async def _plan_new(
     root: str,
     folder_id: str | None,
 ) -> _Decision:
-    """Plan the decision that makes an object from the received body."""
     arranged = content_requests.arrange(upload, values, context.names)
     draft = _draft(upload, type_name, arranged, values)
     content = text = None

@@ -1,4 +1,4 @@
-"""Which object does a path name? The answer is the object, or a feed if the path names several.
+"""Which object does a path name?
 
 Source: docs/interface.md, ours 2 (paths).
 """

@@ -33,15 +33,13 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.repository.store.repositories import Repository
 
 ROOTS = {"cabinets": "cabinet", "folders": "folder", "documents": "document", "objects": "sysobject"}
-"""For each list of objects, the type to which its members belong."""
 
 _RIGHTS = {"acl_name", "owner_name"}
-"""Properties that say who may do what with an object."""
 
 _SCOPES: tuple[Scope, ...] = ("selected", "unused", "all")
 
 FindObject: TypeAlias = Callable[[Connection, RepositoryView, str], StoredObject]
-"""Finds the object that an address shows. It gets the caller's view of the repository, and the id in the address."""
+"""Finds the object that an address shows."""
 
 
 async def read(request: Request, context: RepositoryContext, kind: str) -> Response:
@@ -54,10 +52,7 @@ async def read(request: Request, context: RepositoryContext, kind: str) -> Respo
 
 
 async def show(request: Request, context: RepositoryContext, find: FindObject, *, as_object: bool) -> Response:
-    """Show the object that ``find`` finds.
-
-    ``as_object`` is as in ``representations.object_answer``.
-    """
+    """Show the object that ``find`` finds."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
@@ -211,12 +206,10 @@ def _list(
 def writing_view(
     context: RepositoryContext, cx: Connection, repository: Repository, principals: Principals
 ) -> RepositoryView:
-    """Make the caller's view of a repository for a decision that writes."""
     return RepositoryView.read(cx, repository, principals, unique_names=context.options.unique_names)
 
 
 def tell_rights(request: Request, caller: Caller, properties: Mapping[str, Given]) -> Event | None:
-    """Begin the event of a change of an object, if it changes who may do what with the object."""
     rights = sorted(_RIGHTS & properties.keys())
     if not rights:
         return None
@@ -226,11 +219,10 @@ def tell_rights(request: Request, caller: Caller, properties: Mapping[str, Given
 
 
 def check_root(catalogue: object_types.Catalogue, type_name: str, root: str) -> None:
-    """Check that a type is ``root`` or below it, as an address requires. Raises WrongValue, UnknownType."""
+    """Raises WrongValue, UnknownType."""
     if not catalogue.is_a(type_name, root):
         raise WrongValue(f"This address is for the object type {root!r} and those below it, not {type_name!r}.")
 
 
 def complete(cx: Connection, stored: StoredObject, view: RepositoryView) -> ObjectBody:
-    """Return an object with all that its representation shows, also what the object's row does not hold."""
     return collections.object_bodies(cx, view, [stored])[0]

@@ -44,10 +44,7 @@ class RelationTypeDocument(Tagged, Named):
 
 
 async def list_relations(request: Request, context: RepositoryContext) -> Response:
-    """List the relations between objects that the caller may see.
-
-    Parameters can limit it to the relations of one object, and to those of one type.
-    """
+    """List the relations between objects that the caller may see."""
     caller = await enter(request, context)
     names, values = context.names, parameters.read(request)
     name = values.get(parameters.RELATION_NAME.name)
@@ -84,7 +81,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def remove(request: Request, context: RepositoryContext) -> Response:
-    """Remove a relation. Its objects stay."""
+    """Remove a relation."""
     caller = await enter(request, context)
     relation_id = representations.identifier(request)
     await caller.write(lambda cx, principals: relations.remove(cx, caller.repository, relation_id, principals))

@@ -55,8 +55,6 @@ class _Receipt(NamedTuple):
 
 
 class _NewVersion(NamedTuple):
-    """A new version, and the contents that it has now."""
-
     body: ObjectBody
     named: Sequence[StoredContent]
 
@@ -196,7 +194,6 @@ async def _list(
 
 
 def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
-    """Read the parameters of a check-in. Raises Malformed, WrongValue, and NotOfferedYet for a further page."""
     if values.get("page", "0") not in ("", "0"):
         raise NotOfferedYet("A check-in replaces page 0. Post further pages to the contents of the new version.")
     labels, make_current = values.get("version-label", ""), parameters.truth(values, "make-current", default=True)
@@ -227,7 +224,6 @@ def _receive(
 
 
 async def _read_upload(request: Request, context: RepositoryContext, caller: Caller, room: int | None) -> Upload:
-    """Receive the body: metadata alone, content alone, both in parts, or nothing."""
     kind = bodies.media_type(request)
     if object_body.is_one(kind) or (not kind and _is_empty(request)):
         bodies.check_encoding(request)
@@ -249,7 +245,6 @@ async def _with_upload(
     content_type: str,
     values: Mapping[str, str],
 ) -> CheckIn:
-    """Return the plan of a check-in with the received metadata and contents. Raises Malformed, WrongValue."""
     if upload.metadata.href:
         raise Malformed("A body with 'href' makes a copy in a folder. It is no new version.")
     properties: dict[str, Given] = dict(upload.metadata.properties)

@@ -1,6 +1,6 @@
 """The users and groups whom a repository's access role lets in, and the user who asks.
 
-Users and groups are read from the directory. Source: docs/interface.md, ours 9.
+Source: docs/interface.md, ours 9.
 """
 
 from urllib.parse import quote
@@ -104,7 +104,7 @@ def last_person(request: Request) -> str:
 
 
 def of_directory(context: RepositoryContext) -> People:
-    """Return the users and groups of the directory in this process. Raises NotOfferedYet if it runs elsewhere."""
+    """Raises NotOfferedYet if it runs elsewhere."""
     if context.people is None:
         raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
     return context.people
@@ -148,7 +148,7 @@ def _people_page(
 
 
 def answer(context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
-    """Answer with a user or group. With the status 201, the header Location has the address of the user or group."""
+    """With the status 201, the header Location has the address of the user or group."""
     names, here = context.names, caller.here
     return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
 
@@ -172,7 +172,6 @@ def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -
 
 
 def person_properties(person: Person, names: RepositoryNames) -> dict[str, Written]:
-    """Return the properties of a user or group, with names as the wire spells them."""
     # Ids of the repository have 16 digits. The first 14 digits of an identity, which is a UUID, are unique enough.
     identity = _DIGITS[person.kind] + person.identity.replace("-", "")[:14]
     properties: dict[str, Written] = {
@@ -186,17 +185,15 @@ def person_properties(person: Person, names: RepositoryNames) -> dict[str, Writt
 
 
 def address_of(here: str, person: Person) -> str:
-    """Return the address of a user or group."""
     if person.kind == "user":
         return representations.user_address(here, person.id)
     return group_address(here, person.id)
 
 
 def group_address(here: str, group_id: str) -> str:
-    """Return the address of a group."""
     return f"{here}/groups/{quote(group_id, safe='@')}"
 
 
 def membership_address(group: str, member: Person) -> str:
-    """Return the address of a user's or group's membership. ``group`` is the address of the group."""
+    """``group`` is the address of the group."""
     return f"{group}/{member.kind}s/{quote(member.id, safe='@')}"

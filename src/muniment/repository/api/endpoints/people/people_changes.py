@@ -86,7 +86,7 @@ async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Re
 
 @events.tells("user or group")
 async def add_member(request: Request, context: RepositoryContext, kind: Kind) -> Response:
-    """Put a {kind} into a group, as an administrator of the directory. The body refers to the new member."""
+    """Put a {kind} into a group, as an administrator of the directory."""
     event, caller, changes = await _enter(request, context, f"{kind} added to a group")
     media_type = context.thing_type(request)
     group_id: str = request.path_params["person"]
@@ -111,10 +111,6 @@ async def remove_member(request: Request, context: RepositoryContext, kind: Kind
 
 
 async def _enter(request: Request, context: RepositoryContext, how: str) -> tuple[Event, Caller, PeopleChanges]:
-    """Begin the event of a change, and find the caller.
-
-    Raises what ``enter`` raises, and NotOfferedYet if the directory runs elsewhere.
-    """
     event = events.begin(request.scope, "user or group", how=how)
     caller = await enter(request, context)
     if context.people_changes is None:
@@ -124,11 +120,7 @@ async def _enter(request: Request, context: RepositoryContext, how: str) -> tupl
 
 
 async def _read(request: Request, context: RepositoryContext, kind: Kind, partition: str) -> PersonChange:
-    """Read what a body says about a user or group.
-
-    A name without a partition belongs to ``partition``, which is empty if no partition is known. Raises
-    what ``object_body.read_body`` raises, UnknownProperty, NotWritable, WrongValue.
-    """
+    """A name without a partition belongs to ``partition``, which is empty if no partition is known."""
     names, metadata = context.names, await object_body.read_body(request, context)
     if metadata.type not in ("", kind, names.type_prefix + kind):
         raise WrongValue(f"A {kind} has the type {names.type_prefix + kind!r}.")
@@ -169,7 +161,6 @@ def _state(value: Given) -> int:
 
 
 def _id(kind: Kind, whole: str | None, short: str | None, partition: str) -> str | None:
-    """Return the id that the properties ``whole`` and ``short`` give; None if both are missing. Raises WrongValue."""
     id_property, name_property = _NAMES[kind]
     if whole is None and short is None:
         return None
@@ -184,7 +175,6 @@ def _id(kind: Kind, whole: str | None, short: str | None, partition: str) -> str
 
 
 def _member_id(reference: object_body.Metadata, kind: Kind, repository: Repository) -> str:
-    """Return the id of the user or group whose address is the body's ``href``. Raises Malformed."""
     match = _ADDRESS.search(reference.href.partition("?")[0])
     if match is None or unquote(match["repository"]) != repository.name or match["kind"] != kind:
         raise Malformed(f"'href' must be the address of a {kind} of this repository, not {reference.href[:200]!r}.")

@@ -74,7 +74,7 @@ class AclBody(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
 
     @property
     def object_name(self) -> str:
-        """The ACL's name, from ``name`` or ``properties``, or empty. Raises WrongValue if the two differ."""
+        """Raises WrongValue if the two differ."""
         if self.name and self.properties.object_name and self.name != self.properties.object_name:
             raise WrongValue("The body gives the ACL two different names.")
         return self.name or self.properties.object_name
@@ -84,8 +84,6 @@ _body = msgspec.json.Decoder(AclBody)
 
 
 class _VisibleAcl(msgspec.Struct, frozen=True):
-    """An ACL, and those of its entries that the caller may see."""
-
     acl: Acl
     entries: Mapping[str, Permission]
 
@@ -222,7 +220,7 @@ def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
 
 
 async def read_body(request: Request, context: RepositoryContext) -> AclBody:
-    """Read the body that holds an ACL. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue."""
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue."""
     return await object_body.receive(request, context, _body, _from_xml)
 
 
@@ -243,7 +241,7 @@ def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
 
 
 def _members(element: Element, known: Sequence[str], names: RepositoryNames) -> dict[str, Element]:
-    """Return the children of an element by name. Raises Malformed for one that is not known, or that comes twice."""
+    """Raises Malformed for one that is not known, or that comes twice."""
     members: dict[str, Element] = {}
     for part in element.children:
         object_body.check_namespace(part, names)
@@ -272,7 +270,7 @@ def _read_entry(entry: Element, names: RepositoryNames) -> AclEntryBody:
 
 
 def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
-    """Read the entries of a body, and return the permission of each accessor. Raises WrongValue, NotOfferedYet."""
+    """Raises WrongValue, NotOfferedYet."""
     entries: dict[str, Permission] = {}
     for entry in bodies_of_entries:
         if entry.extend_permissions or entry.application_permission:

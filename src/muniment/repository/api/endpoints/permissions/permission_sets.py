@@ -1,5 +1,4 @@
-"""Who may do what with an object? Its permission set, the permission of one accessor, and the ACL of a folder's new
-objects.
+"""Who may do what with an object?
 
 Source: docs/interface.md, ours 4.
 """
@@ -36,8 +35,7 @@ from muniment.repository.store.repositories import Repository
 class _Permissions(msgspec.Struct, frozen=True):
     """An ACL as the caller sees it: the name by which they know it, and the entries that they may see.
 
-    The ACL is either the one that the object carries, or the one that new objects in this folder get. ``permission`` is
-    what the caller may do with the object, or None for the ACL of new objects.
+    ``permission`` is what the caller may do with the object, or None for the ACL of new objects.
     """
 
     stored: StoredObject
@@ -57,10 +55,7 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
 
 @events.tells("acl")
 async def assign(request: Request, context: RepositoryContext) -> Response:
-    """Assign another ACL to an object, or put entries on it.
-
-    The body names an ACL by its id, by its name, or by its owner and its name.
-    """
+    """Assign another ACL to an object, or put entries on it."""
     event = events.begin(request.scope, "acl", how="assigned")
     caller = await enter(request, context, event)
     repository, object_id = caller.repository, representations.identifier(request)
@@ -126,7 +121,7 @@ async def remove_default(request: Request, context: RepositoryContext) -> Respon
 
 
 async def effective(request: Request, context: RepositoryContext) -> Response:
-    """Show what an accessor may do with an object. By default, the accessor is the caller."""
+    """Show what an accessor may do with an object."""
     caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.names
@@ -171,7 +166,6 @@ def _effective(
 
 
 def _principals(cx: Connection, context: RepositoryContext, repository: Repository, accessor: str) -> Principals:
-    """Return the principals of a user, with their groups, or of a group. Raises UnknownPerson, NotOfferedYet."""
     try:
         return people_endpoint.principals_of(cx, context, repository, accessor)
     except UnknownPerson:
@@ -187,10 +181,6 @@ async def _change(
     media_type: str,
     decide: Callable[[Connection, Principals], _Permissions],
 ) -> Response:
-    """Take a decision that assigns an ACL or entries, and answer with its outcome.
-
-    Raises what ``Caller.change`` raises.
-    """
     permissions, position = await caller.change(decide, lambda permissions: permissions.stored.position)
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
     answer = _answer(context, media_type, caller, permissions)
@@ -204,10 +194,6 @@ def _permissions(cx: Connection, repository: Repository, principals: Principals,
 
 
 def _assigned_entries(body: AclBody, names: RepositoryNames) -> dict[str, Permission] | None:
-    """Read the entries that a body puts on an object; None if the body only names an ACL.
-
-    Raises WrongValue, NotOfferedYet.
-    """
     if body.permitted is not None:
         return acls_endpoint.read_entries(body.permitted, names)
     if not body.acl_name:
@@ -224,7 +210,6 @@ def _assign(
     entries: Mapping[str, Permission] | None,
     now: int,
 ) -> _Permissions:
-    """Assign an ACL, or entries."""
     stored, _ = objects.read(cx, repository, object_id, principals)
     new = _wanted(acl_name, entries, object_acls.shown_name(cx, stored, principals))
     if isinstance(new, str):
@@ -241,8 +226,7 @@ def _wanted(
 ) -> str | Mapping[str, Permission]:
     """Return the ACL's name or the entries, whichever a request wants.
 
-    A request may have both. If it names the ACL that is there already, it wants the entries. If it names another ACL,
-    it wants that ACL.
+    If it names the ACL that is there already, it wants the entries. If it names another ACL, it wants that ACL.
     """
     return acl_name if entries is None or acl_name not in ("", present_name) else entries
 
@@ -253,7 +237,6 @@ def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, 
 
 
 def _default_of(cx: Connection, stored: StoredObject, principals: Principals) -> _Permissions:
-    """Return the ACL that new objects in a folder get: the default ACL, or the folder's own."""
     if stored.default_acl_id is None:
         acl_id, acl_name = stored.acl_id, object_acls.shown_name(cx, stored, principals)
     else:

@@ -91,9 +91,7 @@ _variables_body = msgspec.json.Decoder(VariablesBody)
 
 
 async def receive(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> SearchDraft:
-    """Read the body that makes or changes a saved search or a template.
-
-    Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue, UnknownProperty, and what
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed, WrongValue, UnknownProperty, and what
     ``aql.documents.read`` raises.
     """
     bodies.check_encoding(request)
@@ -113,7 +111,7 @@ async def receive(request: Request, context: RepositoryContext, kind: Kind, repo
 
 
 async def values(request: Request, context: RepositoryContext) -> list[VariableValue]:
-    """Read the values for the variables of a template. Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, Malformed."""
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):

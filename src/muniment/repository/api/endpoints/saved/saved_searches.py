@@ -1,7 +1,6 @@
 """Make, show, list and remove saved searches and search templates.
 
-This module also changes and executes saved searches, and stores their results; ``search_templates`` executes
-templates. Source: docs/interface.md, ours 12 and 13.
+Source: docs/interface.md, ours 12 and 13.
 """
 
 from collections.abc import Mapping
@@ -96,7 +95,7 @@ async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Re
 
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
-    """Change a saved search. What the body does not name stays."""
+    """Change a saved search."""
     caller = await enter(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, "search")
     media_type = context.thing_type(request)
@@ -130,10 +129,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def store(request: Request, context: RepositoryContext) -> Response:
-    """Execute a saved search, and store the results for the caller.
-
-    The answer is a page of these results.
-    """
+    """Execute a saved search, and store the results for the caller."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
@@ -175,16 +171,12 @@ async def remove_results(request: Request, context: RepositoryContext) -> Respon
 
 
 def identifier(request: Request, kind: Kind) -> str:
-    """Return the id of the saved search or template that the address names."""
     search_id: str = request.path_params[kind]
     return search_id.lower()[:40]
 
 
 async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
-    """Check a document before it is stored.
-
-    The check of a large document takes long. So it runs in a read transaction, before the write begins.
-    """
+    """The check of a large document takes long. So it runs in a read transaction, before the write begins."""
     if document is None:
         return
 

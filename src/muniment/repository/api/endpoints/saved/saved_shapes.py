@@ -33,13 +33,11 @@ from muniment.repository.store.saved import saved_searches, stored_results
 from muniment.repository.store.saved.saved_searches import Kind, ListedSearch, SavedSearch
 
 PATHS: Mapping[Kind, str] = {"search": "saved-searches", "template": "search-templates"}
-"""The last part of the address of each list."""
 
 ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-template"}
 """For each kind, the name of the document: the root element in XML."""
 
 MOST_INLINED = 100
-"""How many saved searches a page has at most if it shows their documents."""
 
 _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
@@ -57,7 +55,7 @@ class SearchRepresentation(msgspec.Struct, frozen=True):
 def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
-    """Return the representations of these searches. What the rows lack is read for all searches at once."""
+    """What the rows lack is read for all searches at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
         stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)
@@ -100,10 +98,7 @@ def answer(
 
 
 def feed_request(request: Request, context: RepositoryContext, caller: Caller, kind: Kind) -> FeedRequest:
-    """Read what a request asks of a list. A page that shows documents has at most ``MOST_INLINED`` entries.
-
-    Raises what ``collections.feed_request`` raises.
-    """
+    """A page that shows documents has at most ``MOST_INLINED`` entries."""
     title = {"search": "Saved searches", "template": "Search templates"}[kind]
     feed = collections.feed_request(request, context, caller, PATHS[kind], title)
     if not feed.page.inline or feed.page.part.size <= MOST_INLINED:
@@ -113,7 +108,6 @@ def feed_request(request: Request, context: RepositoryContext, caller: Caller, k
 
 
 def list_page(cx: Connection, principals: Principals, feed: FeedRequest, kind: Kind) -> ListPage:
-    """Read a page of the saved searches, or of the templates, that the caller may see."""
     repository_id, selection, options = feed.repository.id, feed.page.selection, feed.context.options
 
     def entries(members: Sequence[ListedSearch]) -> list[FeedEntry]:
@@ -145,7 +139,7 @@ def list_page(cx: Connection, principals: Principals, feed: FeedRequest, kind: K
 def thing(
     here: str, of: SearchRepresentation, options: RepositoryOptions, media_type: str, view: View, *, links: bool = True
 ) -> Thing:
-    """Describe a saved search or template. Raises UnknownProperty."""
+    """Raises UnknownProperty."""
     names, saved_search, is_xml = options.names, of.saved, media_type.endswith("xml")
     document: dict[str, Written] = {} if is_xml else {"name": ROOTS[of.kind]}
     document["properties"] = _properties(of, names, view)

@@ -39,7 +39,7 @@ Row = dict[str, Written]
 
 
 class _Question(NamedTuple):
-    """A statement with its text. ``kind`` is user or group if the statement selects users or groups, else None."""
+    """``kind`` is user or group if the statement selects users or groups, else None."""
 
     statement: Statement
     text: str
@@ -77,8 +77,6 @@ async def _answer(request: Request, context: RepositoryContext, text: str) -> Re
 
 
 def _read(text: str, names: RepositoryNames) -> _Question:
-    """Read a statement. Raises BadQuery, UnknownType."""
-
     def read_type(name: str) -> str:
         bare = name.lower()
         if bare.removeprefix(names.type_prefix) in _PEOPLE and bare.startswith(names.type_prefix):

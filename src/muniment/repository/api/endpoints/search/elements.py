@@ -10,12 +10,10 @@ from muniment.repository.search.aql.tree import PropertyOperator
 
 
 def fulltext(names: RepositoryNames, words: str) -> Element:
-    """Write keywords."""
     return Element(names.vocab_namespace, "fulltext", {}, [], words, path="the words")
 
 
 def compared(names: RepositoryNames, property_name: str, operator: PropertyOperator, value: str) -> Element:
-    """Write the comparison of a property with one value."""
     attributes = {"name": spelling.write_property(property_name, names), "operator": operator}
     return Element(names.vocab_namespace, "property", attributes, [], value)
 
@@ -23,7 +21,6 @@ def compared(names: RepositoryNames, property_name: str, operator: PropertyOpera
 def listed(
     names: RepositoryNames, property_name: str, values: Sequence[str], operator: Literal["IN", "NOT_IN"] = "IN"
 ) -> Element:
-    """Write the comparison of a property with several values."""
     space = names.vocab_namespace
     each = [Element(space, "value", {}, [], value) for value in values]
     attributes = {"name": spelling.write_property(property_name, names), "operator": operator}
@@ -46,7 +43,6 @@ def together(names: RepositoryNames, operator: Literal["AND", "OR"], expressions
 
 
 def expression_set(names: RepositoryNames, operator: Literal["AND", "OR"], expressions: list[Element]) -> Element:
-    """Write an expression-set."""
     space = names.vocab_namespace
     inner = Element(space, "expressions", {}, expressions, "")
     return Element(space, "expression-set", {"operator": operator}, [inner], "")
@@ -60,7 +56,6 @@ def in_folder(names: RepositoryNames, *, path: str = "", folder_id: str = "", pl
 
 
 def search(names: RepositoryNames, expressions: list[Element], locations: list[Element]) -> Element:
-    """Write a query document."""
     space = names.vocab_namespace
     parts = [expression_set(names, "AND", expressions)] if expressions else []
     parts += [Element(space, "locations", {}, locations, "")] if locations else []

@@ -1,7 +1,4 @@
-"""Why an object is a hit of a search, or why it is none (docs/interface.md, ours 6).
-
-The query comes as in a search: as the parameters or the ``link`` of a GET, or as the document of a POST.
-"""
+"""Why an object is a hit of a search, or why it is none (docs/interface.md, ours 6)."""
 
 from functools import partial
 
@@ -70,7 +67,7 @@ async def _answer(
 
 
 def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
-    """Return the document of an explanation. ``here`` is the repository's address; without it there are no links."""
+    """``here`` is the repository's address; without it there are no links."""
     document: dict[str, Written] = {
         "object-id": answer.stored.id,
         "user": answer.user,
@@ -109,7 +106,6 @@ def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> 
 
 
 def _on_the_wire(part: ConditionPart, names: RepositoryNames) -> ConditionPart:
-    """Return a part with the names on the wire of its property, and of types that are its values."""
     is_type = part.name == _TYPE
     return msgspec.structs.replace(
         part,

@@ -51,7 +51,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
     pairs: tuple[Narrowing, ...] = ()
 
     def definitions(self, catalogue: Catalogue, names: RepositoryNames) -> tuple[FacetDefinition, ...]:
-        """Return the facet that a GET asks for, or none. Dates are counted by month, other values one by one.
+        """Dates are counted by month, other values one by one.
 
         Raises UnknownProperty.
         """
@@ -65,7 +65,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
         """Return the values to which the address narrows the facets of a query.
 
-        Values that are types have their neutral names. Raises BadQuery.
+        Raises BadQuery.
         """
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
         type_facets = _facets_of_types(query.facets)
@@ -75,7 +75,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
 
 
 def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
-    """Read what an address says about facets. Raises BadQuery, Malformed."""
+    """Raises BadQuery, Malformed."""
     query = {name: text for name, text in query.items() if text}
     facet, most = query.get(parameters.FACET.name, "").strip(), options.max_query_clauses
     for name in (_VALUES, parameters.TIMEZONE.name):
@@ -137,7 +137,7 @@ class FacetWriter:
         self._names = names
 
     def facets(self, several: Sequence[FacetCounts]) -> tuple[atom.FeedFacet, ...]:
-        """Write facets. Raises BadQuery if what all their links repeat is too long."""
+        """Raises BadQuery if what all their links repeat is too long."""
         if several and len(self._address(())) > _LONGEST_ADDRESS:
             raise BadQuery(
                 f"The address of a search with facets has at most {_LONGEST_ADDRESS} characters, because each value "
@@ -179,7 +179,6 @@ class FacetWriter:
 
 
 def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:
-    """List the ids of the facets that count by the type of objects."""
     ids: set[str] = set()
     for definition in definitions:
         level: FacetDefinition | None = definition

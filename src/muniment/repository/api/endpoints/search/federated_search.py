@@ -51,10 +51,7 @@ from muniment.repository.store.filters.cursors import Place
 from muniment.repository.store.permissions.principals import Principals
 
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
-"""If a repository refuses the question for one of these reasons, the feed has the hits of the other repositories.
-
-For example, the repository has no index now, or does not know a name of the query.
-"""
+"""If a repository refuses the question for one of these reasons, the feed has the hits of the other repositories."""
 
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
@@ -62,8 +59,7 @@ _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 class _CallerPage(msgspec.Struct, frozen=True):
     """What one repository answered. ``here`` is its address; ``inlined`` has, by object id, the objects to inline.
 
-    ``facets`` are the facets to show, bound to the repository's types. ``sort_kinds`` are the kinds of the sort
-    properties. ``places`` has each hit's place in the order of the query's sorts, by the id of the hit.
+    ``places`` has each hit's place in the order of the query's sorts, by the id of the hit.
     """
 
     caller: Caller
@@ -87,19 +83,14 @@ class _Answers(msgspec.Struct, frozen=True):
     closed: dict[str, Refusal] = {}
 
     def relaxed(self) -> bool:
-        """Return whether some of the hits need not have all words."""
         return any(each.page.relaxed for each in self.pages)
 
     def has_more(self) -> bool:
-        """Return whether some repository has further hits."""
         return any(each.page.has_more for each in self.pages)
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """Search several repositories by keywords, or turn a page of a posted search.
-
-    Without either, hits need no words: only the other parameters narrow the search.
-    """
+    """Search several repositories by keywords, or turn a page of a posted search."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
     asked = _read_request(request, context)
@@ -117,10 +108,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """Search several repositories by a query document.
-
-    The document or the parameter `repositories` can name the repositories to search.
-    """
+    """Search several repositories by a query document."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
     asked = msgspec.structs.replace(_read_request(request, context), posted=True)
@@ -132,7 +120,6 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 
 
 def _of(asked: AskedSearch, query: Query, names: tuple[str, ...]) -> AskedSearch:
-    """Return the request with its query, which names the repositories to search."""
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     return msgspec.structs.replace(asked, query=msgspec.structs.replace(query, repositories=names))
@@ -184,7 +171,6 @@ async def _answer(
 async def _ask_all(
     request: Request, context: RepositoryContext, callers: Sequence[Caller], asked: AskedSearch
 ) -> _Answers:
-    """Ask one repository after the other. Each search waits for its turn among the searches of the process."""
     answers, query, now = _Answers(), asked.query or Query(), context.clock()
     rooms = PageRoom(context.options), _room(context, callers)
     for caller in callers:
@@ -214,9 +200,7 @@ async def _ask_all(
 def _search_one(
     inquiry: Inquiry, caller: Caller, asked: AskedSearch, here: str, rooms: tuple[PageRoom, int]
 ) -> _CallerPage:
-    """Search one repository as its own address does, with the facets that can be added up.
-
-    A type or folder that this repository does not have leaves it out, as in a query document. ``rooms`` is the room
+    """A type or folder that this repository does not have leaves it out, as in a query document. ``rooms`` is the room
     for objects, and that for the values of facets.
     """
     objects_room, facets_room = rooms
@@ -252,8 +236,6 @@ def _add_up(caller_pages: Sequence[_CallerPage], room: int) -> tuple[FacetCounts
 
 
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
-    """Keep a posted query in this caller's repository, so that links of the feed can name the query. Return the link
-    that stands for the query."""
     document, options, now = kept_searches.encode(query), context.options, context.clock()
 
     def is_kept(cx: Connection, principals: Principals) -> tuple[str, bool]:
@@ -268,7 +250,6 @@ async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str
 
 
 async def _follow_link(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
-    """Find the query of a link, whichever of the repositories keeps it. Raises UnknownLink."""
     refusal = UnknownLink("The search behind this link is gone; send it again.")
     for caller in callers:
 
@@ -318,7 +299,7 @@ def _feed(context: RepositoryContext, answers: _Answers, asked: AskedSearch, bas
 
 
 def _names(request: Request) -> tuple[str, ...]:
-    """Read the repositories that the request names, from a list with commas. The order stays; no name comes twice."""
+    """The order stays; no name comes twice."""
     texts = _LISTED.findall(parameters.read(request).get("repositories", ""))
     names = (re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).strip() for text in texts)
     return tuple(dict.fromkeys(name for name in names if name))
@@ -329,7 +310,6 @@ def _join(names: Collection[str]) -> str:
 
 
 def _read_request(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read the parameters as those of one repository's search are read, but for the stretch and what links repeat."""
     options = context.options
     values = {name: text for name, text in parameters.read(request).items() if text}
     asked = search_requests.read_parameters(request, values, options, search_requests.FINDING)

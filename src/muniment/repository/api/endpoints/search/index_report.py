@@ -1,4 +1,4 @@
-"""What did the checks of the index find? An administrator reads the report, and asks for a check.
+"""What did the checks of the index find?
 
 Source: docs/interface.md, ours 14.
 """
@@ -36,10 +36,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def want(request: Request, context: RepositoryContext) -> Response:
-    """Start a check of the index.
-
-    With ``repair``, the agents also repair their indexes.
-    """
+    """Start a check of the index."""
     caller = await enter(request, context)
     media_type = context.thing_type(request)
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)

@@ -60,10 +60,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
-    """Search by keywords, or turn a page of a posted search.
-
-    Without either, hits need no words: only the other parameters narrow the search.
-    """
+    """Search by keywords, or turn a page of a posted search."""
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context))
 
@@ -127,7 +124,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
 
 async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
-    """Keep what the page's `next` needs. Return False if another request has kept the same walk in the meantime."""
+    """Return False if another request has kept the same walk in the meantime."""
     options = context.options
 
     def keep(cx: Connection, principals: Principals) -> bool:
@@ -140,7 +137,7 @@ async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) 
 
 
 def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
-    """Find one page, and write its feed as bytes. This runs outside the event loop."""
+    """This runs outside the event loop."""
     cx, principals, options = inquiry.cx, inquiry.principals, inquiry.options
     named_query = None if asked.kept is None else asked.kept.find(cx, principals)
     inquiry = inquiry.asking(question_of(inquiry, asked, None if named_query is None else named_query.query))
@@ -182,9 +179,7 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
 def question_of(
     inquiry: Inquiry, asked: AskedSearch, source_query: Query | None = None, *, sure: bool = False
 ) -> SearchQuestion:
-    """Return what a caller asks of a repository.
-
-    The query is ``source_query``. If that is None, it is the request's own query, or else the posted query that the
+    """The query is ``source_query``. If that is None, it is the request's own query, or else the posted query that the
     request's ``link`` names. With ``sure``, a typed field that cannot be read is refused. Raises UnknownLink,
     UnknownProperty, BadQuery, WrongValue.
     """
@@ -228,9 +223,7 @@ def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
 
 
 def _etag(feed: atom.Feed, media_type: str) -> str:
-    """Return the ETag of a feed's content.
-
-    Scores and the addresses of pages are left out: scores change with every document of the repository, and each
+    """Scores and the addresses of pages are left out: scores change with every document of the repository, and each
     answer has cursors of its own.
     """
     entries = tuple(msgspec.structs.replace(entry, score=None) for entry in feed.entries)
@@ -244,9 +237,8 @@ def inlined_hits(
 ) -> dict[str, object]:
     """Return, by object id, the object of each hit in the form in which the hit's entry inlines the object.
 
-    Without ``inline``, there are none. The objects agree with the hits, because the inquiry's read has checked the
-    hits. At most ``collections.PORTION`` objects are read at one time. ``room`` is the room that the page has for the
-    objects. Raises UnknownProperty, and Malformed if the room is too small.
+    The objects agree with the hits, because the inquiry's read has checked the hits. Raises UnknownProperty, and
+    Malformed if the room is too small.
     """
     inlined: dict[str, object] = {}
     if not asked.inline:
@@ -326,25 +318,20 @@ def _feed(inquiry: Inquiry, asked: AskedSearch, turned_page: TurnedPage, here: s
 def all_words_link(
     options: RepositoryOptions, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
-    """Return the link from a relaxed search to the same search in which a hit needs all words. ``place`` has the
-    parameters of that search's first page."""
+    """``place`` has the parameters of that search's first page."""
     typed = {"typed": "true"} if "q" in repeated else {}
     parameters = urlencode({**repeated, "words": "all", **typed, **place})
     return atom.Link(f"{options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 
 
 def words_header(*, relaxed: bool, left_out: int) -> dict[str, str]:
-    """Return the headers that say that a search was relaxed, and how many words it left out; none if it was not."""
     if not relaxed:
         return {}
     return {parameters.WORDS_NEEDED.name: "any"} | ({parameters.WORDS_LEFT_OUT.name: str(left_out)} if left_out else {})
 
 
 async def wait_for_position(context: RepositoryContext, caller: Caller, text: str | None) -> None:
-    """Wait until the index has reached the position that a caller sends, if they send one.
-
-    Raises IndexBehind after 5 seconds, IndexUnavailable, Malformed, NotPermitted.
-    """
+    """Raises IndexBehind after 5 seconds, IndexUnavailable, Malformed, NotPermitted."""
     if not text:
         return
     index, loop = context.indexes(caller.repository), asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What does a request to search ask? This module reads its parameters and its query.
+"""What does a request to search ask?
 
 Source: given 2.8, 2.10; docs/interface.md, ours 6.
 """
@@ -102,13 +102,13 @@ class QuerySource(msgspec.Struct, frozen=True):
 
 
 async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
+    """Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
     asked = read_parameters(request, parameters.read(request), context.options, FINDING)
     return asked if "link" in asked.repeated else await with_words(context, asked)
 
 
 async def with_words(context: RepositoryContext, asked: AskedSearch) -> AskedSearch:
-    """Read the query of a GET from the parameters that links repeat. Fields of a typed text are words in the query.
+    """Fields of a typed text are words in the query.
 
     Raises BadQuery, BadSort, UnknownType, Malformed.
     """
@@ -121,7 +121,7 @@ async def with_words(context: RepositoryContext, asked: AskedSearch) -> AskedSea
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read what a POST asks for. Raises NotAcceptable, Malformed, and what ``query_of_body`` raises."""
+    """Raises NotAcceptable, Malformed, and what ``query_of_body`` raises."""
     asked = read_parameters(request, parameters.read(request), context.options, ())
     return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
 
@@ -145,10 +145,7 @@ def with_fields(
 
 
 async def query_of_body(request: Request, context: RepositoryContext) -> Query:
-    """Read the query document that is the body of a POST.
-
-    Raises UnsupportedMediaType, TooLarge, TimedOut, BadQuery, UnknownType.
-    """
+    """Raises UnsupportedMediaType, TooLarge, TimedOut, BadQuery, UnknownType."""
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
@@ -157,12 +154,11 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
-    """Read a query, in a thread if it is long. A bad query is refused here, even if there is no index."""
+    """A bad query is refused here, even if there is no index."""
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
 def locale(repeated: Mapping[str, str]) -> str:
-    """Return the locale that names the language of the keywords, or an empty text."""
     return repeated.get("query-locale", "")[:_LONGEST_LOCALE]
 
 
@@ -190,7 +186,7 @@ def _locations(text: str) -> tuple[Location, ...]:
 def read_parameters(
     request: Request, query: Mapping[str, str], options: RepositoryOptions, own: tuple[str, ...]
 ) -> AskedSearch:
-    """Read the parameters of a search from ``query``. ``own`` names those that say what the search finds.
+    """``own`` names those that say what the search finds.
 
     Raises BadQuery, Malformed, NotAcceptable.
     """
@@ -229,7 +225,7 @@ def meaning_wanted(query: Mapping[str, str], options: RepositoryOptions) -> bool
 
 
 def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
-    """Read how many of the question's words a hit needs. Raises Malformed."""
+    """Raises Malformed."""
     return parameters.choice(query, "words", ("all", "any", "auto"), default=default)
 
 
@@ -239,7 +235,6 @@ def typed_wanted(query: Mapping[str, str], words: WordsNeeded) -> bool:
 
 
 def default_words(options: RepositoryOptions) -> WordsNeeded:
-    """Return which words a hit needs if a request does not say: ``auto`` with ``relax_searches``, else ``all``."""
     return "auto" if options.relax_searches else "all"
 
 

@@ -33,7 +33,6 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
 
 
 def document_of(answer: Suggestions) -> dict[str, Written]:
-    """Return the document of suggestions."""
     document: dict[str, Written] = {"completions": [_suggestion_document(each) for each in answer.completions]}
     if answer.correction is not None:
         document["correction"] = _suggestion_document(answer.correction)

@@ -66,14 +66,12 @@ class Understood(msgspec.Struct, frozen=True):
     reasons: dict[TypedField, str]
 
     def document(self, names: RepositoryNames) -> Element:
-        """Write the question as a query document."""
         text = self.translation.text
         words = [elements.fulltext(names, text)] if text else []
         return elements.search(names, [*words, *self.expressions], self.locations)
 
 
 def understand(cx: Connection, view: RepositoryView, names: RepositoryNames, text: str) -> Understood:
-    """Translate a question for a caller of one repository."""
     fields = _Fields(cx, view, names)
     translation = typed.translate(text, fields.is_readable)
     expressions, places = fields.written(translation.fields)
@@ -81,17 +79,16 @@ def understand(cx: Connection, view: RepositoryView, names: RepositoryNames, tex
 
 
 def of_words(text: str) -> Understood:
-    """Translate a question without a repository: what looks like a field is searched as words."""
     return Understood(typed.translate(text), [], [], {})
 
 
 def query(understood: Understood, names: RepositoryNames, limits: QueryLimits) -> Query:
-    """Read the query of a typed question. Raises BadQuery."""
+    """Raises BadQuery."""
     return documents.read(understood.document(names), names, limits)
 
 
 class _Fields:
-    """Reads the fields of one question. ``reasons`` say why a field cannot be read."""
+    """``reasons`` say why a field cannot be read."""
 
     def __init__(self, cx: Connection, view: RepositoryView, names: RepositoryNames) -> None:
         self._cx = cx
@@ -120,9 +117,7 @@ class _Fields:
         return True
 
     def written(self, fields: Sequence[TypedField]) -> tuple[list[Element], list[Element]]:
-        """Write fields that could be read as expressions and locations.
-
-        An object has one type, one format and one owner: of several values of such a field, any is enough. The same
+        """An object has one type, one format and one owner: of several values of such a field, any is enough. The same
         holds for folders.
         """
         alternatives: dict[str, list[Element]] = {}
@@ -209,7 +204,6 @@ class _Fields:
 
 
 def _media_types(name: str) -> tuple[str, ...]:
-    """Return the media types of a format that people name; none if it is not known."""
     if name in _FAMILIES:
         return (f"{name}/*",)
     found: dict[str, None] = {}

@@ -67,7 +67,7 @@ _LISTS = ("values", "dependencies", "when")
 
 
 async def read_new_type(request: Request, context: RepositoryContext) -> TypeForm:
-    """Read the body that makes a type. Raises what ``object_body.receive`` raises, and WrongValue."""
+    """Raises what ``object_body.receive`` raises, and WrongValue."""
     names, body = context.names, await object_body.receive(request, context, _type_decoder, _type_of_xml)
     return _form(body, body.name, _parent(body, names), names)
 
@@ -102,7 +102,6 @@ async def read_wanted_values(request: Request, context: RepositoryContext) -> tu
 
 
 def _convert(members: Mapping[str, object], kind: type[B], place: str) -> B:
-    """Make a body of this ``kind`` from members whose values are texts of XML. Raises Malformed."""
     try:
         return msgspec.convert(members, kind, strict=False)
     except msgspec.ValidationError as error:

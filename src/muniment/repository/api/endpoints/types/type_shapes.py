@@ -17,7 +17,6 @@ from muniment.repository.store.objects.types.object_types import BUILT_IN_NAMES,
 from muniment.repository.store.objects.types.offers import Offer
 
 ATTRIBUTES = ("name", "label", "category", "parent")
-"""The names of the attributes of the element ``type`` in XML."""
 
 
 class PropertyDocument(msgspec.Struct):
@@ -66,7 +65,7 @@ class OffersDocument(Linked):
 
 
 def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames, media_type: str) -> Thing:
-    """Describe an object type for this media type, with all its properties. The inherited ones come first."""
+    """The inherited ones come first."""
     document = _type_document(here, kind, catalogue, names)
     if not media_type.endswith("xml"):
         return Thing("type", document)
@@ -75,7 +74,6 @@ def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: Reposit
 
 
 def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: RepositoryNames) -> Thing:
-    """Describe the values that a form offers for properties of a type."""
     own = type_address(here, type_name, names)
     by_name: Mapping[str, Written] = {
         spelling.write_property(definition.name, names): {
@@ -92,7 +90,7 @@ def offers_thing(here: str, type_name: str, offers: Sequence[Offer], names: Repo
 
 
 def type_address(here: str, type_name: str, names: RepositoryNames) -> str:
-    """Return the address of a type. ``here`` is the address of the repository."""
+    """``here`` is the address of the repository."""
     return f"{here}/types/{quote(spelling.write_type(type_name, names))}"
 
 
