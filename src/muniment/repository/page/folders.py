@@ -15,7 +15,6 @@ from muniment.repository.store.objects.listing.view import RepositoryView
 from muniment.repository.store.objects.table import StoredObject
 
 _LISTED = 50
-"""How many objects are on one part of the list, at most."""
 
 
 class ListedMember(msgspec.Struct, frozen=True):
@@ -39,7 +38,7 @@ class FolderList(msgspec.Struct, frozen=True):
 
 
 def contents(cx: Connection, view: RepositoryView, folder_id: str, part: int, options: RepositoryOptions) -> FolderList:
-    """List a part of what lies in a folder that the caller may browse. Part 0 means the first.
+    """Part 0 means the first.
 
     Raises Malformed if the part lies deeper than any list goes.
     """

@@ -18,7 +18,6 @@ PREFIX = "/search"
 
 _COOKIE = "muniment-search"
 COOKIE = f"__Host-{_COOKIE}"
-"""The cookie of a sign-in over TLS."""
 
 _FORM = "search page form"
 _MOST_FORM_COOKIES = 20
@@ -46,14 +45,13 @@ _TEMPLATES.filters |= {"day": _day, "moment": clock.timestamp, "amount": amount,
 
 
 def place(request: Request) -> str:
-    """Say where these pages begin, as a path: the base address's own path, then the prefix."""
     return pages.base_path(request) + PREFIX
 
 
 def draw(
     request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
 ) -> Response:
-    """Draw a page. Without ``scripts``, no script may run on it, for example where a password is typed."""
+    """Without ``scripts``, no script may run on it, for example where a password is typed."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
@@ -68,7 +66,6 @@ def draw(
 
 
 def redirect(request: Request, path: str) -> Response:
-    """Lead the browser to another of these pages, which the browser then fetches by GET."""
     return browser.redirect(request, PREFIX + path)
 
 
@@ -100,7 +97,6 @@ def requested_page(request: Request) -> str:
 
 
 def session_cookie(request: Request) -> str:
-    """Read the cookie of the sign-in; empty when the browser shows none."""
     return request.cookies.get(_cookie_name(request), "")
 
 
@@ -118,12 +114,10 @@ def form_cookies(request: Request) -> list[str]:
 
 
 def set_form_cookie(response: Response, request: Request, value: str) -> None:
-    """Set a cookie to which a form is bound."""
     browser.set_cookie(response, request, f"{_cookie_name(request)}-form-{value[:6]}", value)
 
 
 def remove_form_cookies(response: Response, request: Request) -> None:
-    """Take away the cookies to which forms are bound."""
     for name in _form_cookie_names(request):
         browser.set_cookie(response, request, name, "", seconds=0)
 

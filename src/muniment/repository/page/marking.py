@@ -12,7 +12,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str, marks: Iterable[tuple[int, int]]) -> list[Piece]:
-    """Split a text into marked and unmarked pieces. ``marks`` are in order, and do not overlap."""
+    """``marks`` are in order, and do not overlap."""
     split: list[Piece] = []
     end = 0
     for start, stop in marks:

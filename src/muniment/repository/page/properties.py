@@ -1,4 +1,4 @@
-"""What does a person read of an object's properties? Headings and values as people write them."""
+"""What does a person read of an object's properties?"""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,6 @@ HEADINGS: Mapping[str, str] = {
     "i_chronicle_id": "Id of the first version",
     "i_antecedent_id": "Id of the version before",
 }
-"""The headings of built-in properties, in the order of the page."""
 
 HIDDEN = frozenset({"i_folder_id", "i_ancestor_id"})
 """Built-in properties that say nothing to people: the page links the folder by its name."""
@@ -58,10 +57,7 @@ class ShownProperty(msgspec.Struct, frozen=True):
 
 
 def shown(cx: Connection, view: RepositoryView, stored: StoredObject, names: RepositoryNames) -> list[ShownProperty]:
-    """List the properties of an object that have values: the built-in ones, then all others.
-
-    A property that is not built in has the label that its type gives it as heading, or else its name.
-    """
+    """List the properties of an object that have values: the built-in ones, then all others."""
     acl_name = collections.object_bodies(cx, view, [stored])[0].acl_name
     values = inventory.values(stored, view.catalogue, acl_name)
     custom = [name for name in values if name not in HEADINGS and name not in HIDDEN]

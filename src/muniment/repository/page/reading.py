@@ -34,12 +34,10 @@ from muniment.repository.store.repositories import Repository
 from muniment.web.requests import bodies
 
 _PART = 40_000
-"""How many characters of a text are on one page, at most."""
 
 _BEFORE_A_CUT = 500
 
 _SIMILAR = 5
-"""How many documents like the one that is shown are listed, at most."""
 
 _LOOKED_THROUGH = 25
 """In how many parts of a text the first marked word is looked for."""
@@ -129,8 +127,6 @@ async def _marker(caller: Caller, asked: PageQuestion, object_id: str) -> Marker
 
 
 async def _similar(caller: Caller, object_id: str) -> list[SimilarDocument]:
-    """List some documents like this object; none if the index is unavailable or too far behind."""
-
     def find(inquiry: Inquiry) -> list[SimilarDocument]:
         page = similar.find(inquiry.changed(items_per_page=_SIMILAR, bare=True), object_id)
         stored = inventory.rows(inquiry.cx, inquiry.repository.id, [hit.object_id for hit in page.hits])
@@ -187,10 +183,7 @@ def _why(status: IndexStatus) -> str:
 
 
 def _text(text: str, marker: Marker | None, part: int) -> TextPart:
-    """Return a part of a text with its marks. Raises Malformed if the text has no such part.
-
-    Part 0 means the first part with a marked word, or part 1 if the first ``_LOOKED_THROUGH`` parts have none.
-    """
+    """Part 0 means the first part with a marked word, or part 1 if the first ``_LOOKED_THROUGH`` parts have none."""
     cuts = _cuts(text)
 
     def marks_of(number: int) -> Sequence[tuple[int, int]]:

@@ -86,7 +86,6 @@ def _form(*names: str) -> Content:
 
 
 def table() -> AddressTable[RepositoryContext]:
-    """List every address of the search page."""
     return AddressTable(
         "search page",
         frame.PREFIX,
@@ -173,5 +172,4 @@ def table() -> AddressTable[RepositoryContext]:
 
 
 def routes(context: RepositoryContext) -> list[Route]:
-    """List every route of the search page, or none if the page is not offered."""
     return table().routes(context) if context.callers.page is not None else []

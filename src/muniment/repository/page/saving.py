@@ -1,4 +1,4 @@
-"""List, make and remove saved searches on the page. A new saved search gets the page's question."""
+"""List, make and remove saved searches on the page."""
 
 import msgspec
 from sqlalchemy.engine import Connection

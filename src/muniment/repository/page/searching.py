@@ -51,7 +51,6 @@ from muniment.repository.store.saved.saved_searches import SavedSearch, SearchSu
 from muniment.web.requests import bodies
 
 HITS = 20
-"""How many hits a page has."""
 
 _SAVED = 10
 READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
@@ -166,14 +165,12 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 
 def done(request: Request) -> str:
-    """Read what the address says has just been done."""
     return dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", "")
 
 
 async def around(
     request: Request, context: RepositoryContext, session: PageSession, caller: Caller, asked: PageQuestion
 ) -> dict[str, Any]:
-    """Return what the frame of each page shows to somebody who is signed in."""
     seal = await context.transactions.read(keys.seal)
     return {
         "asked": asked,
@@ -186,10 +183,7 @@ async def around(
 
 
 def question_query(cx: Connection, view: RepositoryView, options: RepositoryOptions, asked: PageQuestion) -> PageQuery:
-    """Return the query of a page's question.
-
-    Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
-    """
+    """Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue."""
     limits = QueryLimits.of(options)
     understood = typed_questions.understand(cx, view, options.names, asked.words or "")
     own = documents.read(asked.document(options.names, understood), options.names, limits)
@@ -213,7 +207,7 @@ def question_query(cx: Connection, view: RepositoryView, options: RepositoryOpti
 
 
 def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
-    """Answer a page's question. Call it off the event loop.
+    """Call it off the event loop.
 
     Raises what ``question_query`` and ``results.search`` raise.
     """
@@ -263,10 +257,7 @@ def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
 
 
 def hits(inquiry: Inquiry, query: Query, needed: WordsNeeded | None, number: int = 1, *, bare: bool = False) -> HitPage:
-    """Return a page of a query's hits with their total and facets.
-
-    With ``bare``, the page has one hit at most, and no total. Raises what ``results.search`` raises.
-    """
+    """With ``bare``, the page has one hit at most, and no total. Raises what ``results.search`` raises."""
     return paging.by_number(_asking(inquiry, query, needed, number, bare=bare))
 
 
@@ -324,7 +315,7 @@ def _start(cx: Connection, repository: Repository, principals: Principals) -> St
 
 
 def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
-    """Return what the page shows of each hit. ``cx`` must be the read of the database in which the hits were found."""
+    """``cx`` must be the read of the database in which the hits were found."""
     stored = inventory.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
     names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
     hits = []
@@ -363,7 +354,6 @@ def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[st
 
 
 def _offered(options: RepositoryOptions) -> list[Choice]:
-    """List the first choices: as many as the settings' limits of facets and of facet values allow."""
     offered: list[Choice] = []
     left = options.max_facet_values
     for choice in CHOICES[: options.max_facets]:
@@ -388,7 +378,6 @@ def _choice(choice: Choice, counts: FacetCounts | None, asked: PageQuestion, nam
 
 
 def _tried(asked: PageQuestion, found: Results) -> Sequence[tuple[str, str, str]]:
-    """List what narrows a search: for each value its heading, its label, and the address of the search without it."""
     tried: list[tuple[str, str, str]] = []
     if found.saved is not None:
         tried.append(("Saved search", found.saved.name, msgspec.structs.replace(asked, saved="").address()))
@@ -409,7 +398,6 @@ def _folder_ids(shown_hits: Sequence[ShownHit]) -> set[str]:
 
 
 def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Mapping[str, str]:
-    """Return the addresses of the pages before and after this one; empty if there is none."""
     deepest = options.max_page_offset // HITS
     return {
         "previous": asked.address(page=min(page.page - 1, deepest)) if page.page > 1 else "",
@@ -418,7 +406,6 @@ def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Ma
 
 
 def _as_aql(here: str, asked: PageQuestion, found: Results, query: Element) -> Mapping[str, str]:
-    """Write the question in both spellings, and the command that finds the same."""
     parameters = {"include-total": "true", "items-per-page": str(HITS)}
     # A search with sorts is not relaxed by ``auto``.
     needed = "any" if found.page.relaxed else asked.needed or "auto"

@@ -1,7 +1,4 @@
-"""Signing in to search, and out again.
-
-The server sends a form. With the name and the password of the form, it gets tokens from the directory.
-"""
+"""Signing in to search, and out again."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +26,7 @@ _NOT_ENDED = (
 
 
 async def page(request: Request, context: RepositoryContext) -> Response:
-    """Show the form to sign in with. ``to`` is the page that was asked for: the sign-in leads back to it.
+    """Show the form to sign in with.
 
     Somebody who is signed in already is led there at once.
     """
@@ -80,7 +77,7 @@ async def sign_out(request: Request, context: RepositoryContext) -> Response:
 
 
 async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
-    """Check that a form comes from a page that we made for this signed-in person. Raises Forged."""
+    """Raises Forged."""
     seal = await context.transactions.read(keys.seal)
     frame.check_form(request, seal, form.get("csrf", ""), [frame.session_cookie(request)])
 
@@ -107,7 +104,6 @@ async def _shown(
 
 
 def _asked(path: str) -> PageQuestion:
-    """Return what the address of one of our pages asks. Raises Malformed."""
     return questions.read(bodies.pairs(path.partition("?")[2].encode(), "The page"))
 
 

@@ -102,7 +102,6 @@ class Choice(NamedTuple):
 
 
 def format_label(media_type: str) -> str:
-    """Return the name of a media type that a person reads; the media type itself if it is not known."""
     bare, _, parameters = media_type.partition(";")
     bare, charset = bare.strip().lower(), parameters.strip().lower().removeprefix("charset=")
     family, _, kind = bare.partition("/")
@@ -210,7 +209,6 @@ CHOICES = (
         _sizes,
     ),
 )
-"""The choices that a page offers, in the order in which it shows them."""
 
 BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}
 
@@ -218,7 +216,7 @@ BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}
 def values_of(names: RepositoryNames, element: Element, texts: Sequence[str]) -> list[tuple[str, str]]:
     """List what an expression of AQL may have been chosen as: the id of a choice and a value, for each value.
 
-    ``texts`` are the texts in the expression. Whether the values mean the expression is for the caller to check.
+    Whether the values mean the expression is for the caller to check.
     """
     name = element.attributes.get("name")
     for choice in CHOICES:

@@ -57,7 +57,6 @@ async def reopened(context: RepositoryContext, caller: Caller, asked: PageQuesti
 
 
 async def edited(caller: Caller, asked: PageQuestion) -> ShownSearch | None:
-    """Return the saved search that a question may replace; None without one, or if it cannot be seen."""
     if not asked.edited:
         return None
 
@@ -85,7 +84,7 @@ def _typed(
 ) -> PageQuestion | None:
     """Return the question that was kept with a saved search; None without one, or if it does not mean this document.
 
-    A type or a folder that it names may be gone since, or may not be the caller's to see. Raises Malformed, WrongValue.
+    A type or a folder that it names may be gone since, or may not be the caller's to see.
     """
     if not saved.document.question:
         return None

@@ -1,8 +1,4 @@
-"""What does a person learn of how their question was read? A hint is a sentence, and may offer another question.
-
-Hints tell of words that are left out, of fields that are searched as words, and of what other search engines would
-understand.
-"""
+"""What does a person learn of how their question was read?"""
 
 import re
 from typing import NamedTuple
@@ -74,7 +70,6 @@ _FOREIGN = (
 
 
 def of(understood: Understood, question: str, page: HitPage) -> list[Hint]:
-    """List what to tell somebody about their question and its hits."""
     translation = understood.translation
     hints = [_left_out(each) for each in translation.left_out]
     hints += [_as_words(each, understood.reasons.get(each, ""), question) for each in translation.words]
@@ -98,7 +93,6 @@ def _left_out(each: LeftOut) -> Hint:
 
 
 def _as_words(field: TypedField, reason: str, question: str) -> Hint:
-    """Say that a field is searched as words, and why."""
     if field.name in FIELDS:
         why = reason or f"{field.name}: needs a word or a phrase in quotation marks behind it."
         return Hint(f"{why} So {_shown(field.written)} is searched as words.")
@@ -112,5 +106,4 @@ def _as_words(field: TypedField, reason: str, question: str) -> Hint:
 
 
 def _shown(text: str) -> str:
-    """Return a text in quotation marks, cut if it is long."""
     return f"“{text}”" if len(text) <= _SHOWN else f"“{text[:_SHOWN]}…”"

@@ -1,7 +1,4 @@
-"""What does the address of a search page ask, and how is that said as a query document?
-
-The page searches with this document, and shows it as AQL.
-"""
+"""What does the address of a search page ask, and how is that said as a query document?"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +38,6 @@ ORDERS: Mapping[str, HitOrder] = {
     "name": HitOrder("Name", "object_name", ascending=True),
     "largest": HitOrder("Largest first", "r_full_content_size", ascending=False),
 }
-"""The orders that a person may choose instead of the search's own order."""
 
 _NEEDED: Mapping[str, WordsNeeded] = {"all": "all", "any": "any"}
 
@@ -67,14 +63,10 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> bool:
-        """Whether anything is searched."""
         return self.words is not None or bool(self.chosen or self.folder or self.saved)
 
     def address(self, **changes: object) -> str:
-        """Write the question, with these changes, as the query of an address.
-
-        Unless the changes name a ``page``, the address leads to the first page.
-        """
+        """Unless the changes name a ``page``, the address leads to the first page."""
         asked = msgspec.structs.replace(self, **{"page": 1, **changes})
         pairs = [("in", asked.repository), ("q", asked.words or "")]
         pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]
@@ -85,16 +77,13 @@ class PageQuestion(msgspec.Struct, frozen=True):
         return f"?{urlencode(written)}" if written else ""
 
     def without(self, choice_id: str, value: str = "") -> "PageQuestion":
-        """Return the question without one value of a choice, or without all of its values."""
         left = tuple(each for each in self.chosen.get(choice_id, ()) if value not in ("", each))
         chosen = {name: values for name, values in self.chosen.items() if name != choice_id}
         return msgspec.structs.replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
 
     def document(self, names: RepositoryNames, understood: Understood, more: Element | None = None) -> Element:
-        """Write the question as the elements of a query document.
-
-        ``understood`` is what its words mean, and ``more`` is one more expression. Raises WrongValue if the words name
-        a folder, and the question is narrowed to another one.
+        """``understood`` is what its words mean, and ``more`` is one more expression. Raises WrongValue if the words
+        name a folder, and the question is narrowed to another one.
         """
         space, text = names.vocab_namespace, understood.translation.text
         expressions = [] if more is None else [more]
@@ -116,12 +105,11 @@ class PageQuestion(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(document, children=parts)
 
     def means(self, document: Element, names: RepositoryNames, understood: Understood) -> bool:
-        """Return whether this is the question's document, if its words mean ``understood``."""
         return _bare(self.document(names, understood)) == _bare(document)
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
-    """Read the parameters of an address. A parameter of an unknown name is ignored.
+    """A parameter of an unknown name is ignored.
 
     Raises Malformed. Only the parameters of choices may be repeated.
     """
@@ -192,6 +180,5 @@ def _every(element: Element) -> Iterator[Element]:
 
 
 def _bare(element: Element) -> tuple[object, ...]:
-    """Return an element without its place, and without the blanks around texts."""
     inner = tuple(map(_bare, element.children))
     return element.namespace, element.name, element.attributes, inner, element.text.strip()

@@ -85,13 +85,12 @@ async def sign_in(
 
 
 async def seal(context: RepositoryContext, session: PageSession) -> str:
-    """Return a sign-in as the sealed text of its cookie."""
     seal = await context.transactions.read(keys.seal)
     return seal.seal(msgspec.json.encode(session), _SESSION)
 
 
 async def read(request: Request, context: RepositoryContext) -> PageSession:
-    """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
+    """Raises NotSignedIn."""
     text = frame.session_cookie(request)
     if text:
         seal = await context.transactions.read(keys.seal)
@@ -134,14 +133,14 @@ async def enter(request: Request, context: RepositoryContext, session: PageSessi
 
 
 async def begin(request: Request, context: RepositoryContext) -> tuple[PageQuestion, PageSession, Caller]:
-    """Read what the address asks, and find out who asks it. Raises Malformed, and what ``read`` and ``enter`` raise."""
+    """Raises Malformed, and what ``read`` and ``enter`` raise."""
     asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
     session = await read(request, context)
     return asked, session, await enter(request, context, session, asked.repository)
 
 
 async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
-    """End the grants of a sign-in's tokens. Return False if the directory could not be reached for one of them."""
+    """Return False if the directory could not be reached for one of them."""
     page, done = _page_of(context), True
     for token in tokens.values():
         try:
@@ -152,10 +151,6 @@ async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
 
 
 async def _open(context: RepositoryContext, session: PageSession) -> list[tuple[Repository, Bearer]]:
-    """List the first repositories that the sign-in opens at this moment, whenever the right to that was given.
-
-    Raises DirectoryUnavailable if it opens none, and the directory could not be asked about one of them.
-    """
     guards = dict.fromkeys(session.tokens)
     if _page_of(context).elsewhere is not None:
         first = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
@@ -183,10 +178,7 @@ async def _bearer(context: RepositoryContext, session: PageSession, guard: str) 
 
 
 async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
-    """Return whether the resource can admit somebody if the password is right: whether they have a role there.
-
-    If the directory runs elsewhere, nobody can be looked up, and the answer is always yes.
-    """
+    """If the directory runs elsewhere, nobody can be looked up, and the answer is always yes."""
     if context.people is None:
         return True
     try:
