@@ -1,7 +1,7 @@
 """Give what one user owns to another: some objects at a time, at a pace that the index can follow.
 
 Each object that changes is noted in the change log, so that the index follows. If a gift was stopped, it can be given
-again. The second time gives what the first time left.
+again.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ _STANDING_SECONDS = 30.0
 class Belongings(NamedTuple):
     """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates.
 
-    ``comments`` and ``relations`` count what the bearer has made. A gift leaves these with their maker. ``checkouts``
-    counts the objects, whoever owns them, that the bearer has checked out.
+    ``comments`` and ``relations`` count what the bearer has made. ``checkouts`` counts the objects, whoever owns them,
+    that the bearer has checked out.
     """
 
     objects: int
@@ -99,7 +99,6 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
 
 
 def belongings(cx: Connection, key: str) -> Belongings:
-    """Count the things that the bearer of a key owns, has made or has checked out, in all repositories."""
     amount = usage.of(cx, key)
     acl_count = sum(acls.count_by_owner(cx, [key]).values())
     search_count = saved_searches.count_by_owner(cx, key)
@@ -121,9 +120,8 @@ def give_all(
 ) -> GiftCount:
     """Give what the bearers of these keys own in one repository, and return how much was given.
 
-    It commits some objects at a time. It waits whenever ``index`` is too far behind, because a search is refused if the
-    index lacks more than ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the
-    objects.
+    It waits whenever ``index`` is too far behind, because a search is refused if the index lacks more than
+    ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the objects.
     """
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
@@ -165,7 +163,7 @@ def give_these(
 
 
 def most_at_once(max_pending: int) -> int:
-    """Return how many objects may be given in one commit. Part of ``max_pending`` is left for changes by others."""
+    """Part of ``max_pending`` is left for changes by others."""
     return min(_AT_A_TIME, max_pending // 4)
 
 
@@ -204,7 +202,7 @@ class _Pace:
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
 
     def keep(self, count: int) -> None:
-        """Wait until the index has nearly caught up with the gift. If the index stands still, tell ``watch`` once."""
+        """If the index stands still, tell ``watch`` once."""
         reach = partial(self._watch.reach, self._name, count)
         reach()
         if not self._pace.keep(reach) and not self._has_warned:
@@ -212,7 +210,6 @@ class _Pace:
             self._watch.index_stands_still(self._name)
 
     def close(self) -> None:
-        """Close the index."""
         self._pace.close()
 
     def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:

@@ -44,7 +44,7 @@ class RowCount(NamedTuple):
 
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
-    """Count the rows of a repository by kind. Kinds without rows are left out."""
+    """Kinds without rows are left out."""
     counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
     return [RowCount(kind, count) for kind, count in counts if count]
 
@@ -52,8 +52,7 @@ def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
     """Begin the removal: from now on nobody can enter. Returns the counts of the rows that will be removed.
 
-    Without ``with_everything``, raises InUse if the repository or its wastebasket holds objects. The sentence names
-    what the repository holds.
+    Without ``with_everything``, raises InUse if the repository or its wastebasket holds objects.
     """
     counts = count_rows(cx, repository)
     if not with_everything and any(count.kind in (_KINDS["objects"], _KINDS["wastebasket"]) for count in counts):
@@ -138,7 +137,7 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
 
 
 def remove_type(cx: Connection, repository: Repository, name: str) -> None:
-    """Remove a type that has no objects and no subtypes. Raises UnknownType, WrongValue (built in), InUse."""
+    """Raises UnknownType, WrongValue (built in), InUse."""
     catalogue = object_types.lock(cx, repository.id, name)
     if subtypes := sorted(catalogue.with_subtypes([name]) - {name}):
         raise InUse(f"The object type {name!r} has types below it: {', '.join(subtypes[:_MOST_NAMED])}.")
@@ -148,10 +147,7 @@ def remove_type(cx: Connection, repository: Repository, name: str) -> None:
 
 
 def remove_property(cx: Connection, repository: Repository, type_name: str, name: str) -> None:
-    """Remove a property from the type that adds it, when no object has a value for it.
-
-    Raises UnknownType, UnknownProperty, WrongValue (built in, or another type adds it), InUse.
-    """
+    """Raises UnknownType, UnknownProperty, WrongValue (built in, or another type adds it), InUse."""
     catalogue = object_types.lock(cx, repository.id, type_name)
     if name not in {definition.name for definition in catalogue.get(type_name).properties}:
         adding = [kind.name for kind in catalogue.lineage(type_name) if name in {each.name for each in kind.properties}]

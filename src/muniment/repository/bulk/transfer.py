@@ -1,8 +1,8 @@
-"""How does all content get from one content store to the other? Each content is copied, read back, and noted.
+"""How does all content get from one content store to the other?
 
-A content keeps its key, so no row changes. A copy is noted in a file once it was read back from its new place with
-the right digest. A transfer that was killed goes on after the last noted content. What is written during a pass is
-copied by the next pass. The last pass runs while nobody writes, and finds nothing to copy (decision 0070).
+A content keeps its key, so no row changes. A copy is noted in a file once it was read back from its new place with the
+right digest. A transfer that was killed goes on after the last noted content. What is written during a pass is copied
+by the next pass. The last pass runs while nobody writes, and finds nothing to copy (decision 0070).
 """
 
 import json
@@ -55,7 +55,7 @@ class TransferRecord:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        """Read the file. If it belongs to a transfer to another place, its lines are forgotten."""
+        """If it belongs to a transfer to another place, its lines are forgotten."""
         with suppress(FileNotFoundError):
             head, *lines = self._file.read_text("ascii", "replace").split("\n")
             if head == self._head:
@@ -71,7 +71,6 @@ class TransferRecord:
             os.close(self._descriptor)
 
     def has(self, key: str) -> bool:
-        """Return whether the content is noted."""
         return bytes.fromhex(key) in self._keys
 
     def note(self, keys: list[str]) -> None:
@@ -82,14 +81,13 @@ class TransferRecord:
             self._keys.update(map(bytes.fromhex, keys))
 
     def remove(self) -> None:
-        """Remove the file."""
         self._file.unlink(missing_ok=True)
 
 
 def copy_all(
     database: Database, source: ContentStore, target: ContentStore, record: TransferRecord, sync: Callable[[], None]
 ) -> Iterator[TransferStep]:
-    """Copy every content that a row names, and note the copies in ``record``. Yield each content with its outcome.
+    """Copy every content that a row names, and note the copies in ``record``.
 
     Content that is noted already is not copied again. ``sync`` makes sure that the copies survive a power cut. Raises
     NotStored, Busy, OSError.

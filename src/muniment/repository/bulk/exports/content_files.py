@@ -1,7 +1,6 @@
 """Which file of an export holds a content's bytes? Its name is the bytes' digest, as in ``content/ab/cd/abcd...``.
 
-Equal bytes are in one file. A file gets its name only after its bytes were found to have this digest. A file
-that has the right bytes already is not written again.
+Equal bytes are in one file. A file gets its name only after its bytes were found to have this digest.
 """
 
 import hashlib
@@ -21,18 +20,15 @@ LIST = "contents.sha256"
 
 
 def path_of(sha256: str) -> str:
-    """Return the path of a content within an export, from its digest in hexadecimal digits."""
     return f"{FOLDER}/{sha256[:2]}/{sha256[2:4]}/{sha256}"
 
 
 def begin(folder: Path) -> None:
-    """Make the folder of unfinished files, and remove those of a killed export."""
     shutil.rmtree(_incoming(folder), ignore_errors=True)
     _incoming(folder).mkdir(mode=0o700, parents=True)
 
 
 def end(folder: Path) -> None:
-    """Remove the folder of unfinished files."""
     shutil.rmtree(_incoming(folder))
 
 
@@ -81,7 +77,7 @@ def prune(folder: Path, digests: Iterator[str]) -> int:
 
 
 def has(folder: Path, sha256: str, size: int) -> bool:
-    """Return whether the export has a file of this size for the digest. The file's bytes are not read."""
+    """The file's bytes are not read."""
     try:
         return (folder / path_of(sha256)).lstat().st_size == size
     except OSError:
@@ -89,7 +85,7 @@ def has(folder: Path, sha256: str, size: int) -> bool:
 
 
 def read(folder: Path, sha256: str, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a content. Raises BadExport before the last piece if they do not have the digest and size."""
+    """Raises BadExport before the last piece if they do not have the digest and size."""
     name, digest, left = path_of(sha256), hashlib.sha256(), size
     with open_regular(folder / name) as file:
         if os.fstat(file.fileno()).st_size != size:

@@ -1,4 +1,4 @@
-"""What does an import fill? A repository with rows, made from the lines of an export, and the store with contents."""
+"""What does an import fill?"""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ class ContentArrivals:
 
         Contents that were remembered, because rows name them, are left out. Raises NotStored, and BadExport if a
         content's bytes are not those that its line names. Before it raises a refusal, it removes the new contents
-        again. If some of them stay, the sweep or the compaction removes these later.
+        again.
         """
         new = {
             content.sha256: content
@@ -65,7 +65,6 @@ class ContentArrivals:
         return list(self._uploaded.values())
 
     def of(self, content: ContentOfLine) -> StoredContent:
-        """Return the content in the store that has these bytes."""
         return self._known.recall(content.sha256) or self._uploaded[content.sha256]
 
     def shared(self, some: Sequence[ObjectLine]) -> set[str]:
@@ -74,12 +73,11 @@ class ContentArrivals:
         return {known.key for content in contents if (known := self._known.recall(content.sha256)) is not None}
 
     def remember(self, named: Sequence[StoredContent]) -> None:
-        """Remember that rows name these contents now."""
         for each in named:
             self._known.keep(each.sha256.hex(), each)
 
     def forget(self) -> None:
-        """Forget all contents. This is called when one of them may be gone, or may have another key."""
+        """This is called when one of them may be gone, or may have another key."""
         self._known = Memory(_REMEMBERED)
 
     def remove(self, uploaded: Sequence[StoredContent]) -> None:
@@ -125,5 +123,4 @@ def about(file: str, first: int, last: int | None = None) -> Iterator[None]:
 
 
 def refuse_dangling(file: str, number: int, what: str, reference: str) -> BadExport:
-    """Make the refusal of a line that refers to something that is not there."""
     return lines.bad_line(file, number, f"it refers to {what} {reference!r}, which the export does not hold before it")

@@ -1,4 +1,4 @@
-"""How do the lines of an export become rows? Each file has a decision, here or in ``object_lines``.
+"""How do the lines of an export become rows?
 
 A file may come from anybody. So its values are checked, and whatever a line refers to must come before it. Only the
 folders and the antecedent of an object may come after the object (``object_lines.folders_of``). No rights are checked.
@@ -44,7 +44,6 @@ _NOBODY = Principals("", administrator=True)
 def types_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the object types of these lines."""
     for number, line in enumerate(some, before + 1):
         if isinstance(line, TypeLine):
             label = line.label or msgspec.UNSET
@@ -72,7 +71,6 @@ def _form(line: PropertyLine) -> PropertyForm:
 def relation_types_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the relation types of these lines."""
     for number, line in enumerate(some, before + 1):
         if isinstance(line, RelationTypeLine):
             with about("relation-types.jsonl", number):
@@ -83,7 +81,6 @@ def relation_types_of(
 def acls_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the ACLs of these lines, with their entries."""
     acl_lines = [line for line in some if isinstance(line, AclLine)]
     to.bearers.look_up(cx, [entry.accessor for line in acl_lines for entry in line.entries], now)
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in acl_lines], now)
@@ -122,7 +119,6 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
 def relations_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the relations of these lines."""
     relation_lines = [line for line in some if isinstance(line, RelationLine)]
     to.bearers.look_up(cx, [meant(line.maker_key, line.maker) for line in relation_lines], now)
     ends = {end for line in relation_lines for end in (line.parent, line.child)}
@@ -145,7 +141,7 @@ def relations_of(
 def comments_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the comments of these lines. A reply is refused unless the comment that it answers came before it."""
+    """A reply is refused unless the comment that it answers came before it."""
     comment_lines = [line for line in some if isinstance(line, CommentLine)]
     to.bearers.look_up(cx, [meant(line.author_key, line.author) for line in comment_lines], now)
     present = arrivals.present(cx, to.repository.id, {line.object for line in comment_lines})
@@ -174,7 +170,6 @@ def comments_of(
 def saved_searches_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the saved searches and the search templates of these lines."""
     search_lines = [line for line in some if isinstance(line, SavedSearchLine)]
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in search_lines], now)
     new = [

@@ -15,7 +15,7 @@ from muniment.repository.bulk.exports.records import FILES, ExportLine
 from muniment.repository.refusals import BadExport
 
 LONGEST_LINE = 128 << 20
-"""The longest line, in bytes, with its line break. A longer one is neither written nor read."""
+"""The longest line, in bytes, with its line break."""
 
 PORTION, PORTION_BYTES = 500, 4 << 20
 """A portion ends after so many lines, or when its lines have so many bytes."""
@@ -57,14 +57,13 @@ class LineWriter:
         self._target.close()
 
     def write(self, line: ExportLine) -> None:
-        """Write a line. Raises BadExport if it is too long to be read again."""
+        """Raises BadExport if it is too long to be read again."""
         text = _encoder.encode(line)
         if len(text) >= LONGEST_LINE:
             raise BadExport(f"A line of {self._file.name} would have more than {LONGEST_LINE} bytes: {text[:80]!r}.")
         self.write_text(text + b"\n")
 
     def write_text(self, text: bytes) -> None:
-        """Write a line that is given as bytes, including its line break."""
         self._target.write(text)
         self._digest.update(text)
         self._lines += 1
@@ -114,7 +113,7 @@ def numbered(file: Path, summary: FileSummary) -> Iterator[tuple[int, bytes]]:
 
 
 def read(name: str, number: int, text: bytes) -> ExportLine:
-    """Read a line of the file of this name. Raises BadExport."""
+    """Raises BadExport."""
     try:
         line = _decoders[name].decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -125,12 +124,11 @@ def read(name: str, number: int, text: bytes) -> ExportLine:
 
 
 def bad_line(name: str, number: int, reason: str) -> BadExport:
-    """Make the refusal of a line."""
     return BadExport(f"{name}, line {number}: {reason.rstrip('.')}.")
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """Open a regular file for reading. Raises BadExport if it cannot be opened, or is a link, a pipe or the like."""
+    """Raises BadExport if it cannot be opened, or is a link, a pipe or the like."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

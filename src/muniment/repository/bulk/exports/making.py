@@ -142,7 +142,6 @@ def _listed(target: Path) -> Iterator[StoredContent]:
 
 
 def _copy(store: ContentStore, target: Path, total: int, progress: Progress) -> list[str]:
-    """Copy the contents that are listed, and return the keys of those that are damaged in the store."""
     damaged, count, contents = list[str](), 0, _listed(target)
 
     def copy(content: StoredContent) -> bool:
@@ -159,7 +158,6 @@ def _copy(store: ContentStore, target: Path, total: int, progress: Progress) -> 
 
 @contextmanager
 def _own_folder(target: Path, repository: Repository) -> Iterator[None]:
-    """Make the folder, and lock it for the block. Raises BadExport, InUse."""
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     present = {entry.name for entry in target.iterdir()}
     if present and present.isdisjoint({_LOCK, manifest.NAME}):

@@ -37,7 +37,6 @@ class _Format(msgspec.Struct):
 
 
 def write(folder: Path, manifest: ExportManifest) -> None:
-    """Write the manifest, and wait until it is on the disk."""
     disk.replace(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
 

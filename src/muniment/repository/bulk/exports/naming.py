@@ -31,7 +31,6 @@ class BearerNames:
         self._lines = dict[tuple[str, int], BearerLine]()
 
     def look_up(self, cx: Connection, keys: Iterable[str | None]) -> None:
-        """Find the names of those keys that are not known yet."""
         new = {key for key in keys if key is not None and key not in self._named and key not in _ACCESSORS}
         if not new:
             return
@@ -41,7 +40,6 @@ class BearerNames:
         self._named |= {key: FormerBearer(key, 0) for key in new if key not in self._named}
 
     def of(self, key: str) -> NamedBearer:
-        """Return the name of a key that was looked up."""
         return key if key in _ACCESSORS else self._named[key]
 
     def unlike(self, shown_name: str, key: str) -> NamedBearer | None:
@@ -50,7 +48,6 @@ class BearerNames:
         return None if named == fold_name(shown_name) else named
 
     def lines(self) -> Iterator[BearerLine]:
-        """Yield the lines of ``bearers.jsonl``, in the order of names."""
         return (self._lines[each] for each in sorted(self._lines))
 
 
@@ -63,10 +60,7 @@ class BearerKeys:
         self._keys: dict[NamedBearer, str] = {each: each for each in _ACCESSORS}
 
     def look_up(self, cx: Connection, named: Iterable[NamedBearer], now: Instant) -> None:
-        """Find the keys of those names that are not known yet.
-
-        Raises BadExport for a text that is no folded name, and for a former bearer whom no line describes.
-        """
+        """Raises BadExport for a text that is no folded name, and for a former bearer whom no line describes."""
         new = sorted({each for each in named if each not in self._keys}, key=str)
         if not new:
             return
@@ -85,7 +79,7 @@ class BearerKeys:
         self._keys = {each: each for each in _ACCESSORS}
 
     def of(self, named: NamedBearer | None, shown_name: str = "") -> str:
-        """Return the key of a name that was looked up. If ``named`` is None, the name is ``shown_name``, folded."""
+        """If ``named`` is None, the name is ``shown_name``, folded."""
         return self._keys[fold_name(shown_name) if named is None else named]
 
     def _line(self, named: NamedBearer) -> BearerLine:
@@ -110,11 +104,9 @@ class BearerKeys:
 
 
 def meant(named: NamedBearer | None, shown_name: str) -> NamedBearer:
-    """Return whom a line means: ``named`` or, if that is None, the bearer of the name that is shown."""
     return fold_name(shown_name) if named is None else named
 
 
 def unknown(names: Collection[str], identify: Identify) -> list[str]:
-    """Return those of the names that nobody bears in the directory now, sorted."""
     borne = identify(names)
     return sorted(name for name in names if not borne.get(name))

@@ -35,7 +35,7 @@ _NOBODY = Principals("", administrator=True)
 def objects_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Make the objects of these lines. An object is in no folder until all its folders are there (``folders_of``)."""
+    """An object is in no folder until all its folders are there (``folders_of``)."""
     object_lines = [line for line in some if isinstance(line, ObjectLine)]
     view = RepositoryView.read(cx, to.repository, _NOBODY)
     ids = [line.id for line in object_lines]
@@ -66,7 +66,7 @@ def objects_of(
 def folders_of(
     cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
 ) -> list[StoredContent]:
-    """Put each object that came before one of its folders into all its folders. Check the versions of all objects.
+    """Put each object that came before one of its folders into all its folders.
 
     A version's antecedent must be there. Another repository must not hold versions of the same tree. The first version,
     whose id is the chronicle id of the tree, may be missing.
@@ -133,7 +133,7 @@ def _arrival(
 
 
 def _content_date(line: ObjectLine) -> Instant | None:
-    """Return the date of an object's content. Earlier releases wrote none: then it is the date of the last change."""
+    """Earlier releases wrote none: then it is the date of the last change."""
     if line.content is None or line.content_date is not None:
         return line.content_date
     return milliseconds(line.modified)

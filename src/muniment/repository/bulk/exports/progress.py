@@ -36,7 +36,6 @@ class UnfinishedImport(NamedTuple):
 
 
 def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
-    """Return the unfinished import of a repository, or None."""
     row = cx.execute(sa.select(unfinished_imports).where(_is(repository))).first()
     if row is None:
         return None
@@ -44,17 +43,15 @@ def of(cx: Connection, repository: Repository) -> UnfinishedImport | None:
 
 
 def is_begun(cx: Connection, repository: Repository) -> bool:
-    """Return whether an import into the repository was begun and is not finished."""
     return of(cx, repository) is not None
 
 
 def begin(cx: Connection, repository: Repository, new: UnfinishedImport) -> None:
-    """Note an import that begins."""
     cx.execute(unfinished_imports.insert().values(repository_id=repository.id, **_columns(new)))
 
 
 def advance(cx: Connection, repository: Repository, former: UnfinishedImport, new: UnfinishedImport) -> None:
-    """Note how far an import has come. Raises InUse if another process has noted a step since ``former``."""
+    """Raises InUse if another process has noted a step since ``former``."""
     at = (unfinished_imports.c.stage == former.stage, unfinished_imports.c.line == former.place.line)
     update = unfinished_imports.update().where(_is(repository), *at).values(**_columns(new))
     if not cx.execute(update).rowcount:
@@ -62,7 +59,6 @@ def advance(cx: Connection, repository: Repository, former: UnfinishedImport, ne
 
 
 def end(cx: Connection, repository: Repository) -> None:
-    """Forget an import that is finished."""
     cx.execute(unfinished_imports.delete().where(_is(repository)))
 
 

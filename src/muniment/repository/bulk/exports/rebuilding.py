@@ -65,7 +65,7 @@ class CheckedExport(NamedTuple):
 
 
 def inspect(folder: Path, show: Progress) -> CheckedExport:
-    """Read every line of an export, and look for the file of every content. Raises BadExport, OSError."""
+    """Raises BadExport, OSError."""
     described, digest = manifest.read(folder)
     bearer_lines = list[BearerLine]()
     for name in FILES:
@@ -151,7 +151,7 @@ def run(
     clock: Callable[[], Instant],
     show: Progress,
 ) -> None:
-    """Store all lines that are not stored yet. If the process is killed, the next call goes on.
+    """If the process is killed, the next call goes on.
 
     Raises BadExport for a line that cannot be stored, InUse, VersionConflict, NotStored, OSError, Busy. Then what was
     stored stays, and nobody can enter the repository.
@@ -181,7 +181,6 @@ def _keep(
     following: UnfinishedImport,
     clock: Callable[[], Instant],
 ) -> UnfinishedImport:
-    """Store some lines in one transaction, and return how far the import has come."""
     for attempt in range(1, _TRIES + 1):
         uploaded = to.contents.upload(some)
         try:

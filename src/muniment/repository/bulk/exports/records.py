@@ -1,4 +1,4 @@
-"""What do the lines of an export say? There is a class for each file. No setting changes the names of fields.
+"""What do the lines of an export say? No setting changes the names of fields.
 
 A moment is a whole number of microseconds since 1970 UTC. A field that has its default is left out. docs/export.md
 describes the files to strangers.
@@ -43,7 +43,6 @@ class FormerBearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, orde
 
 
 NamedBearer: TypeAlias = Annotated[str, Meta(max_length=400)] | FormerBearer
-"""A user or group by folded name, or a former bearer of the name."""
 
 
 class BearerLine(ExportLine, frozen=True):

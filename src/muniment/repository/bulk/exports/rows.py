@@ -1,4 +1,4 @@
-"""Which lines of an export do the rows of a repository become? The lines of each file have a fixed order."""
+"""Which lines of an export do the rows of a repository become?"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -52,11 +52,10 @@ _PERMISSIONS: Mapping[Permission, PermissionName] = {
 }
 
 PERMISSIONS: Mapping[PermissionName, Permission] = {name: level for level, name in _PERMISSIONS.items()}
-"""The permissions by the names that they have in an export."""
 
 
 def pages(cx: Connection, repository: Repository, file: str, names: BearerNames) -> Iterator[Sequence[ExportLine]]:
-    """Yield the lines of a file, a page at a time. ``names`` looks up the users and groups of each page."""
+    """``names`` looks up the users and groups of each page."""
     return _PAGES[file](cx, repository, names)
 
 

@@ -45,9 +45,7 @@ def compare(
     alive: Mapping[str, StoredObject],
     digest: Callable[[str], str],
 ) -> Differences:
-    """Compare what lies in a folder with what was imported of it.
-
-    A file that has the path of a former folder is new, and so is a folder that has the path of a former file.
+    """A file that has the path of a former folder is new, and so is a folder that has the path of a former file.
 
     ``records`` has the records by the keys of their paths. ``alive`` has the objects that still exist, by chronicle id.
     ``digest`` reads a file and returns its digest, or an empty text if the file cannot be read.
@@ -104,10 +102,8 @@ def _match_folders(
     folders: Mapping[str, FormerFile],
     alive: Mapping[str, StoredObject],
 ) -> None:
-    """Find the folders that moved.
-
-    If a file moved from a folder that is gone into a new folder, the new folder counts as the folder that is gone. If
-    its files came from several such folders, the first file decides. Then the parent folders of both are compared in
+    """If a file moved from a folder that is gone into a new folder, the new folder counts as the folder that is gone.
+    If its files came from several such folders, the first file decides. Then the parent folders of both are compared in
     the same way.
     """
     folders_left = {each.record.object_id: each for each in missing}

@@ -14,7 +14,7 @@ from muniment.repository.store.extraction import formats
 from muniment.repository.store.extraction.readers import plain
 
 SMALL = plain.LARGEST
-"""The largest file, in bytes, that ``files`` yields with its content. A larger file is yielded open."""
+"""The largest file, in bytes, that ``files`` yields with its content."""
 
 _PIECE = 1024 * 1024
 _HEAD = formats.HEAD
@@ -51,25 +51,21 @@ class SourceFile(NamedTuple):
 
     @property
     def head(self) -> bytes:
-        """The file's first bytes; none if it is unchanged."""
         return os.pread(self.handle, _HEAD, 0) if self.handle >= 0 else (self.content or b"")[:_HEAD]
 
     def pieces(self) -> Iterator[bytes]:
-        """Return the file's bytes piece by piece, from the beginning."""
         if self.content is not None:
             return iter([self.content])
         os.lseek(self.handle, 0, os.SEEK_SET)
         return _pieces(self.handle)
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of the file's content, in hexadecimal."""
         digest = hashlib.sha256()
         for piece in self.pieces():
             digest.update(piece)
         return digest.hexdigest()
 
     def close(self) -> None:
-        """Close the file if it is open."""
         if self.handle >= 0:
             os.close(self.handle)
 
@@ -86,14 +82,13 @@ class _OpenFolder(NamedTuple):
 class FileTree:
     """One pass over a folder and all folders below it, in the order of their names.
 
-    ``files`` calls ``enter`` once for each folder, before the folders in it; ``enter`` decides whether to go in.
-    ``accept`` decides whether to take a file. A file for which ``is_unchanged`` is true is not read. ``limit`` bounds
-    the number of files, ``limit_bytes`` their total size. A file over ``largest`` bytes counts as unreadable. ``files``
-    calls ``note_failure`` with the path of each unreadable file or folder, and with the reason. A file for which
-    ``is_settled``, which also gets its descriptor, is false is still being written: it is left out. Without
-    ``hidden``, names that begin with a dot are left out. Without ``unfinished``, those of unfinished downloads are left
-    out (``settling``). ``links`` counts the symbolic links, ``left_out`` the hidden names, ``unsettled`` the files
-    still being written.
+    ``files`` calls ``enter`` once for each folder, before the folders in it; ``enter`` decides whether to go in. A file
+    for which ``is_unchanged`` is true is not read. ``limit`` bounds the number of files, ``limit_bytes`` their total
+    size. A file over ``largest`` bytes counts as unreadable. ``files`` calls ``note_failure`` with the path of each
+    unreadable file or folder, and with the reason. A file for which ``is_settled``, which also gets its descriptor, is
+    false is still being written: it is left out. Without ``hidden``, names that begin with a dot are left out. Without
+    ``unfinished``, those of unfinished downloads are left out (``settling``). ``links`` counts the symbolic links,
+    ``left_out`` the hidden names, ``unsettled`` the files still being written.
     """
 
     def __init__(
@@ -165,7 +160,7 @@ class FileTree:
             file.close()
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the files. If a file is yielded open, the caller closes it."""
+        """If a file is yielded open, the caller closes it."""
         count, total = 0, 0
         if not self._enter(""):
             return
@@ -258,7 +253,6 @@ class FileTree:
 
 
 def printable(path: str) -> str:
-    """Return a path or a name as text, whatever bytes it has."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -294,7 +288,7 @@ def _walk(root: int, note: Callable[[str, OSError], None]) -> Iterator[_OpenFold
 
 
 def _open_below(root: int, path: str) -> int:
-    """Open a folder below ``root``. Its path may be longer than the system takes, and follows no link."""
+    """Its path may be longer than the system takes, and follows no link."""
     handle = os.dup(root)
     for name in path.split(os.sep) if path else ():
         try:

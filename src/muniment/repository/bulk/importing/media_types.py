@@ -78,10 +78,7 @@ _guesser = mimetypes.MimeTypes()
 
 
 def media_type_of(path: str, head: bytes = b"") -> str:
-    """Return the media type of a file by its name, or if the name does not say, by its first bytes, ``head``.
-
-    If neither says it, it is ``application/octet-stream``.
-    """
+    """Return the media type of a file by its name, or if the name does not say, by its first bytes, ``head``."""
     name = printable(os.path.basename(path)).lstrip(".")
     by_name = _of_suffixes(name[name.find(".") :] if "." in name else "")
     return _of_bytes(head) if by_name == _UNKNOWN and head else by_name
@@ -89,7 +86,6 @@ def media_type_of(path: str, head: bytes = b"") -> str:
 
 @lru_cache(maxsize=1024)
 def _of_suffixes(suffixes: str) -> str:
-    """Guess the media type by the end of a file's name, from its first dot on."""
     name = f"file{suffixes}"
     media_type, packing = _guesser.guess_type(name, strict=False)
     if packing == "gzip":

@@ -1,13 +1,12 @@
 """Import a folder of files as a cabinet of documents. An import that was stopped can be run again, and goes on.
 
-Small new files are imported in batches. Their bytes are stored before the one transaction that makes their objects,
-and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces another, is
+Small new files are imported in batches. Their bytes are stored before the one transaction that makes their objects, and
+the text of plain text files is stored in the same transaction. A larger file, and a file that replaces another, is
 imported alone.
 
 If an import names another ACL than the cabinet has, this ACL replaces the cabinet's ACL, also on all imported objects
-that have the cabinet's ACL. Another cabinet name renames the cabinet. An import that names another type than earlier
-ones is refused. A mirroring import also follows the files that moved, so that their objects live on, and deletes the
-objects of files that are gone.
+that have the cabinet's ACL. An import that names another type than earlier ones is refused. A mirroring import also
+follows the files that moved, so that their objects live on, and deletes the objects of files that are gone.
 """
 
 import os
@@ -82,7 +81,7 @@ class Import:
     objects of files that are gone are deleted. If more than half of the files are gone, this needs ``deletes_most``.
     With ``quiet_seconds``, names of downloads that are not finished are left out, and a file is left for a later import
     if it was written less than so many seconds ago or a process writes to it (``settling``). The import keeps pace with
-    ``index``, and closes it at the end of its run. The import's lock file is in the folder ``locks``.
+    ``index``, and closes it at the end of its run.
     """
 
     def __init__(
@@ -151,9 +150,7 @@ class Import:
         )
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> ImportReport:
-        """Import what is new and replace what has changed, ``threads`` batches of files at one time.
-
-        Raises InUse while another process imports the folder, WrongValue for a type other than that of the documents
+        """Raises InUse while another process imports the folder, WrongValue for a type other than that of the documents
         imported earlier, and any refusal of ``cabinet`` or ``acl``.
         """
         with (
@@ -171,7 +168,7 @@ class Import:
         return self.report
 
     def _read(self) -> None:
-        """Read what earlier imports made. The caller keeps out other imports of the folder."""
+        """The caller keeps out other imports of the folder."""
         with self._database.read() as cx:
             unique = self._options.unique_names
             self._view = RepositoryView.read(cx, self._repository, self._principals, unique_names=unique)
@@ -287,7 +284,6 @@ class Import:
         self.report.deleted += former.record.size >= 0
 
     def _move(self, path: str, former: FormerFile) -> None:
-        """Put an object where its file or folder is now, and give the object the present name of the file or folder."""
         name = _object_name(os.path.basename(path))
         changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
         if former.record.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
@@ -446,7 +442,6 @@ class Import:
         return NewObject(self._type_name, properties, self._ids[os.path.dirname(file.path)], content, text)
 
     def _current(self, cx: Connection, import_record: ImportRecord) -> str:
-        """Return the id of the current version of a document, or the id of a folder."""
         versions = inventory.versions(cx, self._repository.id, [import_record.object_id])
         return versions[import_record.object_id][0].id if versions else import_record.object_id
 

@@ -1,4 +1,4 @@
-"""Which file of an imported folder became which object? With this record, an import can be resumed or repeated."""
+"""Which file of an imported folder became which object?"""
 
 import hashlib
 import os
@@ -102,7 +102,6 @@ def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRec
 
 
 def find_one(cx: Connection, repository_id: int, source: str, path: str) -> ImportRecord | None:
-    """Return the record of one relative path of the folder ``source``."""
     row = cx.execute(
         sa.select(imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
             imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == key(path)
@@ -112,10 +111,7 @@ def find_one(cx: Connection, repository_id: int, source: str, path: str) -> Impo
 
 
 def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
-    """Store the records of these relative paths.
-
-    If the objects of these paths are made or changed, the caller does so in the same transaction.
-    """
+    """If the objects of these paths are made or changed, the caller does so in the same transaction."""
     folder = key(source)
     rows = [
         {
@@ -156,7 +152,6 @@ _KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite
 
 
 def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
-    """Return the cabinet that earlier imports of this folder made, or None if they made none or it is gone."""
     import_record = find_one(cx, repository.id, str(folder.resolve()), "")
     if import_record is None:
         return None

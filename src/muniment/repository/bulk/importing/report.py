@@ -28,13 +28,10 @@ class ImportReport(msgspec.Struct):
 
     @property
     def files(self) -> int:
-        """How many of the files are in the repository now."""
         return self.created + self.replaced + self.moved + self.unchanged
 
     def add(self, path: str, outcome: str, object_id: str) -> None:
-        """Count a file.
-
-        ``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or else the reason why the file failed.
+        """``outcome`` is ``made``, ``replaced``, ``moved`` or ``unchanged``, or else the reason why the file failed.
         ``object_id`` is empty if the file failed.
         """
         if object_id:
@@ -53,7 +50,6 @@ class ImportReport(msgspec.Struct):
 
 
 def reason_of(error: Refusal | Busy | OSError) -> str:
-    """Return why a file failed."""
     if isinstance(error, OSError):
         return f"cannot be read or kept: {error.strerror}"
     return error.sentence if isinstance(error, Refusal) else str(error)

@@ -1,4 +1,4 @@
-"""Is a file whole, or is it still being written? Its name, the system and a quiet time say so."""
+"""Is a file whole, or is it still being written?"""
 
 import contextlib
 import errno
@@ -19,7 +19,6 @@ _UNFINISHED = re.compile(
 
 
 def is_unfinished(name: str) -> bool:
-    """Return whether a name is that of a download that is not finished, or of an office program's lock."""
     return _UNFINISHED.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""When has a folder changed? The system reports it. If the system cannot do so, the folder is polled."""
+"""When has a folder changed? If the system cannot do so, the folder is polled."""
 
 import os
 from collections.abc import Callable, Iterator
