@@ -149,6 +149,10 @@ class Caller:
             lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
         )
 
+    async def check(self) -> None:
+        """Check that the caller may still enter. Raises what ``read`` raises."""
+        await self.read(lambda _cx, _principals: None)
+
     async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
         """Ask a question that may take long, outside the event loop. Callers take turns.
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import msgspec
 from python_multipart.exceptions import FormParserError
@@ -222,7 +223,7 @@ class _Keeping:
             await self._wait_for_writing()
             write = self._context.transactions.off_loop(self._writer.write, *self._pieces_to_write)
             self._writing = asyncio.create_task(write)
-            self._writing.add_done_callback(_heed)
+            self._writing.add_done_callback(heed)
             self._in_pieces = True
             self._pieces_to_write, self._size = [], 0
 
@@ -253,10 +254,10 @@ class _Keeping:
             await writing
 
 
-def _heed(writing: "asyncio.Task[None]") -> None:
-    # When the upload was given up, nobody awaits the task. asyncio would log that its exception was never retrieved.
-    if not writing.cancelled():
-        writing.exception()
+def heed(task: "asyncio.Task[Any]") -> None:
+    """Take note of how a task ended that nobody may await: else asyncio would log its exception as never retrieved."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Receiving:

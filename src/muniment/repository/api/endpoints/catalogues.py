@@ -70,7 +70,7 @@ async def read_format(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     names, name = context.names, request.path_params["format"]
     media_type = context.thing_type(request)
-    await caller.read(lambda _cx, _principals: None)
+    await caller.check()
     members = _formats(names)
     if name not in members:
         raise UnknownFormat(f"There is no format {name[:100]!r}.")

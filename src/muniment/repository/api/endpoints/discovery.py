@@ -134,7 +134,7 @@ async def has_name(request: Request, context: RepositoryContext) -> bool:
     """
     try:
         caller = await enter(request, context)
-        await caller.read(lambda _cx, _principals: None)
+        await caller.check()
     except UnknownRepository:
         return False
     return True

@@ -311,10 +311,10 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
     neutral = partial(spelling.read_property, names=names)
     return Page(
         part=Part(number, size, cursor),
-        include_total=parameters.truth(values, "include-total", default=False),
+        include_total=parameters.truth(values, "include-total"),
         object_type=spelling.read_type(type_name, names) if type_name else None,
         selection=reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
-        inline=parameters.truth(values, "inline", default=False),
+        inline=parameters.truth(values, "inline"),
         links=parameters.truth(values, "links", default=True),
         view=representations.read_view(values, names),
         repeated={name: text for name, text in values.items() if name not in ("page", "items-per-page", "cursor")},

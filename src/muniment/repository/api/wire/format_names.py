@@ -48,35 +48,21 @@ def media_type(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
     of_format = media_type_or_same(name, names)
     if "/" not in of_format:
-        raise WrongValue(
-            f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(_media_types(names))}."
-        )
+        raise WrongValue(f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(every(names))}.")
     return of_format
 
 
 def media_type_or_same(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; any other text stays the same."""
-    return _media_types(names).get(name.strip().lower(), name)
+    return every(names).get(name.strip().lower(), name)
 
 
 def name(media_type: str, names: RepositoryNames) -> str:
-    essence = _essence(media_type)
-    return next((name for name, of_format in _media_types(names).items() if of_format == essence), media_type)
+    essence = media_type.partition(";")[0].strip().lower()
+    return next((name for name, of_format in every(names).items() if of_format == essence), media_type)
 
 
 def every(names: RepositoryNames) -> Mapping[str, str]:
-    return _media_types(names)
-
-
-def are_same(left: str, right: str) -> bool:
-    return _essence(left) == _essence(right)
-
-
-def _essence(media_type: str) -> str:
-    return media_type.partition(";")[0].strip().lower()
-
-
-def _media_types(names: RepositoryNames) -> Mapping[str, str]:
     return {
         **names.formats,
         **{name: media_type for name, media_type in _MEDIA_TYPES.items() if name not in names.formats},

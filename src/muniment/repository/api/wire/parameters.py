@@ -417,7 +417,7 @@ def read(request: Request) -> Mapping[str, str]:
     return query
 
 
-def truth(query: Mapping[str, str], name: str, *, default: bool) -> bool:
+def truth(query: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     """Raises Malformed."""
     text = query.get(name, "").lower()
     if text not in ("", "true", "false"):

@@ -57,16 +57,13 @@ _NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
 """What a document of the wire is made of, before it is JSON or XML."""
 
+read_type, read_property = wire_names.neutral_type, wire_names.neutral_property
+
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 )
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
-
-
-def read_type(name: str, names: RepositoryNames) -> str:
-    """Raises UnknownType for a built-in type without its prefix."""
-    return wire_names.neutral_type(name, names)
 
 
 def write_type(name: str, names: RepositoryNames) -> str:
@@ -85,10 +82,6 @@ def read_relation_type(name: str, names: RepositoryNames) -> str:
 
 def write_relation_type(name: str, names: RepositoryNames) -> str:
     return names.type_prefix + name if name in relation_types.BUILT_IN else name
-
-
-def read_property(name: str, names: RepositoryNames) -> str:
-    return wire_names.neutral_property(name, names)
 
 
 def write_property(name: str, names: RepositoryNames) -> str:

@@ -23,7 +23,7 @@ from muniment.repository.bulk.exports import progress as unfinished_imports
 from muniment.repository.bulk.exports.lines import FileSummary, LineWriter
 from muniment.repository.bulk.exports.manifest import ExportManifest
 from muniment.repository.bulk.exports.naming import BearerNames
-from muniment.repository.bulk.exports.records import BEARERS, FILES, ExportLine
+from muniment.repository.bulk.exports.records import BEARERS, FILES
 from muniment.repository.refusals import BadExport, InUse
 from muniment.repository.store.content.contract import ContentStore, StoredContent
 from muniment.repository.store.objects.contents import content_references
@@ -112,14 +112,10 @@ def _write_lines(cx: Connection, repository: Repository, target: Path, progress:
                 progress(name, count, None)
             files[name] = writer.finish()
     with LineWriter(target / BEARERS) as writer:
-        _write_all(writer, names.lines())
+        for line in names.lines():
+            writer.write(line)
         files[BEARERS] = writer.finish()
     return {name: files[name] for name in FILES}
-
-
-def _write_all(writer: LineWriter, lines: Iterator[ExportLine]) -> None:
-    for line in lines:
-        writer.write(line)
 
 
 def _list_contents(cx: Connection, repository: Repository, target: Path) -> tuple[int, int, FileSummary]:

@@ -1,6 +1,7 @@
 """Which lines of an export do the rows of a repository become?"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import get_args
 
 from sqlalchemy.engine import Connection
 
@@ -21,7 +22,6 @@ from muniment.repository.bulk.exports.records import (
     SavedSearchLine,
     TypeLine,
 )
-from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.contents import further_contents
 from muniment.repository.store.objects.contents.further_contents import ObjectContent
@@ -41,17 +41,10 @@ from muniment.repository.store.saved import saved_searches
 
 _AT_A_TIME = 500
 
-_PERMISSIONS: Mapping[Permission, PermissionName] = {
-    Permission.NONE: "none",
-    Permission.BROWSE: "browse",
-    Permission.READ: "read",
-    Permission.RELATE: "relate",
-    Permission.VERSION: "version",
-    Permission.WRITE: "write",
-    Permission.DELETE: "delete",
-}
+PERMISSIONS: Mapping[PermissionName, Permission] = {name: Permission[name.upper()] for name in get_args(PermissionName)}
 
-PERMISSIONS: Mapping[PermissionName, Permission] = {name: level for level, name in _PERMISSIONS.items()}
+
+_PERMISSION_NAMES = {level: name for name, level in PERMISSIONS.items()}
 
 
 def pages(cx: Connection, repository: Repository, file: str, names: BearerNames) -> Iterator[Sequence[ExportLine]]:
@@ -119,7 +112,7 @@ def _acls(cx: Connection, repository: Repository, names: BearerNames) -> Iterato
 
 def _acl(row: Row, entries: Mapping[str, Permission], names: BearerNames) -> AclLine:
     is_unnamed = row.owner_key == UNNAMED
-    named = [EntryLine(names.of(accessor), _PERMISSIONS[level]) for accessor, level in entries.items()]
+    named = [EntryLine(names.of(accessor), _PERMISSION_NAMES[level]) for accessor, level in entries.items()]
     return AclLine(
         row.shown_id,
         "" if is_unnamed else row.name,
@@ -167,7 +160,7 @@ def _object(
         properties=stored.properties,
         media_type=stored.media_type,
         content_date=stored.content_date,
-        content=_content(stored.content) if stored.content else None,
+        content=ContentOfLine(stored.content.sha256.hex(), stored.content.size) if stored.content else None,
         further_contents=[_further(each) for each in sorted(further, key=lambda each: each.id)],
         chronicle=version.chronicle_id,
         antecedent=version.antecedent_id,
@@ -176,10 +169,6 @@ def _object(
         comment=version.comment,
         lock=LockLine(lock.owner, lock.since, names.unlike(lock.owner, lock.owner_key)) if lock else None,
     )
-
-
-def _content(content: StoredContent) -> ContentOfLine:
-    return ContentOfLine(content.sha256.hex(), content.size)
 
 
 def _further(each: ObjectContent) -> FurtherContentLine:

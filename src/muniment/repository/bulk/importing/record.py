@@ -101,15 +101,6 @@ def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRec
     return {row.path: ImportRecord(row.object_id, row.size, row.modified, row.digest) for row in rows}
 
 
-def find_one(cx: Connection, repository_id: int, source: str, path: str) -> ImportRecord | None:
-    row = cx.execute(
-        sa.select(imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
-            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == key(path)
-        )
-    ).first()
-    return None if row is None else ImportRecord(*row)
-
-
 def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
     """If the objects of these paths are made or changed, the caller does so in the same transaction."""
     folder = key(source)
@@ -152,7 +143,6 @@ _KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite
 
 
 def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
-    import_record = find_one(cx, repository.id, str(folder.resolve()), "")
-    if import_record is None:
-        return None
-    return inventory.rows(cx, repository.id, {import_record.object_id}).get(import_record.object_id)
+    at = imports.c.source == key(str(folder.resolve())), imports.c.path == key("")
+    object_id = cx.scalar(sa.select(imports.c.object_id).where(imports.c.repository_id == repository.id, *at))
+    return object_id and inventory.rows(cx, repository.id, {object_id}).get(object_id)

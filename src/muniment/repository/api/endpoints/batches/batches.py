@@ -81,7 +81,7 @@ async def capabilities(request: Request, context: RepositoryContext) -> Response
     caller = await enter(request, context)
     names = context.names
     media_type = context.thing_type(request)
-    await caller.read(lambda _cx, _principals: None)
+    await caller.check()
     here = caller.here
     links: Written = [{"rel": "self", "href": f"{here}/batch-capabilities"}]
     return spelling.reply(media_type, "batch-capabilities", {**CAPABILITIES, "links": links}, names)
@@ -96,7 +96,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     with caller.batching():
         here = caller.here
         batch = await batch_bodies.receive(request, context, here)
-        await caller.read(lambda _cx, _principals: None)
+        await caller.check()
         execution = _Execution(request, context, batch)
         if batch.transactional:
             outcomes = await _in_one_transaction(execution, caller)
@@ -128,7 +128,7 @@ async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[O
 
 
 async def _commit(caller: Caller, common: CommonTransaction) -> None:
-    await caller.read(lambda _cx, _principals: None)
+    await caller.check()
     await common.commit()
 
 

@@ -66,7 +66,7 @@ def arrange(upload: Upload, values: Mapping[str, str], names: RepositoryNames) -
         raise Malformed(f"The parameter 'content-count' is {number}, but the body has {len(received)} contents.")
     formats = _one_for_each(values, "format", len(received))
     modifiers = _one_for_each(values, "modifier", len(received))
-    all_primary = parameters.truth(values, "all-primary", default=False)
+    all_primary = parameters.truth(values, "all-primary")
     arranged = []
     for at, (body, media_type) in enumerate(received):
         primary = all_primary or at == 0

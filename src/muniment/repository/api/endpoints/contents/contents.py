@@ -254,7 +254,7 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
     del first  # else it is held until the last piece is sent
     while waiting:
         following = asyncio.create_task(context.transactions.off_loop(_next_pieces, rest))
-        following.add_done_callback(_heed)
+        following.add_done_callback(uploads.heed)
         try:
             while waiting:
                 yield waiting.popleft()
@@ -265,9 +265,3 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
 
 def _next_pieces(rest: Iterator[bytes]) -> list[bytes]:
     return list(itertools.islice(rest, _PIECES_AT_A_TIME))
-
-
-def _heed(following: "asyncio.Task[list[bytes]]") -> None:
-    # When the caller has left, nobody awaits the task. asyncio would log that its exception was never retrieved.
-    if not following.cancelled():
-        following.exception()

@@ -77,7 +77,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     shown = await caller.read(
         lambda cx, principals: _with_right(comments.find(cx, caller.repository, comment_id, principals), principals)
     )
-    return _answer(request, context, caller, media_type, shown)
+    return _answer(request, caller, media_type, shown)
 
 
 @events.tells()
@@ -91,7 +91,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
             comments.change(cx, caller.repository, comment_id, text, principals, context.clock(), expected), principals
         )
     )
-    return _answer(request, context, caller, media_type, shown)
+    return _answer(request, caller, media_type, shown)
 
 
 @events.tells()
@@ -116,7 +116,7 @@ async def _add(
             decision(cx, caller.repository, to_id, text, principals, context.clock(), most), principals
         )
     )
-    return _answer(request, context, caller, media_type, shown, 201)
+    return _answer(request, caller, media_type, shown, 201)
 
 
 def _with_right(shown: Comment, principals: Principals) -> tuple[Comment, bool]:
@@ -160,13 +160,12 @@ def _entry(feed: FeedRequest, shown: Comment, principals: Principals) -> FeedEnt
 
 def _answer(
     request: Request,
-    context: RepositoryContext,
     caller: Caller,
     media_type: str,
     shown: tuple[Comment, bool],
     status: int = 200,
 ) -> Response:
-    names, here = context.names, caller.here
+    names, here = caller.names, caller.here
     own, revision = f"{here}/comments/{shown[0].id}", shown[0].revision
     thing = _thing(here, shown[0], names, is_own=shown[1]).without(media_type, "name")
     return thing.tagged_reply(request, media_type, names, revision, status, own)

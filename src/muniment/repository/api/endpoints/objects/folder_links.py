@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.ground.clock import Instant
 from muniment.repository.api.context import Caller, RepositoryContext, enter
 from muniment.repository.api.endpoints.objects.objects import writing_view
 from muniment.repository.api.shapes import collections, object_body, representations
@@ -34,7 +33,7 @@ from muniment.repository.store.repositories import Repository
 End: TypeAlias = Literal["parent", "child"]
 """Where a link leads: from an object to the ``parent``, its folder; from a folder to a ``child``, an object in it."""
 
-_Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
+_Decision: TypeAlias = Callable[[Connection, Principals], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
@@ -70,13 +69,12 @@ async def link(request: Request, context: RepositoryContext, end: End) -> Respon
     own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
     object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
     return await _change(
-        context,
         caller,
         media_type,
         end,
         folder_id,
-        lambda cx, principals, now: moving.link(
-            cx, writing_view(context, cx, repository, principals), object_id, folder_id, now
+        lambda cx, principals: moving.link(
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, context.clock()
         ),
         201,
     )
@@ -90,8 +88,7 @@ async def read(request: Request, context: RepositoryContext, end: End) -> Respon
     stored = await caller.read(
         lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
     )
-    here = caller.here
-    return _answer(context, media_type, here, end, stored, folder_id, 200)
+    return _answer(caller, media_type, end, stored, folder_id, 200)
 
 
 @events.tells()
@@ -102,13 +99,12 @@ async def move(request: Request, context: RepositoryContext) -> Response:
     media_type = context.thing_type(request)
     (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
     return await _change(
-        context,
         caller,
         media_type,
         "parent",
         to_folder_id,
-        lambda cx, principals, now: moving.move(
-            cx, writing_view(context, cx, repository, principals), object_id, folder_id, to_folder_id, now
+        lambda cx, principals: moving.move(
+            cx, writing_view(context, cx, repository, principals), object_id, folder_id, to_folder_id, context.clock()
         ),
         200,
     )
@@ -136,7 +132,6 @@ async def _read_reference(request: Request, context: RepositoryContext, reposito
 
 
 async def _change(
-    context: RepositoryContext,
     caller: Caller,
     media_type: str,
     end: End,
@@ -144,11 +139,8 @@ async def _change(
     decision: _Decision,
     status: int,
 ) -> Response:
-    stored, position = await caller.change(
-        lambda cx, principals: decision(cx, principals, context.clock()), lambda stored: stored.position
-    )
-    here = caller.here
-    answer = _answer(context, media_type, here, end, stored, folder_id, status)
+    stored, position = await caller.change(decision, lambda stored: stored.position)
+    answer = _answer(caller, media_type, end, stored, folder_id, status)
     answer.headers.update(position)
     return answer
 
@@ -196,12 +188,10 @@ def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
     return f"{here}/folders/{folder_id}/child-links/{stored.id}"
 
 
-def _answer(
-    context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, folder_id: str, status: int
-) -> Response:
-    names, own = context.names, _address(here, end, stored, folder_id)
+def _answer(caller: Caller, media_type: str, end: End, stored: StoredObject, folder_id: str, status: int) -> Response:
+    names, here = caller.names, caller.here
     document = _document(names, here, end, stored, folder_id)
-    return spelling.reply(media_type, "folder-link", document, names, status, own)
+    return spelling.reply(media_type, "folder-link", document, names, status, _address(here, end, stored, folder_id))
 
 
 def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject, folder_id: str) -> dict[str, Written]:

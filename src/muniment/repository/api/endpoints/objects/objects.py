@@ -111,10 +111,10 @@ async def delete(request: Request, context: RepositoryContext, kind: str) -> Res
     object_id, expected = representations.identifier(request), representations.expected_version(request)
     values = parameters.read(request)
     most = context.options.max_deleted_objects
-    with_everything = parameters.truth(values, "del-non-empty", default=False)
+    with_everything = parameters.truth(values, "del-non-empty")
     scope = parameters.choice(values, "del-version", _SCOPES, default="selected")
     days = context.options.wastebasket_days
-    all_links = parameters.truth(values, "del-all-links", default=False)
+    all_links = parameters.truth(values, "del-all-links")
 
     def decide(cx: Connection, principals: Principals) -> list[StoredObject]:
         now = context.clock()
@@ -163,7 +163,7 @@ async def list_objects(request: Request, context: RepositoryContext, name: str) 
     path = f"folders/{folder_id}/{name}" if filed else name
     title = f"{title} under folder {folder_id}" if filed else title
     feed = collections.feed_request(request, context, caller, path, title)
-    every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name, default=False)
+    every = filed and parameters.truth(parameters.read(request), parameters.ALL_VERSIONS.name)
     return await collections.answer(
         feed, lambda cx, principals, feed: _list(cx, principals, folder_id, root, feed, every=every)
     )

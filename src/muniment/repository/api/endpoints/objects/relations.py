@@ -67,7 +67,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     relation = await caller.write(
         lambda cx, principals: relations.add(cx, repository, draft, principals, context.clock(), options.max_relations)
     )
-    return _answer(request, context, media_type, caller, relation, 201)
+    return _answer(request, caller, media_type, relation, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -76,7 +76,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     media_type = context.thing_type(request)
     relation_id = representations.identifier(request)
     relation = await caller.read(lambda cx, principals: relations.find(cx, caller.repository, relation_id, principals))
-    return _answer(request, context, media_type, caller, relation)
+    return _answer(request, caller, media_type, relation)
 
 
 @events.tells()
@@ -107,7 +107,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
     kind = await caller.write(
         lambda cx, principals: relation_types.add(cx, repository.id, new, principals, context.clock())
     )
-    return _type_answer(request, context, media_type, caller, kind, 201)
+    return _type_answer(request, caller, media_type, kind, 201)
 
 
 async def read_type(request: Request, context: RepositoryContext) -> Response:
@@ -116,7 +116,7 @@ async def read_type(request: Request, context: RepositoryContext) -> Response:
     media_type = context.thing_type(request)
     name = spelling.read_relation_type(request.path_params["relation_type"], context.names)
     kind = await caller.read(lambda cx, _principals: relation_types.find(cx, caller.repository.id, name))
-    return _type_answer(request, context, media_type, caller, kind)
+    return _type_answer(request, caller, media_type, kind)
 
 
 @events.tells()
@@ -175,13 +175,12 @@ def _entry(feed: FeedRequest, relation: Relation) -> FeedEntry:
 
 def _answer(
     request: Request,
-    context: RepositoryContext,
-    media_type: str,
     caller: Caller,
+    media_type: str,
     relation: Relation,
     status: int = 200,
 ) -> Response:
-    names, here = context.names, caller.here
+    names, here = caller.names, caller.here
     own = f"{here}/relations/{relation.id}"
     return _write(request, media_type, _thing(here, relation, names), names, own, status)
 
@@ -234,13 +233,12 @@ def _list_types(cx: Connection, principals: Principals, feed: FeedRequest) -> Li
 
 def _type_answer(
     request: Request,
-    context: RepositoryContext,
-    media_type: str,
     caller: Caller,
+    media_type: str,
     kind: RelationType,
     status: int = 200,
 ) -> Response:
-    names, here = context.names, caller.here
+    names, here = caller.names, caller.here
     own = f"{here}/relation-types/{spelling.write_relation_type(kind.name, names)}"
     return _write(request, media_type, _type_thing(here, kind, names), names, own, status)
 

@@ -205,7 +205,7 @@ def _read_plan(values: Mapping[str, str], expected: int | None) -> CheckIn:
         comment=version.read_comment(values.get("comment", "")),
         labels=version.read_labels(labels),
         make_current=make_current,
-        retain_lock=parameters.truth(values, "retain-lock", default=False),
+        retain_lock=parameters.truth(values, "retain-lock"),
         expected=expected,
     )
 

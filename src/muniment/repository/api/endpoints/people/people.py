@@ -49,7 +49,7 @@ async def read(request: Request, context: RepositoryContext, kind: Kind) -> Resp
     person = await caller.read_long(
         lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name, group_id)
     )
-    return answer(context, caller, media_type, person)
+    return answer(caller, media_type, person)
 
 
 async def current_user(request: Request, context: RepositoryContext) -> Response:
@@ -59,7 +59,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
     person = await caller.read_long(
         lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
     )
-    return answer(context, caller, media_type, person)
+    return answer(caller, media_type, person)
 
 
 async def home(request: Request, context: RepositoryContext) -> Response:
@@ -147,9 +147,9 @@ def _people_page(
     )
 
 
-def answer(context: RepositoryContext, caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
+def answer(caller: Caller, media_type: str, person: Person, status: int = 200) -> Response:
     """With the status 201, the header Location has the address of the user or group."""
-    names, here = context.names, caller.here
+    names, here = caller.names, caller.here
     return _thing(here, person, names, media_type).reply(media_type, names, status, address_of(here, person))
 
 

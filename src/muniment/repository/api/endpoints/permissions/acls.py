@@ -108,7 +108,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
         )
     )
     event.on = new_acl.acl.name
-    return _answer(context, media_type, caller, new_acl, 201)
+    return _answer(caller, media_type, new_acl, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -119,7 +119,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     acl = await caller.read(
         lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
     )
-    return _answer(context, media_type, caller, acl, 200)
+    return _answer(caller, media_type, acl, 200)
 
 
 @events.tells("acl")
@@ -143,7 +143,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
     changed_acl = await caller.write(decide)
     event.on = changed_acl.acl.name
-    return _answer(context, media_type, caller, changed_acl, 200)
+    return _answer(caller, media_type, changed_acl, 200)
 
 
 @events.tells("acl")
@@ -287,12 +287,11 @@ def read_entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNam
 
 
 def _answer(
-    context: RepositoryContext,
-    media_type: str,
     caller: Caller,
+    media_type: str,
     answer: _VisibleAcl,
     status: int,
 ) -> Response:
-    here, acl = caller.here, answer.acl
-    document = representations.acl_document(here, acl, answer.entries, context.names)
-    return spelling.reply(media_type, "acl", document, context.names, status, f"{here}/acls/{acl.shown_id}")
+    here, acl, names = caller.here, answer.acl, caller.names
+    document = representations.acl_document(here, acl, answer.entries, names)
+    return spelling.reply(media_type, "acl", document, names, status, f"{here}/acls/{acl.shown_id}")

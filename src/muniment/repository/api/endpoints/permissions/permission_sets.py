@@ -50,7 +50,7 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
     repository, object_id = caller.repository, representations.identifier(request)
     media_type = context.thing_type(request)
     permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
-    return _answer(context, media_type, caller, permissions)
+    return _answer(caller, media_type, permissions)
 
 
 @events.tells("acl")
@@ -63,7 +63,6 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.names)
     return await _change(
-        context,
         caller,
         event,
         media_type,
@@ -82,7 +81,7 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
         return _default_of(cx, stored, principals)
 
     permissions = await caller.read(read)
-    return _answer(context, media_type, caller, permissions)
+    return _answer(caller, media_type, permissions)
 
 
 @events.tells("acl")
@@ -101,7 +100,7 @@ async def set_default(request: Request, context: RepositoryContext) -> Response:
         stored = assigned_acls.set_default_acl(cx, repository, principals, folder_id, new, context.clock())
         return _default_of(cx, stored, principals)
 
-    return await _change(context, caller, event, media_type, decide)
+    return await _change(caller, event, media_type, decide)
 
 
 @events.tells("acl")
@@ -175,7 +174,6 @@ def _principals(cx: Connection, context: RepositoryContext, repository: Reposito
 
 
 async def _change(
-    context: RepositoryContext,
     caller: Caller,
     event: Event,
     media_type: str,
@@ -183,7 +181,7 @@ async def _change(
 ) -> Response:
     permissions, position = await caller.change(decide, lambda permissions: permissions.stored.position)
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
-    answer = _answer(context, media_type, caller, permissions)
+    answer = _answer(caller, media_type, permissions)
     answer.headers.update(position)
     return answer
 
@@ -251,8 +249,8 @@ def _shown_entries(
     return acls.shown_entries(cx, acls.by_id(cx, acl_id), principals, every=principals.is_(stored.owner_key))
 
 
-def _answer(context: RepositoryContext, media_type: str, caller: Caller, permissions: _Permissions) -> Response:
-    names, stored = context.names, permissions.stored
+def _answer(caller: Caller, media_type: str, permissions: _Permissions) -> Response:
+    names, stored = caller.names, permissions.stored
     of_object = permissions.permission is not None
     resource, name = ("objects", "permission-set") if of_object else ("folders", "default-permission-set")
     own = f"{caller.here}/{resource}/{stored.id}"

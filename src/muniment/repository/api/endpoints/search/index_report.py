@@ -31,7 +31,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
         _check_administrator(principals)
         return _document(cx, repository_id)
 
-    return _answer(context, caller, media_type, await caller.read(decide), 200)
+    return _answer(caller, media_type, await caller.read(decide), 200)
 
 
 @events.tells()
@@ -39,7 +39,7 @@ async def want(request: Request, context: RepositoryContext) -> Response:
     """Start a check of the index."""
     caller = await enter(request, context)
     media_type = context.thing_type(request)
-    repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)
+    repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name)
     repository_id = caller.repository.id
 
     def decide(cx: Connection, principals: Principals) -> dict[str, Written]:
@@ -47,7 +47,7 @@ async def want(request: Request, context: RepositoryContext) -> Response:
         reports.want(cx, repository_id, context.clock(), repairs=repairs)
         return _document(cx, repository_id)
 
-    return _answer(context, caller, media_type, await caller.write(decide), 202)
+    return _answer(caller, media_type, await caller.write(decide), 202)
 
 
 def _check_administrator(principals: Principals) -> None:
@@ -89,7 +89,6 @@ def _report(report: Report) -> dict[str, Written]:
 
 
 def _answer(
-    context: RepositoryContext,
     caller: Caller,
     media_type: str,
     document: dict[str, Written],
@@ -97,4 +96,4 @@ def _answer(
 ) -> Response:
     own = caller.here
     links: Written = [{"rel": "self", "href": f"{own}/index-report"}, {"rel": "parent", "href": own}]
-    return spelling.reply(media_type, "index-report", {**document, "links": links}, context.names, status)
+    return spelling.reply(media_type, "index-report", {**document, "links": links}, caller.names, status)

@@ -199,10 +199,10 @@ def read_parameters(
     return AskedSearch(
         page=collections.read_number(query),
         items_per_page=collections.read_size(query, options),
-        include_total=parameters.truth(query, "include-total", default=False),
+        include_total=parameters.truth(query, "include-total"),
         wait_for=query.get("wait-for"),
         media_type=feed_type(request, options),
-        inline=parameters.truth(query, "inline", default=False),
+        inline=parameters.truth(query, "inline"),
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
@@ -210,7 +210,7 @@ def read_parameters(
         cursor=query.get("cursor") or None,
         words=words,
         typed=typed_wanted(query, words),
-        marks=parameters.truth(query, "marks", default=False),
+        marks=parameters.truth(query, "marks"),
         collapse=parameters.choice(query, "collapse", ("none", "content"), default="none") == "content",
         meaning=meaning_wanted(query, options),
     )

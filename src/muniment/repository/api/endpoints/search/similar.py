@@ -26,8 +26,8 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
     asked = AskedSearch(
         items_per_page=limit,
         media_type=collections.feed_type(request, options.names),
-        include_total=parameters.truth(query, "include-total", default=False),
-        inline=parameters.truth(query, "inline", default=False),
+        include_total=parameters.truth(query, "include-total"),
+        inline=parameters.truth(query, "inline"),
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
     )

@@ -59,7 +59,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
     made = await caller.write(decide)
     event.on = made[0].name
-    return _answer(context, media_type, caller, made, 201)
+    return _answer(caller, media_type, made, 201)
 
 
 @events.tells("object type")
@@ -78,7 +78,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
     changed = await caller.write(decide)
     event.on = changed[0].name
-    return _answer(context, media_type, caller, changed, 200)
+    return _answer(caller, media_type, changed, 200)
 
 
 @events.tells("object type")
@@ -119,10 +119,8 @@ def _name(request: Request, context: RepositoryContext) -> str:
     return spelling.read_type(request.path_params["name"], context.names)
 
 
-def _answer(
-    context: RepositoryContext, media_type: str, caller: Caller, answer: tuple[ObjectType, Catalogue], status: int
-) -> Response:
-    here, names = caller.here, context.names
+def _answer(caller: Caller, media_type: str, answer: tuple[ObjectType, Catalogue], status: int) -> Response:
+    here, names = caller.here, caller.names
     thing = type_shapes.type_thing(here, *answer, names, media_type)
     return thing.reply(media_type, names, status, type_shapes.type_address(here, answer[0].name, names))
 
