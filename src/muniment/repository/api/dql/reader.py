@@ -112,13 +112,10 @@ class _Reader(PieceReader):
         rest_at, self._at = self._at, columns_at
         columns, count = self._columns()
         self._at = rest_at
-        fulltext = self._search() if self._current.says("search") else ()
-        condition = None
-        if self._current.says("where"):
-            self._at += 1
-            condition = self._any()
-        order = self._order(columns) if self._current.says("order") else ()
-        if self._current.says("enable"):
+        fulltext = self._search() if self._optional("search") else ()
+        condition = self._any() if self._optional("where") else None
+        order = self._order(columns) if self._optional("order") else ()
+        if self._optional("enable"):
             self._hints()
         if self._current.kind != "end":
             other_clauses = ("group", "having", "union", "for", "in")
@@ -135,15 +132,13 @@ class _Reader(PieceReader):
             self._at += 1
 
     def _columns(self) -> tuple[tuple[Column, ...] | None, str | None]:
-        if self._current.says("*"):
-            self._at += 1
+        if self._optional("*"):
             self._check("from")
             return None, None
         if self._current.says("count") and self._peek().says("("):
             self._at += 2
-            if not self._current.says("*"):
+            if not self._optional("*"):
                 raise _bad(self._current, "COUNT counts rows: COUNT(*)")
-            self._at += 1
             self._take(")")
             shown_as = self._shown_as(self._names.row_count)
             self._check("from")
@@ -157,23 +152,20 @@ class _Reader(PieceReader):
             columns.append(Column(name, self._shown_as(self._unaliased(piece)), piece.at + 1))
             if len(columns) > MAX_COLUMNS:
                 raise _bad(piece, f"The statement has more than {MAX_COLUMNS} columns")
-            if not self._current.says(","):
+            if not self._optional(","):
                 self._check("from")
                 if len({column.shown_as for column in columns}) < len(columns):
                     raise _bad(piece, "Two columns have the same name: rename one of them with AS")
                 return tuple(columns), None
-            self._at += 1
 
     def _shown_as(self, name: str) -> str:
-        if self._current.says("as"):
-            self._at += 1
+        if self._optional("as"):
             return self._name("a name")[1][:64]
         if self._current.kind == "name" and not self._current.says("from"):
             return self._next().text[:64]
         return name
 
     def _search(self) -> tuple[KeywordClause, ...]:
-        self._at += 1
         self._take("document")
         self._take("contains")
         parts = [KeywordClause(self._text("a text"))]
@@ -186,7 +178,6 @@ class _Reader(PieceReader):
         return tuple(parts)
 
     def _order(self, columns: tuple[Column, ...] | None) -> tuple[SortKey, ...]:
-        self._at += 1
         self._take("by")
         keys: list[SortKey] = []
         while True:
@@ -208,16 +199,14 @@ class _Reader(PieceReader):
             keys.append(SortKey(name, descending, folded=False, place=f"character {piece.at + 1}"))
             if len(keys) > MAX_SORT_KEYS:
                 raise _bad(piece, f"ORDER BY names more than {MAX_SORT_KEYS} properties")
-            if not self._current.says(","):
+            if not self._optional(","):
                 return tuple(keys)
-            self._at += 1
 
     def _hints(self) -> None:
         """Step past ``ENABLE (...)``, without reading it.
 
         Its hints tell another system how to run a statement.
         """
-        self._at += 1
         self._take("(")
         depth = 1
         while depth:
@@ -260,8 +249,7 @@ class _Reader(PieceReader):
         piece = self._next()
         self._take("(")
         path, folder_id = "", ""
-        if self._current.says("id"):
-            self._at += 1
+        if self._optional("id"):
             self._take("(")
             folder_id = self._text("an id").lower()
             self._take(")")
@@ -269,11 +257,9 @@ class _Reader(PieceReader):
             path = self._text("a path")
             if not path.startswith("/"):
                 raise _bad(piece, "A path begins with '/'")
-        descend = False
-        if self._current.says(","):
-            self._at += 1
+        descend = self._optional(",")
+        if descend:
             self._take("descend")
-            descend = True
         self._take(")")
         self._count(piece)
         return InFolder(path, folder_id, descend, piece.at + 1)
@@ -290,8 +276,7 @@ class _Reader(PieceReader):
         if wrapped:
             self._take(")")
         self._count(piece)
-        if self._current.says("is"):
-            self._at += 1
+        if self._optional("is"):
             negated = self._optional("not")
             if not self._current.says("null", "nullstring", "nulldate", "nullint", "nullid"):
                 raise self._unexpected("NULL or NOT NULL")

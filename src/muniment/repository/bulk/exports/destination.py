@@ -97,9 +97,11 @@ class Destination(msgspec.Struct, frozen=True):
     contents: ContentArrivals
 
 
-Stage: TypeAlias = Callable[[Connection, Destination, Sequence[ExportLine], int, Instant], Sequence[StoredContent]]
+Stage: TypeAlias = Callable[
+    [Connection, Destination, Sequence[ExportLine], int, Instant], Sequence[StoredContent] | None
+]
 """A decision that turns some lines of a file into rows. It gets the number of lines that come before these in the file,
-and returns the contents that the new rows name. Raises BadExport, VersionConflict."""
+and returns the contents that the new rows name, if there can be any. Raises BadExport, VersionConflict."""
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from muniment.repository.bulk.exports.records import (
 )
 from muniment.repository.bulk.exports.rows import PERMISSIONS
 from muniment.repository.refusals import WrongValue
-from muniment.repository.store.content.contract import StoredContent
 from muniment.repository.store.objects.decisions import arrivals
 from muniment.repository.store.objects.types import type_editing
 from muniment.repository.store.objects.types.type_forms import PropertyForm, TypeForm
@@ -41,16 +40,13 @@ from muniment.repository.store.saved.saved_searches import SavedDocument, SavedS
 _NOBODY = Principals("", administrator=True)
 
 
-def types_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def types_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     for number, line in enumerate(some, before + 1):
         if isinstance(line, TypeLine):
             label = line.label or msgspec.UNSET
             form = TypeForm(line.name, line.parent, label, [_form(each) for each in line.properties])
             with about("types.jsonl", number):
                 type_editing.define_type(cx, to.repository.id, form, now)
-    return []
 
 
 def _form(line: PropertyLine) -> PropertyForm:
@@ -68,26 +64,20 @@ def _form(line: PropertyLine) -> PropertyForm:
     )
 
 
-def relation_types_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def relation_types_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     for number, line in enumerate(some, before + 1):
         if isinstance(line, RelationTypeLine):
             with about("relation-types.jsonl", number):
                 relation_types.add(cx, to.repository.id, RelationType(line.name, line.description), _NOBODY, now)
-    return []
 
 
-def acls_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def acls_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     acl_lines = [line for line in some if isinstance(line, AclLine)]
     to.bearers.look_up(cx, [entry.accessor for line in acl_lines for entry in line.entries], now)
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in acl_lines], now)
     for number, line in enumerate(acl_lines, before + 1):
         with about("acls.jsonl", number):
             _keep_acl(cx, to, line)
-    return []
 
 
 def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
@@ -116,9 +106,7 @@ def _keep_acl(cx: Connection, to: Destination, line: AclLine) -> None:
     acl_entries.keep(cx, key, dict(sorted(entries.items())))
 
 
-def relations_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def relations_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     relation_lines = [line for line in some if isinstance(line, RelationLine)]
     to.bearers.look_up(cx, [meant(line.maker_key, line.maker) for line in relation_lines], now)
     ends = {end for line in relation_lines for end in (line.parent, line.child)}
@@ -135,12 +123,9 @@ def relations_of(
         new.append((relation, to.bearers.of(line.maker_key, line.maker)))
     with about("relations.jsonl", before + 1, before + len(some)):
         relations.put_back(cx, to.repository.id, new)
-    return []
 
 
-def comments_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def comments_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     """A reply is refused unless the comment that it answers came before it."""
     comment_lines = [line for line in some if isinstance(line, CommentLine)]
     to.bearers.look_up(cx, [meant(line.author_key, line.author) for line in comment_lines], now)
@@ -164,12 +149,9 @@ def comments_of(
         new.append(above[line.id])
     with about("comments.jsonl", before + 1, before + len(some)):
         comments.put_back(cx, to.repository.id, new)
-    return []
 
 
-def saved_searches_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def saved_searches_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     search_lines = [line for line in some if isinstance(line, SavedSearchLine)]
     to.bearers.look_up(cx, [meant(line.owner_key, line.owner) for line in search_lines], now)
     new = [
@@ -192,4 +174,3 @@ def saved_searches_of(
     ]
     with about("saved-searches.jsonl", before + 1, before + len(some)):
         saved_searches.put_back(cx, to.repository.id, new)
-    return []

@@ -63,9 +63,7 @@ def objects_of(
         return arrivals.keep(cx, view, new, to.contents.shared(object_lines), now)
 
 
-def folders_of(
-    cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant
-) -> list[StoredContent]:
+def folders_of(cx: Connection, to: Destination, some: Sequence[ExportLine], before: int, now: Instant) -> None:
     """Put each object that came before one of its folders into all its folders.
 
     A version's antecedent must be there. Another repository must not hold versions of the same tree. The first version,
@@ -90,7 +88,6 @@ def folders_of(
             if object_ids.holds_objects(line.id) and line.id in filing.with_all_above(cx, line.folders):
                 raise bad_line(OBJECTS, number, "the folder would lie in itself")
             arrivals.link(cx, stored, line.folders, now)
-    return []
 
 
 def _arrival(

@@ -186,7 +186,7 @@ def _keep(
         try:
             with database.begin() as cx:
                 progress.advance(cx, to.repository, state, following)
-                named = stage(cx, to, some, state.place.line, clock())
+                named = stage(cx, to, some, state.place.line, clock()) or ()
         except Refusal as refusal:  # so nothing was committed
             to.contents.remove(uploaded)
             if not isinstance(refusal, VersionConflict) or attempt == _TRIES:
