@@ -475,6 +475,16 @@ async def enter(request: Request, context: RepositoryContext, event: Event | Non
     return caller
 
 
+async def enter_for_thing(
+    request: Request, context: RepositoryContext, event: Event | None = None
+) -> tuple[Caller, str]:
+    """Find out who calls, and choose the media type of an answer that is a single thing.
+
+    Raises what ``enter`` raises, and NotAcceptable.
+    """
+    return await enter(request, context, event), context.thing_type(request)
+
+
 async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:
     entrance = await context.transactions.read(lambda cx: (repositories.find_open(cx, name), keys.seal(cx)))
     context.repositories[name] = entrance

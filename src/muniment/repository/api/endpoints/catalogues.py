@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import RepositoryContext, enter
+from muniment.repository.api.context import RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -67,9 +67,8 @@ async def refuse_aspects(request: Request, context: RepositoryContext) -> Respon
 
 async def read_format(request: Request, context: RepositoryContext) -> Response:
     """Show a format of contents."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     names, name = context.names, request.path_params["format"]
-    media_type = context.thing_type(request)
     await caller.check()
     members = _formats(names)
     if name not in members:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Scope
 from muniment.database.common_transaction import CommonTransaction
 from muniment.ground import events
 from muniment.ground.events import Event
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.batches import batch_bodies
 from muniment.repository.api.endpoints.batches.batch_bodies import BatchOperation, BatchPlan
 from muniment.repository.api.wire import spelling
@@ -78,9 +78,8 @@ class OperationOutcome(msgspec.Struct):
 
 async def capabilities(request: Request, context: RepositoryContext) -> Response:
     """Show the capabilities of batches."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     names = context.names
-    media_type = context.thing_type(request)
     await caller.check()
     here = caller.here
     links: Written = [{"rel": "self", "href": f"{here}/batch-capabilities"}]
@@ -90,9 +89,8 @@ async def capabilities(request: Request, context: RepositoryContext) -> Response
 @events.tells("acl", "object rights")
 async def execute(request: Request, context: RepositoryContext) -> Response:
     """Execute several requests, each alone or all in one transaction."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     names = context.names
-    media_type = context.thing_type(request)
     with caller.batching():
         here = caller.here
         batch = await batch_bodies.receive(request, context, here)

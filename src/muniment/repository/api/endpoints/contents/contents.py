@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.shapes import collections, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -84,9 +84,8 @@ async def download(
 
 async def describe(request: Request, context: RepositoryContext) -> Response:
     """Describe a content of an object."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     names = context.names
-    media_type = context.thing_type(request)
     wanted = content_requests.read_wanted(parameters.read(request), names)
     stored, content = await _readable(request, caller, wanted)
     document = representations.content_document(caller.here, stored, content, names)
@@ -101,8 +100,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
     """Show whether the text of an object has been extracted and indexed."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     object_id = representations.identifier(request)
     stored, status = await caller.read(
         lambda cx, principals: _index_status(cx, caller.repository, principals, object_id)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -72,8 +72,8 @@ async def reply(request: Request, context: RepositoryContext) -> Response:
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a comment."""
-    caller = await enter(request, context)
-    media_type, comment_id = context.thing_type(request), representations.identifier(request)
+    caller, media_type = await enter_for_thing(request, context)
+    comment_id = representations.identifier(request)
     shown = await caller.read(
         lambda cx, principals: _with_right(comments.find(cx, caller.repository, comment_id, principals), principals)
     )
@@ -83,8 +83,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
     """Give a comment another text."""
-    caller = await enter(request, context)
-    media_type, comment_id = context.thing_type(request), representations.identifier(request)
+    caller, media_type = await enter_for_thing(request, context)
+    comment_id = representations.identifier(request)
     expected, text = representations.expected_version(request), await _read_text(request, context)
     shown = await caller.write(
         lambda cx, principals: _with_right(
@@ -108,8 +108,8 @@ async def _add(
     context: RepositoryContext,
     decision: Callable[[Connection, Repository, str, str, Principals, int, int], Comment],
 ) -> Response:
-    caller = await enter(request, context)
-    media_type, to_id = context.thing_type(request), representations.identifier(request)
+    caller, media_type = await enter_for_thing(request, context)
+    to_id = representations.identifier(request)
     text, most = await _read_text(request, context), context.options.max_comments
     shown = await caller.write(
         lambda cx, principals: _with_right(

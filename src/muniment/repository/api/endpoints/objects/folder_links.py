@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.objects.objects import writing_view
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -63,9 +63,8 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
 @events.tells()
 async def link(request: Request, context: RepositoryContext, end: End) -> Response:
     """Put an object into a folder."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository = caller.repository
-    media_type = context.thing_type(request)
     own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
     object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
     return await _change(
@@ -82,8 +81,7 @@ async def link(request: Request, context: RepositoryContext, end: End) -> Respon
 
 async def read(request: Request, context: RepositoryContext, end: End) -> Response:
     """Show a link."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     object_id, folder_id = _ends(request, end)
     stored = await caller.read(
         lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
@@ -94,9 +92,8 @@ async def read(request: Request, context: RepositoryContext, end: End) -> Respon
 @events.tells()
 async def move(request: Request, context: RepositoryContext) -> Response:
     """Move an object to another folder."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository = caller.repository
-    media_type = context.thing_type(request)
     (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
     return await _change(
         caller,

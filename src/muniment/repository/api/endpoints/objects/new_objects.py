@@ -14,7 +14,7 @@ from muniment.ground import events
 from muniment.ground.clock import Instant
 from muniment.ground.refusals import Malformed, UnsupportedMediaType
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.endpoints.contents.content_requests import ArrangedContent
 from muniment.repository.api.endpoints.objects.objects import check_root, complete, writing_view
@@ -43,9 +43,8 @@ async def create(request: Request, context: RepositoryContext, root: str) -> Res
     A copy has the type of its original. If the body of another new object names no type, the object gets the type that
     ``object-type`` in the query names, or else ``root``.
     """
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, names = caller.repository, context.names
-    media_type = context.thing_type(request)
     values = parameters.read(request)
     folder_id = representations.identifier(request) if "id" in request.path_params else None
     type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""

@@ -14,7 +14,7 @@ from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import ObjectBody
@@ -53,9 +53,8 @@ async def read(request: Request, context: RepositoryContext, kind: str) -> Respo
 
 async def show(request: Request, context: RepositoryContext, find: FindObject, *, as_object: bool) -> Response:
     """Show the object that ``find`` finds."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     values = parameters.read(request)
     view = representations.read_view(values, context.names)
     links = parameters.truth(values, "links", default=True)
@@ -73,9 +72,8 @@ async def show(request: Request, context: RepositoryContext, find: FindObject, *
 @events.tells("object rights")
 async def change(request: Request, context: RepositoryContext, kind: str) -> Response:
     """Change properties of the {kind}."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
     body = await object_body.read_body(request, context)
     if body.href:

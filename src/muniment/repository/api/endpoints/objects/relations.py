@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.object_body import Metadata
@@ -60,9 +60,8 @@ async def list_relations(request: Request, context: RepositoryContext) -> Respon
 @events.tells()
 async def make(request: Request, context: RepositoryContext) -> Response:
     """Relate two objects."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, options = caller.repository, context.options
-    media_type = context.thing_type(request)
     draft = _draft(await object_body.read_body(request, context), options.names)
     relation = await caller.write(
         lambda cx, principals: relations.add(cx, repository, draft, principals, context.clock(), options.max_relations)
@@ -72,8 +71,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a relation."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     relation_id = representations.identifier(request)
     relation = await caller.read(lambda cx, principals: relations.find(cx, caller.repository, relation_id, principals))
     return _answer(request, caller, media_type, relation)
@@ -96,9 +94,8 @@ async def list_types(request: Request, context: RepositoryContext) -> Response:
 @events.tells()
 async def add_type(request: Request, context: RepositoryContext) -> Response:
     """Add a type of relations, as an administrator."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, names = caller.repository, context.names
-    media_type = context.thing_type(request)
     body = await object_body.read_body(request, context)
     new = RelationType(_text(body, "relation_name"), _text(body, "description", default=""))
     _check_names(body, {"relation_name", "description"})
@@ -112,8 +109,7 @@ async def add_type(request: Request, context: RepositoryContext) -> Response:
 
 async def read_type(request: Request, context: RepositoryContext) -> Response:
     """Show a type of relations."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     name = spelling.read_relation_type(request.path_params["relation_type"], context.names)
     kind = await caller.read(lambda cx, _principals: relation_types.find(cx, caller.repository.id, name))
     return _type_answer(request, caller, media_type, kind)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.contents import content_requests
 from muniment.repository.api.endpoints.objects import objects
 from muniment.repository.api.endpoints.people import people as people_endpoint
@@ -62,9 +62,8 @@ class _NewVersion(NamedTuple):
 @events.tells()
 async def check_out(request: Request, context: RepositoryContext) -> Response:
     """Check an object out."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
 
     def decide(cx: Connection, principals: Principals) -> ObjectBody:
@@ -104,9 +103,8 @@ def _holder(cx: Connection, lock: Lock, *, context: RepositoryContext, repositor
 @events.tells("object rights")
 async def check_in(request: Request, context: RepositoryContext) -> Response:
     """Check an object in as its next version."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, names, object_id = caller.repository, context.names, representations.identifier(request)
-    media_type = context.thing_type(request)
     values = parameters.read(request)
     plan = _read_plan(values, representations.expected_version(request))
     content_type = (

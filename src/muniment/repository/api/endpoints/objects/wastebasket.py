@@ -11,7 +11,7 @@ from muniment.ground import events
 from muniment.ground.clock import timestamp
 from muniment.ground.refusals import Malformed
 from muniment.repository.api import uploads
-from muniment.repository.api.context import RepositoryContext, enter
+from muniment.repository.api.context import RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.objects.objects import complete, writing_view
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -38,9 +38,8 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show a deleted object."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     object_id, names = representations.identifier(request), context.names
-    media_type = context.thing_type(request)
     discard = await caller.read(
         lambda cx, principals: discards.find(cx, caller.repository, principals, object_id, context.clock())
     )
@@ -51,9 +50,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 @events.tells()
 async def restore(request: Request, context: RepositoryContext) -> Response:
     """Restore a deleted object to its folders, or to a named one."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     metadata = await object_body.read_body(request, context)
     if metadata.properties or metadata.type:
         raise Malformed("An object is restored as it was: the body may only have 'href', the address of a folder.")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.shapes import collections, object_body, representations
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
 from muniment.repository.api.shapes.representations import Thing
@@ -97,9 +97,8 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 async def make(request: Request, context: RepositoryContext) -> Response:
     """Make an ACL, which the caller owns."""
     event = events.begin(request.scope, "acl", how="made")
-    caller = await enter(request, context, event)
+    caller, media_type = await enter_for_thing(request, context, event)
     repository = caller.repository
-    media_type = context.thing_type(request)
     body = await read_body(request, context)
     name, entries, quota = body.object_name, read_entries(body.permitted or [], context.names), _quota(context)
     new_acl = await caller.write(
@@ -113,9 +112,8 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show an ACL."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, name = caller.repository, _acl_name(request)
-    media_type = context.thing_type(request)
     acl = await caller.read(
         lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
     )
@@ -126,9 +124,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 async def change(request: Request, context: RepositoryContext) -> Response:
     """Replace the entries of an ACL."""
     event = events.begin(request.scope, "acl", how="changed")
-    caller = await enter(request, context, event)
+    caller, media_type = await enter_for_thing(request, context, event)
     repository = caller.repository
-    media_type = context.thing_type(request)
     body = await read_body(request, context)
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")

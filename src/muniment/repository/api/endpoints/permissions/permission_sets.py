@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment.ground import events
 from muniment.ground.events import Event
 from muniment.ground.naming import fold_name
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.people import people as people_endpoint
 from muniment.repository.api.endpoints.permissions import acls as acls_endpoint
 from muniment.repository.api.endpoints.permissions.acls import AclBody
@@ -46,9 +46,8 @@ class _Permissions(msgspec.Struct, frozen=True):
 
 async def permission_set(request: Request, context: RepositoryContext) -> Response:
     """Show the ACL of an object, and what it permits."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
     return _answer(caller, media_type, permissions)
 
@@ -57,9 +56,8 @@ async def permission_set(request: Request, context: RepositoryContext) -> Respon
 async def assign(request: Request, context: RepositoryContext) -> Response:
     """Assign another ACL to an object, or put entries on it."""
     event = events.begin(request.scope, "acl", how="assigned")
-    caller = await enter(request, context, event)
+    caller, media_type = await enter_for_thing(request, context, event)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.names)
     return await _change(
@@ -72,9 +70,8 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
 
 async def default_set(request: Request, context: RepositoryContext) -> Response:
     """Show the ACL that new objects in a folder get."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
 
     def read(cx: Connection, principals: Principals) -> _Permissions:
         stored, _ = objects.read(cx, repository, folder_id, principals, "folder")
@@ -88,9 +85,8 @@ async def default_set(request: Request, context: RepositoryContext) -> Response:
 async def set_default(request: Request, context: RepositoryContext) -> Response:
     """Choose the ACL that new objects in a folder get."""
     event = events.begin(request.scope, "acl", how="made the default")
-    caller = await enter(request, context, event)
+    caller, media_type = await enter_for_thing(request, context, event)
     repository, folder_id = caller.repository, representations.identifier(request)
-    media_type = context.thing_type(request)
     body = await acls_endpoint.read_body(request, context)
     entries = _assigned_entries(body, context.names)
 
@@ -121,10 +117,9 @@ async def remove_default(request: Request, context: RepositoryContext) -> Respon
 
 async def effective(request: Request, context: RepositoryContext) -> Response:
     """Show what an accessor may do with an object."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
     names = context.names
-    media_type = context.thing_type(request)
     accessor = spelling.read_accessor(parameters.read(request).get(parameters.ACCESSOR.name, ""), names)
     # The directory may take a while to answer who the accessor is.
     level, shown = await caller.read_long(

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.saved import saved_bodies, saved_shapes
 from muniment.repository.api.endpoints.saved.saved_bodies import SearchDraft
 from muniment.repository.api.endpoints.saved.saved_shapes import PATHS, SearchRepresentation
@@ -57,9 +57,8 @@ async def list_all(request: Request, context: RepositoryContext, kind: Kind) -> 
 @events.tells()
 async def make(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Save a {kind}, which the caller owns."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository = caller.repository
-    media_type = context.thing_type(request)
     body = await saved_bodies.receive(request, context, kind, repository.name)
     if body.change.document is None and body.reference is None:
         raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
@@ -70,9 +69,8 @@ async def make(request: Request, context: RepositoryContext, kind: Kind) -> Resp
 
 async def read(request: Request, context: RepositoryContext, kind: Kind) -> Response:
     """Show a saved {kind}."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, kind)
-    media_type = context.thing_type(request)
 
     def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
         saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
@@ -96,9 +94,8 @@ async def remove(request: Request, context: RepositoryContext, kind: Kind) -> Re
 @events.tells()
 async def change(request: Request, context: RepositoryContext) -> Response:
     """Change a saved search."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository_id, search_id = caller.repository.id, identifier(request, "search")
-    media_type = context.thing_type(request)
     expected = representations.expected_version(request)
     body = await saved_bodies.receive(request, context, "search", caller.repository.name)
     if body.reference is not None:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.refusals import Malformed
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.people import people
 from muniment.repository.api.endpoints.search import search, search_requests
 from muniment.repository.api.endpoints.search.search_requests import AskedSearch
@@ -27,16 +27,14 @@ _TYPE = "r_object_type"
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """Explain why an object is a hit of a search, or why it is none."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """Explain what an object is to a query document."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muniment.ground import events
 from muniment.ground.clock import timestamp
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter_for_thing
 from muniment.repository.api.wire import parameters, spelling
 from muniment.repository.api.wire.spelling import Written
 from muniment.repository.refusals import NotPermitted
@@ -23,8 +23,7 @@ from muniment.repository.store.permissions.principals import Principals
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show the results of the checks of the index."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     repository_id = caller.repository.id
 
     def decide(cx: Connection, principals: Principals) -> dict[str, Written]:
@@ -37,8 +36,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 @events.tells()
 async def want(request: Request, context: RepositoryContext) -> Response:
     """Start a check of the index."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name)
     repository_id = caller.repository.id
 

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.api.context import RepositoryContext, enter
+from muniment.repository.api.context import RepositoryContext, enter_for_thing
 from muniment.repository.api.endpoints.search import search_requests
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.wire import parameters, positions, spelling
@@ -17,8 +17,7 @@ _DEFAULT, _MOST = 10, 50
 
 async def suggest(request: Request, context: RepositoryContext) -> Response:
     """Complete and correct what somebody is typing."""
-    caller = await enter(request, context)
-    media_type = context.thing_type(request)
+    caller, media_type = await enter_for_thing(request, context)
     query, options = parameters.read(request), context.options
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.ground import events
-from muniment.repository.api.context import Caller, RepositoryContext, enter
+from muniment.repository.api.context import Caller, RepositoryContext, enter, enter_for_thing
 from muniment.repository.api.endpoints.types import type_bodies, type_shapes
 from muniment.repository.api.shapes import collections
 from muniment.repository.api.shapes.collections import FeedRequest, ListPage
@@ -30,10 +30,9 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
 
 async def read(request: Request, context: RepositoryContext) -> Response:
     """Show an object type with its properties."""
-    caller = await enter(request, context)
+    caller, media_type = await enter_for_thing(request, context)
     repository = caller.repository
     names = context.names
-    media_type = context.thing_type(request)
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(_name(request, context))
     thing = type_shapes.type_thing(caller.here, kind, catalogue, names, media_type)
@@ -44,9 +43,8 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 async def make(request: Request, context: RepositoryContext) -> Response:
     """Make an object type."""
     event = events.begin(request.scope, "object type", how="made")
-    caller = await enter(request, context, event)
+    caller, media_type = await enter_for_thing(request, context, event)
     repository = caller.repository
-    media_type = context.thing_type(request)
     form = await type_bodies.read_new_type(request, context)
 
     def decide(cx: Connection, principals: Principals) -> tuple[ObjectType, Catalogue]:
