@@ -1,6 +1,7 @@
 """List, make and remove saved searches on the page."""
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -105,12 +106,12 @@ def _save(
         )
     document = saved_documents.nested(element, options.names, limits)
     if not asked.saved:
-        question = msgspec.structs.replace(asked, repository="", edited="").address()
-        document = msgspec.structs.replace(document, question=question)
+        question = replace(asked, repository="", edited="").address()
+        document = replace(document, question=question)
     saved_documents.check(cx, view, document, options, now)
     quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
     if changes:
-        changed = msgspec.structs.replace(wanted, document=document)
+        changed = replace(wanted, document=document)
         saved_searches.change(cx, repository.id, asked.edited, changed, principals, quota, now)
         return asked.edited
     return saved_searches.add(cx, repository.id, "search", wanted, document, principals, quota, now).id

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -194,7 +195,7 @@ def question_query(cx: Connection, view: RepositoryView, options: RepositoryOpti
     if own.locations and base.locations:
         raise WrongValue("The saved search names its own folders: it cannot be narrowed to another one.")
     conditions = tuple(each for each in (base.condition, own.condition) if each is not None)
-    query = msgspec.structs.replace(
+    query = replace(
         base,
         condition=ExpressionSet("AND", conditions) if conditions else None,
         sorts=own.sorts or base.sorts,
@@ -216,7 +217,7 @@ def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
     query, saved = page_query.query, page_query.saved
     offered = _offered(options)
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
-    together = msgspec.structs.replace(query, facets=counted)
+    together = replace(query, facets=counted)
     page = hits(inquiry, together, asked.needed, asked.page)
     if _is_to_be_relaxed(query, page, asked):
         page = hits(inquiry, together, "any", asked.page)
@@ -225,7 +226,7 @@ def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
         if choice.id in asked.chosen:
             # The values of this choice are counted as if none of them were chosen.
             others = question_query(cx, view, options, asked.without(choice.id)).query
-            others = msgspec.structs.replace(others, facets=(choice.definition,), sorts=())
+            others = replace(others, facets=(choice.definition,), sorts=())
             apart = hits(inquiry, others, "any" if page.relaxed else "all", bare=True)
             counts |= {each.id: each for each in apart.facets}
     shown_folders = folder_names(cx, view, {asked.folder} - {""})
@@ -306,7 +307,7 @@ def document(options: RepositoryOptions, asked: PageQuestion, page_query: PageQu
     parts = {child.name: child for child in base.children}
     document = asked.document(names, understood, parts.pop("expression-set", None))
     own = {child.name: child for child in document.children}
-    return msgspec.structs.replace(base, children=[*({**parts, **own}).values()])
+    return replace(base, children=[*({**parts, **own}).values()])
 
 
 def _start(cx: Connection, repository: Repository, principals: Principals) -> Start:
@@ -380,10 +381,10 @@ def _choice(choice: Choice, counts: FacetCounts | None, asked: PageQuestion, nam
 def _tried(asked: PageQuestion, found: Results) -> Sequence[tuple[str, str, str]]:
     tried: list[tuple[str, str, str]] = []
     if found.saved is not None:
-        tried.append(("Saved search", found.saved.name, msgspec.structs.replace(asked, saved="").address()))
+        tried.append(("Saved search", found.saved.name, replace(asked, saved="").address()))
     if asked.folder:
         name = found.folder or "a folder"
-        tried.append(("Folder", name, msgspec.structs.replace(asked, folder="").address()))
+        tried.append(("Folder", name, replace(asked, folder="").address()))
     for choice in found.choices:
         tried += [
             (choice.heading, value.label, asked.without(choice.id, value.value).address())

@@ -191,12 +191,12 @@ def _home_xml(targets: Sequence[LinkTarget], base: str, names: RepositoryNames) 
 
 
 def _entry(feed: OpenFeedRequest, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
-    entry = collections.plain_entry(here, repository.name, "Muniment", repository.name, repository.created)
-    if not feed.page.inline:
-        return entry
-    # Nobody has signed in, so the inlined repository shows no more than its name and links.
-    links: list[Written] = [{"rel": "self", "href": here}, *_links(targets, here, feed.names)]
-    return feed.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
+    def describe() -> Thing:
+        # Nobody has signed in, so the inlined repository shows no more than its name and links.
+        links: list[Written] = [{"rel": "self", "href": here}, *_links(targets, here, feed.names)]
+        return Thing("repository", {"name": repository.name, "links": links})
+
+    return feed.entry(here, repository.name, "Muniment", repository.name, repository.created, describe)
 
 
 def _repository_page(

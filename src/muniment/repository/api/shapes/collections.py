@@ -135,6 +135,13 @@ class OpenFeedRequest:
         inlined = inline(thing, self.media_type, self.names, self.room, links=self.page.links)
         return msgspec.structs.replace(entry, inlined=inlined)
 
+    def entry(
+        self, own: str, title: str, author: str, summary: str, updated: Instant, describe: Callable[[], Thing]
+    ) -> atom.FeedEntry:
+        """Make the entry of something that is no object, with the thing itself if the request wants it."""
+        entry = plain_entry(own, title, author, summary, updated)
+        return self.with_thing(entry, describe()) if self.page.inline else entry
+
     def write(self, page: ListPage) -> bytes:
         feed = atom.Feed(
             id=self.own,
@@ -167,13 +174,6 @@ class FeedRequest(OpenFeedRequest):
     @property
     def repository(self) -> Repository:
         return self.caller.repository
-
-    def entry(
-        self, own: str, title: str, author: str, summary: str, updated: Instant, describe: Callable[[], Thing]
-    ) -> atom.FeedEntry:
-        """Make the entry of something that is no object, with the thing itself if the request wants it."""
-        entry = plain_entry(own, title, author, summary, updated)
-        return self.with_thing(entry, describe()) if self.page.inline else entry
 
     def with_objects(
         self,

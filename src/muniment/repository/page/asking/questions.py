@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from muniment.ground.refusals import Malformed
 from muniment.ground.xml import Element
@@ -67,7 +68,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
     def address(self, **changes: object) -> str:
         """Unless the changes name a ``page``, the address leads to the first page."""
-        asked = msgspec.structs.replace(self, **{"page": 1, **changes})
+        asked = replace(self, **{"page": 1, **changes})
         pairs = [("in", asked.repository), ("q", asked.words or "")]
         pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]
         pairs += [("folder", asked.folder), ("saved", asked.saved), ("sort", asked.sort), ("words", asked.needed or "")]
@@ -79,7 +80,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
     def without(self, choice_id: str, value: str = "") -> "PageQuestion":
         left = tuple(each for each in self.chosen.get(choice_id, ()) if value not in ("", each))
         chosen = {name: values for name, values in self.chosen.items() if name != choice_id}
-        return msgspec.structs.replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
+        return replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
 
     def document(self, names: RepositoryNames, understood: Understood, more: Element | None = None) -> Element:
         """``understood`` is what its words mean, and ``more`` is one more expression. Raises WrongValue if the words
@@ -102,7 +103,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
             direction = {"ascending": "true" if order.ascending else "false"}
             name = spelling.write_property(order.property, names)
             parts.append(Element(space, "sorts", {}, [Element(space, "sort", direction, [], name)], ""))
-        return msgspec.structs.replace(document, children=parts)
+        return replace(document, children=parts)
 
     def means(self, document: Element, names: RepositoryNames, understood: Understood) -> bool:
         return _bare(self.document(names, understood)) == _bare(document)
@@ -170,7 +171,7 @@ def of_document(document: Element, names: RepositoryNames) -> PageQuestion | Non
     words = asked.words or ""
     if typed.has_fields(words) or not asked.means(document, names, typed_questions.of_words(words)):
         return None
-    return asked if asked.asks else msgspec.structs.replace(asked, words="")
+    return asked if asked.asks else replace(asked, words="")
 
 
 def _every(element: Element) -> Iterator[Element]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -111,7 +112,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """Search several repositories by a query document."""
     names = _names(request)
     open_repositories = await enter_all(request, context, names)
-    asked = msgspec.structs.replace(_read_request(request, context), posted=True)
+    asked = replace(_read_request(request, context), posted=True)
     query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
@@ -121,8 +122,8 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 
 def _of(asked: AskedSearch, query: Query, names: tuple[str, ...]) -> AskedSearch:
     if query.columns and asked.view == View():
-        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
-    return msgspec.structs.replace(asked, query=msgspec.structs.replace(query, repositories=names))
+        asked = replace(asked, view=View(properties=frozenset(query.columns)))
+    return replace(asked, query=replace(query, repositories=names))
 
 
 async def _answer(
@@ -130,13 +131,13 @@ async def _answer(
 ) -> Response:
     share = max(1, context.options.max_items_per_page // max(1, len(callers)))
     limit, query = min(asked.items_per_page, share), asked.query or Query()
-    asked = msgspec.structs.replace(asked, items_per_page=limit)
-    every = msgspec.structs.replace(asked, words="all") if asked.words == "auto" else asked
+    asked = replace(asked, items_per_page=limit)
+    every = replace(asked, words="all") if asked.words == "auto" else asked
     answers = await _ask_all(request, context, callers, every)
     may_widen = results.may_widen(SearchQuestion(query, meaning=asked.meaning), context.memory)
     few = not answers.has_more() and sum(len(each.page.hits) for each in answers.pages) < limit
     if asked.words == "auto" and not asked.start and few and may_widen:
-        answers = await _ask_all(request, context, callers, msgspec.structs.replace(asked, words="any"))
+        answers = await _ask_all(request, context, callers, replace(asked, words="any"))
     pages, silent, closed = answers.pages, answers.silent, answers.closed
     if closed and query.repositories:
         raise repositories.unknown(min(closed)) if pages or silent else closed[min(closed)]
@@ -153,14 +154,14 @@ async def _answer(
         repeated = {"link": await _keep(context, pages[0].caller, query), **repeated}
         if query.repositories:
             repeated["repositories"] = _join(query.repositories)
-    asked = msgspec.structs.replace(asked, repeated=repeated)
+    asked = replace(asked, repeated=repeated)
     base, names = f"{base_address(request, context)}/search", context.names
 
     def write_feed() -> bytes:
         feed = _feed(context, answers, asked, base, further=further)
         size, facet_hits = (parameters.LIMIT.name, limit), federation.fed([each.page for each in pages])
         writer = FacetWriter(facet_hits, asked.facets, repeated, size, base, names)
-        return spelling.feed(asked.media_type, msgspec.structs.replace(feed, facets=writer.facets(counts)), names)
+        return spelling.feed(asked.media_type, replace(feed, facets=writer.facets(counts)), names)
 
     headers = {"Content-Type": asked.media_type, **search.words_header(relaxed=relaxed, left_out=left_out)}
     if silent:
@@ -178,12 +179,12 @@ async def _ask_all(
         query_there = federation.of_repository(query, name)
         if query_there is None:
             continue
-        question = msgspec.structs.replace(asked, query=query_there)
+        question = replace(asked, query=query_there)
 
         def search_one(
             inquiry: Inquiry, caller: Caller = caller, here: str = here, asked: AskedSearch = question
         ) -> _CallerPage:
-            return _search_one(msgspec.structs.replace(inquiry, now=now), caller, asked, here, rooms)
+            return _search_one(replace(inquiry, now=now), caller, asked, here, rooms)
 
         try:
             answers.pages.append(await caller.search(search_one))
@@ -193,7 +194,7 @@ async def _ask_all(
             answers.silent[name] = refusal
     if asked.fields and not answers.pages and any(isinstance(why, WrongValue) for why in answers.silent.values()):
         # What looks like a field can be read in no repository: it is words.
-        return await _ask_all(request, context, callers, msgspec.structs.replace(asked, fields=""))
+        return await _ask_all(request, context, callers, replace(asked, fields=""))
     return answers
 
 
@@ -209,16 +210,16 @@ def _search_one(
     shown_facets = FacetBinder(catalogue, inquiry.now, question.facet_limits).bind(definitions)
     told = facet_sums.questions(definitions, shown_facets, facets_room)
     inquiry = inquiry.asking(question).changed(
-        query=msgspec.structs.replace(question.query, facets=told),
+        query=replace(question.query, facets=told),
         include_total=asked.include_total or (bool(told) and question.query.facet_hits is not None),
-        facet_limits=msgspec.structs.replace(question.facet_limits, values=sys.maxsize),
+        facet_limits=replace(question.facet_limits, values=sys.maxsize),
     )
     page = results.search(inquiry)
     inlined = search.inlined_hits(inquiry, asked, page.hits, here, objects_room)
     caller_page = _CallerPage(caller, here, page, shown_facets, inlined)
     if not question.query.sorts:
         return caller_page
-    return msgspec.structs.replace(
+    return replace(
         caller_page,
         sort_kinds=tuple(catalogue.property(sort.name).kind for sort in question.query.sorts),
         places=sorting.places(inquiry, [hit.object_id for hit in page.hits]),
@@ -315,4 +316,4 @@ def _read_request(request: Request, context: RepositoryContext) -> AskedSearch:
     asked = search_requests.read_parameters(request, values, options, search_requests.FINDING)
     start, limit = collections.read_stretch(values, options)
     repeated = {name: text for name, text in values.items() if name not in ("start", "limit")}
-    return msgspec.structs.replace(asked, page=1, items_per_page=limit, start=start, repeated=repeated)
+    return replace(asked, page=1, items_per_page=limit, start=start, repeated=repeated)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
@@ -78,7 +79,7 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
     If a GET executes the query, the feed has an ETag of its content. A caller who already has this feed gets 304.
     """
     asked = search_requests.read_parameters(request, parameters.read(request), context.options, ())
-    asked = msgspec.structs.replace(asked, kept=source, posted=not source.path)
+    asked = replace(asked, kept=source, posted=not source.path)
     return await _answer(request, context, caller, asked)
 
 
@@ -92,12 +93,12 @@ async def all_ids(
     await wait_for_position(context, caller, parameters.read(request).get("wait-for"))
 
     def find_ids(inquiry: Inquiry) -> list[str]:
-        query = msgspec.structs.replace(source.find(inquiry.cx, inquiry.principals).query, facets=())
+        query = replace(source.find(inquiry.cx, inquiry.principals).query, facets=())
         results.check_offered(query, inquiry.repository)
         reach = max(most, inquiry.options.max_page_offset)
-        options = msgspec.structs.replace(inquiry.options, max_page_offset=reach)
+        options = replace(inquiry.options, max_page_offset=reach)
         question = SearchQuestion(query, 1, most, bare=True)
-        page = results.search(msgspec.structs.replace(inquiry, options=options, question=question))
+        page = results.search(replace(inquiry, options=options, question=question))
         return [hit.object_id for hit in page.hits]
 
     return await caller.search(find_ids)
@@ -143,7 +144,7 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
     inquiry = inquiry.asking(question_of(inquiry, asked, None if named_query is None else named_query.query))
     query = inquiry.question.query
     if query.columns and asked.view == View():
-        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
+        asked = replace(asked, view=View(properties=frozenset(query.columns)))
     saved_query = query if asked.kept is not None and asked.kept.path else None
     unkept = None
     if asked.cursor is not None:
@@ -158,7 +159,7 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
             unkept = None if kept_searches.is_lasting(cx, link, document, options, inquiry.now) else document
         if page.relaxed:
             repeated = {**repeated, "words": "any"}
-        asked = msgspec.structs.replace(asked, repeated=repeated)
+        asked = replace(asked, repeated=repeated)
         turned_page = paging.begin(inquiry, page, _selection(repeated, saved_query))
     page = turned_page.page
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
@@ -166,11 +167,11 @@ def _page(inquiry: Inquiry, asked: AskedSearch, here: str) -> _WrittenPage:
     if query.facets:
         size = parameters.ITEMS_PER_PAGE.name, page.items_per_page
         writer = FacetWriter(page.facet_hits, asked.facets, asked.repeated, size, service, options.names)
-        feed = msgspec.structs.replace(feed, facets=writer.facets(page.facets))
+        feed = replace(feed, facets=writer.facets(page.facets))
     etag = ""
     if named_query is not None:
         newest = max((hit.updated for hit in page.hits), default=named_query.modified)
-        feed = msgspec.structs.replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
+        feed = replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
         etag = "" if asked.posted else _etag(feed, asked.media_type)
     body = spelling.feed(asked.media_type, feed, options.names)
     return _WrittenPage(body, page.position, unkept, turned_page.unkept, etag, page.relaxed, page.left_out)
@@ -188,7 +189,7 @@ def question_of(
     if asked.fields:
         query = search_requests.with_fields(inquiry.cx, view, options, query, asked.fields, sure=sure)
     if definitions := asked.facets.definitions(view.catalogue, options.names):
-        query = msgspec.structs.replace(query, facets=definitions)
+        query = replace(query, facets=definitions)
     results.check_offered(query, inquiry.repository)
     return SearchQuestion(
         *(query, asked.page, asked.items_per_page, asked.include_total),
@@ -226,9 +227,9 @@ def _etag(feed: atom.Feed, media_type: str) -> str:
     """Scores and the addresses of pages are left out: scores change with every document of the repository, and each
     answer has cursors of its own.
     """
-    entries = tuple(msgspec.structs.replace(entry, score=None) for entry in feed.entries)
-    pages = tuple(msgspec.structs.replace(link, href="") for link in feed.links)
-    content = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=entries, links=pages)))
+    entries = tuple(replace(entry, score=None) for entry in feed.entries)
+    pages = tuple(replace(link, href="") for link in feed.links)
+    content = msgspec.json.encode((media_type, replace(feed, entries=entries, links=pages)))
     return f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
