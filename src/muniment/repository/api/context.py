@@ -141,16 +141,13 @@ class Caller:
         return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
-        """Ask a question of one snapshot of the database.
-
-        Raises NotSignedIn, UnknownRepository, DirectoryUnavailable, Overloaded, and what the question raises.
-        """
+        """Raises NotSignedIn, UnknownRepository, DirectoryUnavailable, Overloaded, and what the question raises."""
         return await self._use_right(
             lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
         )
 
     async def check(self) -> None:
-        """Check that the caller may still enter. Raises what ``read`` raises."""
+        """Raises what ``read`` raises."""
         await self.read(lambda _cx, _principals: None)
 
     async def read_long(self, question: Callable[[Connection, Principals], T], *, heavy: bool = False) -> T:
@@ -184,7 +181,7 @@ class Caller:
     async def change(
         self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
     ) -> tuple[T, dict[str, str]]:
-        """Run a decision that changes an object, in a write transaction. Return its outcome, and at most one header.
+        """Return its outcome, and at most one header.
 
         ``position`` gets the outcome, and returns the position of the change for the header, or None for no header.
         Raises what ``write`` raises, and NotPermitted if ``spell`` does.
@@ -403,10 +400,7 @@ async def _open(
     bearers_of: dict[str, Bearer],
     refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``.
-
-    Raises Overloaded, and DirectoryUnavailable if no guard admits and the directory failed for one.
-    """
+    """Find out which guards of these repositories admit the caller. Fill ``bearers_of`` and ``refusals``."""
     trouble: DirectoryUnavailable | None = None
     of_guards = {
         candidate.resource_id: candidate
@@ -446,10 +440,7 @@ async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, 
 
 
 async def enter(request: Request, context: RepositoryContext, event: Event | None = None) -> Caller:
-    """Find out who calls which repository, as the first step of a request to it.
-
-    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
-    """
+    """Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed."""
     request.scope["muniment.basic"] = context.callers.pairs is not None
     name, credentials = request.path_params["repository"], context.callers.read(request, context.options)
     # A ticket or a password is good for any guard, so the present guard is read. A token is good for one guard.
@@ -478,10 +469,7 @@ async def enter(request: Request, context: RepositoryContext, event: Event | Non
 async def enter_for_thing(
     request: Request, context: RepositoryContext, event: Event | None = None
 ) -> tuple[Caller, str]:
-    """Find out who calls, and choose the media type of an answer that is a single thing.
-
-    Raises what ``enter`` raises, and NotAcceptable.
-    """
+    """Raises what ``enter`` raises, and NotAcceptable."""
     return await enter(request, context, event), context.thing_type(request)
 
 

@@ -38,7 +38,7 @@ class Form(enum.Enum):
 
 
 Described = type[Any] | tuple[type[Any], ...] | Form | None
-"""What a body or an answer is. Of several types, the first says in which media types they come."""
+"""Of several types, the first says in which media types they come."""
 
 _HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
 _QUERY: Schema = {"type": "object", "description": "The same query document in JSON (docs/aql.md)."}

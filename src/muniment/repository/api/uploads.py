@@ -66,7 +66,7 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
-    """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
+    """``room`` is how many bytes it may have, None without a quota.
 
     Raises UnsupportedMediaType, TooLarge, TimedOut, QuotaExceeded, NotStored. If it raises anything, for example
     because the body ends early, it discards the bytes. If that fails, the sweep removes them later.
@@ -138,10 +138,7 @@ def after_commit(
 
 @asynccontextmanager
 async def removal_on_failure(context: RepositoryContext, *contents: StoredContent | None) -> AsyncGenerator[None, None]:
-    """Remove stored contents again if the block that gives them to an object fails.
-
-    If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them.
-    """
+    """If a commit was interrupted, or the request was cancelled, the contents stay, because an object may name them."""
     try:
         yield
     except BaseException as error:
@@ -173,10 +170,8 @@ def media_type_of(media_type: str, name: str) -> str:
 
 
 def servable(media_type: str) -> str:
-    """Return the media type with which stored content is sent.
-
-    A media type without parameters, or with only the parameter ``charset``, stays as it is. Any other text is replaced
-    by ``application/octet-stream``.
+    """A media type without parameters, or with only the parameter ``charset``, stays as it is. Any other text is
+    replaced by ``application/octet-stream``.
     """
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 

@@ -118,10 +118,8 @@ def give_all(
     max_pending: int,
     watch: GiftWatch,
 ) -> GiftCount:
-    """Give what the bearers of these keys own in one repository, and return how much was given.
-
-    It waits whenever ``index`` is too far behind, because a search is refused if the index lacks more than
-    ``max_pending`` changes. It closes ``index`` at the end. ``acting`` is who changes the objects.
+    """It waits whenever ``index`` is too far behind, because a search is refused if the index lacks more than
+    ``max_pending`` changes. It closes ``index`` at the end.
     """
     keys = [key for key in keys if key != receiver.key]
     pace = _Pace(database, repository, index, max_pending, watch)
@@ -189,8 +187,6 @@ def _give_objects(
 
 
 class _Pace:
-    """Keeps a gift of many objects at a pace that the index of their repository can follow."""
-
     def __init__(
         self, database: Database, repository: Repository, index: Index, max_pending: int, watch: GiftWatch
     ) -> None:

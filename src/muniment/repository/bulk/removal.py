@@ -33,7 +33,6 @@ _KINDS = {
     "changes": "changes",
 }
 _MOST_NAMED = 10
-"""The most objects, or types, that a refusal names."""
 
 
 class RowCount(NamedTuple):

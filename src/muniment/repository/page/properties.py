@@ -57,7 +57,6 @@ class ShownProperty(msgspec.Struct, frozen=True):
 
 
 def shown(cx: Connection, view: RepositoryView, stored: StoredObject, names: RepositoryNames) -> list[ShownProperty]:
-    """List the properties of an object that have values: the built-in ones, then all others."""
     acl_name = collections.object_bodies(cx, view, [stored])[0].acl_name
     values = inventory.values(stored, view.catalogue, acl_name)
     custom = [name for name in values if name not in HEADINGS and name not in HIDDEN]

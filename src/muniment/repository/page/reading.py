@@ -200,7 +200,7 @@ def _text(text: str, marker: Marker | None, part: int) -> TextPart:
 
 
 def _cuts(text: str) -> list[int]:
-    """Return where the parts of a text begin, and where the last part ends. Only a very long word is cut in two."""
+    """Only a very long word is cut in two."""
     cuts = [0]
     while cuts[-1] < len(text):
         end = min(cuts[-1] + _PART, len(text))

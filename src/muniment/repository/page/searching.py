@@ -250,8 +250,7 @@ def answer(inquiry: Inquiry, asked: PageQuestion) -> Results:
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion) -> bool:
     """Return whether the page must relax a search: it has sorts, may be relaxed, and too few hits have all words.
 
-    With ``auto``, ``results`` does not relax a search with sorts (``results.WordsNeeded``). Without this function, a
-    person who chooses an order would lose hits.
+    With ``auto``, ``results`` does not relax a search with sorts (``results.WordsNeeded``).
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and relaxation.relax(query) is not None

@@ -108,8 +108,4 @@ def _asked(path: str) -> PageQuestion:
 
 
 def _page_of_ours(path: str) -> str:
-    """Return the path below the prefix if it leads to one of these pages.
-
-    For any other path, return an empty text, which leads to the first page.
-    """
     return path if _OURS.fullmatch(path) else ""

@@ -133,10 +133,7 @@ class Callers:
         attributes: Attributes = ATTRIBUTES,
         options: RepositoryOptions | None = None,
     ) -> "Callers":
-        """Make a ``Callers`` that asks a directory elsewhere, at its tokeninfo address ``url``.
-
-        An empty ``ca_file`` means the system's certificates.
-        """
+        """An empty ``ca_file`` means the system's certificates."""
         options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
         pairs = None
@@ -161,9 +158,9 @@ class Callers:
         """Return the sender of a request. The first credential that the directory confirms decides who that is.
 
         Credentials that were sent on purpose come before the cookie that a browser sends by itself. Among those sent on
-        purpose, a name and password come last, because they cost a password check. There is at most one such check.
-        Raises NotSignedIn, DirectoryUnavailable, Overloaded, and NotPermitted for a name and password that a page of
-        another site sends with a write.
+        purpose, a name and password come last, because they cost a password check. Raises NotSignedIn,
+        DirectoryUnavailable, Overloaded, and NotPermitted for a name and password that a page of another site sends
+        with a write.
         """
         refusals = []
         if request.pair is not None and self.pairs is None:
@@ -183,8 +180,7 @@ class Callers:
     async def identify_page(self, tokens: Mapping[str, str], resource_id: str) -> "Bearer":
         """Return somebody who signed in at the search page, at this resource (decision 0101).
 
-        ``tokens`` are the tokens of the sign-in by resource. At a resource that has none of them, any of them may show
-        who asks. Raises NotSignedIn, DirectoryUnavailable.
+        At a resource that has none of them, any of them may show who asks. Raises NotSignedIn, DirectoryUnavailable.
         """
         verifier, shown = self._tokens, [tokens[resource_id]] if resource_id in tokens else []
         if not shown and self.page is not None and self.page.elsewhere is not None:
@@ -322,7 +318,7 @@ class Bearer:
             await self.ask()
 
     def principals(self) -> Principals:
-        """Return the sender's principals as of now. Any thread may call it, at the moment when the right is used.
+        """Any thread may call it, at the moment when the right is used.
 
         Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
         """

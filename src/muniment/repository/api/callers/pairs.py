@@ -1,10 +1,6 @@
 """Which pairs of a name and a password were right moments ago?
 
-Each remembered pair has one grant, which is ended when the pair is forgotten.
-
-The check of a password is slow on purpose, and HTTP Basic sends the password with every request. So a process remembers
-a pair for a while after its sign-in: its keyed digest and its access token. A wrong password is never remembered
-(decision 0036).
+A wrong password is never remembered (decision 0036).
 """
 
 import asyncio
@@ -130,10 +126,7 @@ class Pairs:
         return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
     def forget(self, attempt: PairSignIn, token: str) -> None:
-        """Forget a pair whose token the directory refuses, and end its grant.
-
-        If the pair has another token by now, nothing happens.
-        """
+        """If the pair has another token by now, nothing happens."""
         digest = self._digest_of(attempt)
         memory = self._memories.get(digest)
         if memory is not None and memory.token == token:
@@ -148,7 +141,7 @@ class Pairs:
             self._drop(digest)
 
     async def close(self) -> None:
-        """Forget every pair, and end its grant. A grant that has not ended within five seconds is left to expire."""
+        """A grant that has not ended within five seconds is left to expire."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -80,8 +80,6 @@ def read(text: str, names: NameTranslation) -> Statement:
 
 
 class _Reader(PieceReader):
-    """Reads a statement."""
-
     def __init__(self, text: str, names: NameTranslation) -> None:
         super().__init__(text.rstrip().removesuffix(";"), _PIECE, "A statement", BadQuery)
         self._names = names
@@ -203,10 +201,7 @@ class _Reader(PieceReader):
                 return tuple(keys)
 
     def _hints(self) -> None:
-        """Step past ``ENABLE (...)``, without reading it.
-
-        Its hints tell another system how to run a statement.
-        """
+        """Step past ``ENABLE (...)``, without reading it."""
         self._take("(")
         depth = 1
         while depth:
@@ -401,7 +396,7 @@ class _Reader(PieceReader):
 
 
 def _with_pattern(piece: TextPiece, text: str, pattern: str) -> str:
-    """Turn a date into ISO 8601. The date is given in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
+    """The date is given in the form of a pattern such as ``mm/dd/yyyy hh:mi:ss``."""
     fields = _DATE_FIELD.findall(pattern.lower())
     parts = _DATE_FIELD.split(pattern.lower())
     expression = re.escape(parts[0])

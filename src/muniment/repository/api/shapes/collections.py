@@ -182,7 +182,6 @@ class FeedRequest(OpenFeedRequest):
         members: Sequence[ListedObject],
         entry: Callable[[str, StoredObject, RepositoryNames], atom.FeedEntry],
     ) -> list[atom.FeedEntry]:
-        """Make the ``entry`` of each object in a list, with the object itself if the request wants it."""
         entries = [entry(self.here, each.stored, self.names) for each in members]
         if not self.page.inline:
             return entries
@@ -219,7 +218,6 @@ class FeedRequest(OpenFeedRequest):
         entry: Callable[[str], atom.FeedEntry],
         numbers: Sequence[str] = (),
     ) -> ListPage:
-        """Read the page of a list whose members are in no table (``fixed.page``)."""
         selection = self.page.selection
         return self.listed(
             cx,
@@ -257,9 +255,7 @@ async def answer_list(
 
 
 async def answer(feed: FeedRequest, question: Question, *, heavy: bool = False) -> Response:
-    """Read a page of a list that may be long, and answer with its feed.
-
-    A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list: no
+    """A page with a filter, a sort or a total is heavy, and so is one that its bare number leads deep into the list: no
     index of the database answers them. Raises BadSort or BadFilter if the filter or the sort takes too long and the
     caller sees more than ``LONG`` members: asking again would not help. Raises what ``Caller.read_long`` raises, too.
     """
@@ -438,9 +434,8 @@ def _page_links(own: str, page_request: Page, page: ListPage, options: Repositor
 
 
 def other_pages(page: int, size: int, total: int | None, options: RepositoryOptions) -> list[tuple[str, int]]:
-    """List the pages to which a page links besides the next one: pairs of a link relation and a number.
-
-    ``previous`` and ``last`` are left out if their page lies past ``max_page_offset``, ``last`` also without a total.
+    """``previous`` and ``last`` are left out if their page lies past ``max_page_offset``, ``last`` also without a
+    total.
     """
     reach = options.max_page_offset // size
     others = [("previous", page - 1)] if 1 < page <= reach + 1 else []

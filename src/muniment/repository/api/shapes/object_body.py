@@ -78,7 +78,7 @@ async def read_body(request: Request, context: RepositoryContext) -> Metadata:
 async def receive(
     request: Request, context: RepositoryContext, decoder: msgspec.json.Decoder[B], of_xml: OfXml[B]
 ) -> B:
-    """Read a JSON or XML body of another kind. Raises TooLarge, TimedOut, Malformed, and what ``of_xml`` raises."""
+    """Raises TooLarge, TimedOut, Malformed, and what ``of_xml`` raises."""
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):

@@ -119,7 +119,6 @@ def _write_lines(cx: Connection, repository: Repository, target: Path, progress:
 
 
 def _list_contents(cx: Connection, repository: Repository, target: Path) -> tuple[int, int, FileSummary]:
-    """List the contents in two files, ``LIST`` and ``_KEYS``. Return their number, total size, and LIST's summary."""
     count = size = 0
     with LineWriter(target / content_files.LIST) as writer, open(target / _KEYS, "wb") as keys:
         for content in content_references.of_repository(cx, repository.id):

@@ -201,7 +201,7 @@ def _keep(
 
 
 def finish(cx: Connection, repository: Repository) -> str:
-    """End an import when all its lines are stored. Return the id of the resource that is to guard the repository.
+    """Return the id of the resource that is to guard the repository.
 
     Raises InUse if lines are missing, BadExport if the versions of an object do not fit together.
     """

@@ -71,7 +71,7 @@ class SourceFile(NamedTuple):
 
 
 class _OpenFolder(NamedTuple):
-    """An open folder of the tree, with the names in it. ``folders`` also has the links that lead to folders."""
+    """``folders`` also has the links that lead to folders."""
 
     path: str
     folders: list[str]

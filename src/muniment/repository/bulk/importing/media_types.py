@@ -78,7 +78,6 @@ _guesser = mimetypes.MimeTypes()
 
 
 def media_type_of(path: str, head: bytes = b"") -> str:
-    """Return the media type of a file by its name, or if the name does not say, by its first bytes, ``head``."""
     name = printable(os.path.basename(path)).lstrip(".")
     by_name = _of_suffixes(name[name.find(".") :] if "." in name else "")
     return _of_bytes(head) if by_name == _UNKNOWN and head else by_name

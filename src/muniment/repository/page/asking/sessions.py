@@ -1,7 +1,6 @@
 """Who is signed in to search? A browser carries the access tokens of its sign-in in one cookie, sealed.
 
-The repository keeps nothing of a sign-in. The directory is asked about the token whenever a right is used, as for
-every caller of the repository.
+The repository keeps nothing of a sign-in.
 """
 
 from collections.abc import Mapping

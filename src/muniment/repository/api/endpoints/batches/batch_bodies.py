@@ -248,7 +248,7 @@ def _header(header: HeaderBody, what: str) -> tuple[str, str]:
 
 
 def _of_xml(root: Element, names: RepositoryNames) -> BatchBody:
-    """Read a batch in XML. Each value in it may be an attribute or a child element."""
+    """Each value in it may be an attribute or a child element."""
     object_body.check_namespaces(root, names)
     lists = [child for child in root.children if child.name == "operations"]
     return BatchBody(

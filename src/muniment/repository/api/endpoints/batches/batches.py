@@ -106,7 +106,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
 
 
 async def _in_one_transaction(execution: "_Execution", caller: Caller) -> list[OperationOutcome]:
-    """Execute the operations. If each succeeded, check the caller's right again, and commit.
+    """If each succeeded, check the caller's right again, and commit.
 
     If one failed, no change is stored, and operations that succeeded are returned as ``ROLLED_BACK``.
     """
@@ -131,8 +131,6 @@ async def _commit(caller: Caller, common: CommonTransaction) -> None:
 
 
 class _Execution:
-    """Executes the operations of one batch."""
-
     def __init__(self, request: Request, context: RepositoryContext, batch: BatchPlan) -> None:
         self.application: ASGIApp = request.scope[witness.WITNESS].app
         self._request = request
@@ -159,10 +157,7 @@ class _Execution:
         return outcomes
 
     def hand_on_events(self, *, committed: bool) -> None:
-        """Add the security events of a transactional batch to those of the batch's own request.
-
-        If the batch was not committed, the result ``done`` of an event becomes ``refused``.
-        """
+        """If the batch was not committed, the result ``done`` of an event becomes ``refused``."""
         for event in self._events:
             if not committed and event.result == "done":
                 event.result = "refused"

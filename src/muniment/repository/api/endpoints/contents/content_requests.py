@@ -117,10 +117,8 @@ def _modifier(text: str) -> str:
 def check_still_there(
     cx: Connection, repository: Repository, principals: Principals, former: ObjectContent, wanted: WantedContent
 ) -> None:
-    """Check that a download of the content ``former`` may go on.
-
-    Raises UnknownObject, NotPermitted, and NoContent if the ``wanted`` content is gone or has other bytes now. The same
-    bytes under another key count as the same content.
+    """Raises UnknownObject, NotPermitted, and NoContent if the ``wanted`` content is gone or has other bytes now. The
+    same bytes under another key count as the same content.
     """
     stored = objects.readable(cx, repository, former.object_id, principals)
     present = contents.find(cx, stored, wanted).content
@@ -129,7 +127,7 @@ def check_still_there(
 
 
 def file_name(stored: StoredObject, content: ObjectContent) -> str:
-    """Return the object's name as the file name of a content. A rendition gets the extension of its own format."""
+    """A rendition gets the extension of its own format."""
     if content.place.is_primary:
         return stored.name
     ending = mimetypes.guess_extension(content.place.format, strict=False) or ""

@@ -223,10 +223,7 @@ def _headers(stored: StoredObject, of_object: ObjectContent) -> dict[str, str]:
 
 
 def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
-    """Read the header Range: return where the range begins, and its length.
-
-    For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2).
-    """
+    """For the whole content, return 0 and None. A header that is not understood is ignored (RFC 9110 14.2)."""
     match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:
         return 0, None
@@ -242,11 +239,9 @@ def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, in
 
 
 async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the ``first`` piece, then the ``rest``.
-
-    While pieces are on their way to the caller, a thread reads the next ones and takes their digest. It reads two at a
-    time, because to change to a thread and back takes as long as to read a piece. No piece is held after it is sent, so
-    a caller who reads slowly costs little memory.
+    """While pieces are on their way to the caller, a thread reads the next ones and takes their digest. It reads two at
+    a time, because to change to a thread and back takes as long as to read a piece. No piece is held after it is sent,
+    so a caller who reads slowly costs little memory.
     """
     waiting = deque([first])
     del first  # else it is held until the last piece is sent

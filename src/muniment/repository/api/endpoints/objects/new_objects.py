@@ -102,8 +102,6 @@ def _draft(upload: Upload, type_name: str, arranged: Sequence[ArrangedContent], 
 
 
 class _NewObject(NamedTuple):
-    """A new object, and the contents that it has now. For a copy, no contents are listed."""
-
     body: ObjectBody
     named: Sequence[StoredContent]
 
@@ -137,10 +135,7 @@ async def _plan_new(
 def _plan_copy(
     context: RepositoryContext, repository: Repository, upload: Upload, root: str, folder_id: str | None
 ) -> _Decision:
-    """Plan the decision that copies the object to which the body refers.
-
-    A folder is copied with everything below it that the caller may browse, except former versions.
-    """
+    """A folder is copied with everything below it that the caller may browse, except former versions."""
     if upload.content is not None or upload.metadata.properties:
         raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
     object_id = object_body.referenced_id(upload.metadata, repository.name)
@@ -163,10 +158,7 @@ def _may_create(
     folder_id: str | None,
     quota: StorageQuota,
 ) -> int | None:
-    """Check that the caller may create such an object, and return how many bytes its content may have.
-
-    The number is None for an administrator, whom no quota limits.
-    """
+    """The number is None for an administrator, whom no quota limits."""
     view = RepositoryView.read(cx, repository, principals)
     check_root(view.catalogue, type_name, root)
     creation.may_create(cx, view, type_name, folder_id)

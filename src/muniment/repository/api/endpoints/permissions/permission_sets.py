@@ -33,10 +33,7 @@ from muniment.repository.store.repositories import Repository
 
 
 class _Permissions(msgspec.Struct, frozen=True):
-    """An ACL as the caller sees it: the name by which they know it, and the entries that they may see.
-
-    ``permission`` is what the caller may do with the object, or None for the ACL of new objects.
-    """
+    """``permission`` is what the caller may do with the object, or None for the ACL of new objects."""
 
     stored: StoredObject
     permission: Permission | None
@@ -240,7 +237,6 @@ def _default_of(cx: Connection, stored: StoredObject, principals: Principals) ->
 def _shown_entries(
     cx: Connection, stored: StoredObject, acl_id: int, principals: Principals
 ) -> Mapping[str, Permission]:
-    """Return those entries of an ACL that the caller may see. The owner of the object sees all of them."""
     return acls.shown_entries(cx, acls.by_id(cx, acl_id), principals, every=principals.is_(stored.owner_key))
 
 

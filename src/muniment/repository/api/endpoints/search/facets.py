@@ -63,10 +63,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
         return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
 
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
-        """Return the values to which the address narrows the facets of a query.
-
-        Raises BadQuery.
-        """
+        """Raises BadQuery."""
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
         type_facets = _facets_of_types(query.facets)
         return tuple(

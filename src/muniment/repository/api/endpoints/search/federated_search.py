@@ -73,9 +73,7 @@ class _CallerPage(msgspec.Struct, frozen=True):
 
 
 class _Answers(msgspec.Struct, frozen=True):
-    """The pages that were found.
-
-    By repository name, ``silent`` has the refusals of repositories that did not answer, and ``closed`` those of
+    """By repository name, ``silent`` has the refusals of repositories that did not answer, and ``closed`` those of
     repositories that are no longer open to the caller.
     """
 

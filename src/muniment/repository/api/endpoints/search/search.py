@@ -86,10 +86,7 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 async def all_ids(
     request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
-    """Execute a query that was saved, and return the ids of its first ``most`` hits.
-
-    A request with ``wait-for`` waits for the index first, as in a search.
-    """
+    """A request with ``wait-for`` waits for the index first, as in a search."""
     await wait_for_position(context, caller, parameters.read(request).get("wait-for"))
 
     def find_ids(inquiry: Inquiry) -> list[str]:
@@ -210,10 +207,7 @@ def _has_others(page: HitPage) -> bool:
 
 
 def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
-    """Return the text to which the cursors of a search are bound.
-
-    For a saved search, the text also depends on the query, because the owner of the search may change the query.
-    """
+    """For a saved search, the text also depends on the query, because the owner of the search may change the query."""
     parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
     selecting = urlencode(sorted(parameters.items()))
     return (

@@ -31,7 +31,7 @@ from muniment.repository.store.permissions.principals import Principals
 from muniment.web.requests import bodies
 
 _SHORT = 4096
-"""A query of at most so many bytes or characters is read in the event loop. That takes about a millisecond."""
+"""A query of at most so many bytes or characters is read in the event loop."""
 
 _LONGEST_LOCALE = 40
 _EVERYTHING = re.compile(r"\*+")
