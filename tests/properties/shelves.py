@@ -125,7 +125,7 @@ class Row(msgspec.Struct, frozen=True):
         return fold_name(self.owner)
 
     def document(self) -> Document:
-        return document(self, self.values, self.text, IDS)
+        return document(self, self.values, self.text, IDS)  # type: ignore[arg-type]
 
 
 def texts(longest: int = 8) -> st.SearchStrategy[str]:

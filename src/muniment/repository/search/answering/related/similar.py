@@ -1,8 +1,9 @@
 """Which documents are like this one? Those that hold any of the words that say most about its text, best first.
 
 A word says much if it stands in the text several times, and in few of the objects that the caller may see. So what is
-hidden from the caller changes neither the words nor the documents. Source: docs/aql.md, "Similar documents";
-docs/decisions/0102.
+hidden from the caller changes neither the words nor the documents that hold them. But scores depend on the average
+length of all texts (docs/decisions/0062), so this length may decide about a document near the floor. Source:
+docs/aql.md, "Similar documents"; docs/decisions/0102.
 """
 
 import msgspec
