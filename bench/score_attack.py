@@ -122,7 +122,7 @@ def attack_ours(folder: Path, own: Sequence[Document]) -> Observed:
 def attack_engine(folder: Path) -> Observed:
     """Search as the attacker with the engine's own scores."""
     index = tantivy.Index.open(str(folder))
-    searcher, schema = index.searcher(), fields.schema()
+    searcher, schema = index.searcher(), fields.SCHEMA
     observed: list[Hashable] = []
     for number in range(WORDS):
         own = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, fields.ACL, str(OWN), "basic"), 0.0)

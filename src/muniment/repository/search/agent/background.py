@@ -100,21 +100,18 @@ class BackgroundChecks:
         due_checks = {
             repository_id: check
             for repository_id, check in checks.items()
-            if repository_id in repositories_by_id
-            and not reports.is_done(check, kept_reports.get(repository_id, KeptReport()))
+            if repository_id in repositories_by_id and not reports.is_done(check, kept_reports[repository_id])
         }
         if due_checks:
             repository_id = min(due_checks, key=lambda each: due_checks[each].wanted)
             check = due_checks[repository_id]
-            course = kept_reports.get(repository_id, KeptReport()).course
+            course = kept_reports[repository_id].course
             if course is None or course.report.began < check.wanted:
                 course = Course(Report(now), check.repairs)
             self._begin(repositories_by_id[repository_id], kept_reports, course, is_wanted=True)
         elif self._current is None and self._seconds and repositories_by_id:
-            repository_id = min(
-                repositories_by_id, key=lambda each: reports.began(kept_reports.get(each, KeptReport()))
-            )
-            of_repository = kept_reports.get(repository_id, KeptReport())
+            repository_id = min(repositories_by_id, key=lambda each: reports.began(kept_reports[each]))
+            of_repository = kept_reports[repository_id]
             course = of_repository.course
             if course is None and (of_repository.report is None or now - of_repository.report.began > _REST):
                 course = Course(Report(now), repairs=True)
@@ -125,7 +122,7 @@ class BackgroundChecks:
         self, repository: Repository, kept_reports: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
     ) -> None:
         self.close()
-        last = kept_reports.get(repository.id, KeptReport()).report
+        last = kept_reports[repository.id].report
         self._current = _Current(self._database, self._engine, repository, course, last, is_wanted=is_wanted)
 
 

@@ -23,7 +23,6 @@ from muniment.repository.store.extraction import queue
 from muniment.repository.store.objects import inventory
 from muniment.repository.store.objects.table import StoredObject
 from muniment.repository.store.objects.types import object_types
-from muniment.repository.store.objects.types.object_types import Catalogue
 from muniment.repository.store.objects.types.reindexing import IndexedProperties
 from muniment.repository.store.permissions import acls
 from muniment.repository.store.repositories import Repository
@@ -75,16 +74,7 @@ class Batch(msgspec.Struct):
 
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
     """Make the documents of these objects, in this order. The batch ends early when it holds much text."""
-    catalogue = object_types.catalogue(cx, repository.id)
-    indexed = IndexedProperties.read(cx, repository.id, catalogue)
-    batch, characters = Batch(), 0
-    rows = inventory.rows(cx, repository.id, object_ids)
-    for portion in _portions(object_ids, rows):
-        characters += _add(cx, batch, catalogue, indexed, portion, rows)
-        if characters > CHARACTERS:
-            break
-    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
-    return batch
+    return _batch(cx, repository, object_ids, inventory.rows(cx, repository.id, object_ids))
 
 
 def every(database: Database, repository: Repository) -> Iterator[Batch]:
@@ -102,16 +92,8 @@ def page(cx: Connection, repository: Repository, after_seq: int, most: int | Non
     Return it with the counter of its last object, or an empty batch with None if there are no more objects.
     """
     rows = {stored.id: stored for stored in inventory.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
-    batch, characters, last = Batch(), 0, after_seq
-    catalogue = object_types.catalogue(cx, repository.id)
-    indexed = IndexedProperties.read(cx, repository.id, catalogue)
-    for portion in _portions(list(rows), rows):
-        characters += _add(cx, batch, catalogue, indexed, portion, rows)
-        last = rows[portion[-1]].seq
-        if characters > CHARACTERS:
-            break
-    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
-    return batch, last if rows else None
+    batch = _batch(cx, repository, list(rows), rows)
+    return batch, max((rows[object_id].seq for object_id in batch.done_ids), default=None)
 
 
 def commit(
@@ -158,36 +140,37 @@ def reason(cx: Connection, object_id: str) -> str | None:
     return row.reason if row else None
 
 
-def _add(
-    cx: Connection,
-    batch: Batch,
-    catalogue: Catalogue,
-    indexed: IndexedProperties,
-    object_ids: Sequence[str],
-    rows: Mapping[str, StoredObject],
-) -> int:
-    """Add the documents of these objects to the batch, and return how many characters of text they hold."""
-    present = [rows[object_id] for object_id in object_ids if object_id in rows]
-    present_ids = [row.id for row in present]
-    texts, statuses = queue.text_of(cx, present_ids), queue.statuses(cx, present_ids)
-    acl_names = acls.names(cx, {row.acl_id for row in present})
-    present_embeddings = embeddings.of_objects(cx, present_ids) if embeddings.are_there(cx) else {}
-    for object_id in object_ids:
-        batch.done_ids.add(object_id)
-        row = rows.get(object_id)
-        if row is None:
-            batch.keys_to_remove.append(object_id)
-            continue
-        try:
-            values = inventory.values(row, catalogue, acl_names[row.acl_id], indexed.lacking(row))
-            values["r_index_status"] = [statuses[object_id].state]
-            text = texts.get(object_id, "")
-            embedding = _embedding(present_embeddings.get(object_id), row, text)
-            batch.documents.append(document(row, values, text, catalogue.ids, embedding))
-        except Exception as error:
-            log.exception("object cannot be indexed", object_id=object_id)
-            batch.refusals[object_id] = f"{type(error).__name__}: {error}"[:1000]
-    return sum(len(text) for text in texts.values())
+def _batch(
+    cx: Connection, repository: Repository, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
+) -> Batch:
+    catalogue = object_types.catalogue(cx, repository.id)
+    indexed = IndexedProperties.read(cx, repository.id, catalogue)
+    is_embedded = embeddings.are_there(cx)
+    batch, characters = Batch(), 0
+    for portion in _portions(object_ids, rows):
+        present = [rows[object_id] for object_id in portion if object_id in rows]
+        present_ids = [row.id for row in present]
+        texts, statuses = queue.text_of(cx, present_ids), queue.statuses(cx, present_ids)
+        acl_names = acls.names(cx, {row.acl_id for row in present})
+        present_embeddings = embeddings.of_objects(cx, present_ids) if is_embedded else {}
+        batch.done_ids.update(portion)
+        batch.keys_to_remove += [object_id for object_id in portion if object_id not in rows]
+        for row in present:
+            try:
+                values = inventory.values(row, catalogue, acl_names[row.acl_id], indexed.lacking(row))
+                values["r_index_status"] = [statuses[row.id].state]
+                text = texts.get(row.id, "")
+                embedding = _embedding(present_embeddings.get(row.id), row, text)
+                batch.documents.append(document(row, values, text, catalogue.ids, embedding))
+            except Exception as error:
+                log.exception("object cannot be indexed", object_id=row.id)
+                batch.refusals[row.id] = f"{type(error).__name__}: {error}"[:1000]
+        characters += sum(map(len, texts.values()))
+        if characters > CHARACTERS:
+            break
+    known = sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(batch.done_ids))
+    batch.ids_not_indexed = set(cx.scalars(known))
+    return batch
 
 
 def _embedding(embedding: Embedding | None, row: StoredObject, text: str) -> int:
@@ -243,7 +226,3 @@ def _record(database: Database, repository: Repository, refusals: Mapping[str, s
         for object_id, why in refusals.items():
             row = {"object_id": object_id, "repository_id": repository.id, "reason": why, "noted": now}
             cx.execute(unindexed.insert().values(row))
-
-
-def _with_reasons(cx: Connection, object_ids: set[str]) -> set[str]:
-    return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(object_ids))).all())

@@ -4,9 +4,10 @@ Each index agent keeps one row for each repository. Whoever wants a check writes
 agent of the repository reads.
 """
 
+from collections import defaultdict
+
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.database.connections import repository_tables
@@ -66,7 +67,7 @@ def is_done(check: WantedCheck, report: KeptReport) -> bool:
 
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
     """Write down that a check of the repository is wanted now, in place of any that was wanted before."""
-    cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
+    cx.execute(_WANT, {"repository_id": repository_id, "wanted": now, "repairs": repairs})
 
 
 def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
@@ -80,9 +81,7 @@ def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -
         "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
         "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
     }
-    cx.execute(
-        _KEEP[cx.dialect.name], {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts}
-    )
+    cx.execute(_KEEP, {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts})
 
 
 def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
@@ -91,10 +90,10 @@ def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
     return {row.follower: _read(row._mapping) for row in rows}
 
 
-def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
+def of_follower(cx: Connection, follower: str) -> defaultdict[int, KeptReport]:
     """Return what one agent has stored for each repository. A key is the id of the repository."""
     rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
-    return {row.repository_id: _read(row._mapping) for row in rows}
+    return defaultdict(KeptReport, {row.repository_id: _read(row._mapping) for row in rows})
 
 
 def forget(cx: Connection) -> None:
@@ -106,23 +105,18 @@ def forget(cx: Connection) -> None:
 def _read(row: sa.RowMapping) -> KeptReport:
     if row["format"] != FORMAT:
         return KeptReport()
-    report, course = row["report"], row["course"]
     return KeptReport(
-        None if report is None else msgspec.json.decode(str(report), type=Report),
-        None if course is None else msgspec.json.decode(str(course), type=Course),
+        msgspec.json.decode(row["report"] or "null", type=Report | None),
+        msgspec.json.decode(row["course"] or "null", type=Course | None),
     )
 
 
-def _upsert(insert: postgresql.Insert | sqlite.Insert, keys: list[str]) -> sa.Executable:
-    fresh = {column.name: insert.excluded[column.name] for column in insert.table.c if column.name not in keys}
-    return insert.on_conflict_do_update(index_elements=keys, set_=fresh)
-
-
-_WANT = {
-    "postgresql": _upsert(postgresql.insert(index_checks), ["repository_id"]),
-    "sqlite": _upsert(sqlite.insert(index_checks), ["repository_id"]),
-}
-_KEEP = {
-    "postgresql": _upsert(postgresql.insert(index_reports), ["repository_id", "follower"]),
-    "sqlite": _upsert(sqlite.insert(index_reports), ["repository_id", "follower"]),
-}
+_WANT = sa.text(
+    "INSERT INTO index_checks (repository_id, wanted, repairs) VALUES (:repository_id, :wanted, :repairs) "
+    "ON CONFLICT (repository_id) DO UPDATE SET wanted = excluded.wanted, repairs = excluded.repairs"
+)
+_KEEP = sa.text(
+    "INSERT INTO index_reports (repository_id, follower, format, report, course) "
+    "VALUES (:repository_id, :follower, :format, :report, :course) ON CONFLICT (repository_id, follower) "
+    "DO UPDATE SET format = excluded.format, report = excluded.report, course = excluded.course"
+)

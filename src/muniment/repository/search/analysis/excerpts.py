@@ -308,7 +308,7 @@ class _Leaf(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Which form of a text's words a pattern needs: exact words, or stems of a language."""
+    """Which form of a text's words a pattern needs: exact words, or stems of a language (empty: the analyser's own)."""
 
     stemmed: bool
     language: str
@@ -338,10 +338,8 @@ class _Pattern:
     """A sequence of words that matches a leaf. ``beginning`` is the beginning of the first word.
 
     A text is searched for ``beginning`` first. Each item of ``words`` is a place in the sequence, and one or more
-    wildcard patterns, of which one must match the word at that place. The patterns are compared with the stems of the
-    text's words if ``stemmed``, otherwise with the words themselves. With ``inside``, a match may begin inside a word
-    of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words. ``language`` is the language of the
-    stems, or empty for the analyser's own.
+    wildcard patterns, of which one must match the word at that place. With ``inside``, a match may begin inside a word
+    of the text. If the leaf is a phrase without gaps, ``phrase`` holds its words.
     """
 
     def __init__(
@@ -349,23 +347,20 @@ class _Pattern:
         leaf: _Leaf,
         words: Sequence[tuple[int, Sequence[Pattern]]],
         beginning: str,
+        kind: _Kind = _Kind(stemmed=False, language=""),  # noqa: B008 - it does not change
         *,
-        stemmed: bool = False,
         inside: bool = False,
-        phrase: Sequence[str] = (),
-        language: str = "",
     ) -> None:
         self.leaf, self.weight, self.reach = leaf
-        self.words, self.beginning = words, beginning
-        self.phrase = phrase
+        self.words, self.beginning, self.kind = words, beginning, kind
         # No stemmer changes the first letter of a word in ASCII.
-        following = str(words[1][1][0].pieces[0])[:1] if stemmed and words[1:] and words[1][0] == 1 else ""
+        following = str(words[1][1][0].pieces[0])[:1] if kind.stemmed and words[1:] and words[1][0] == 1 else ""
         is_told = not inside and beginning and beginning.isascii() and following.isascii()
-        self.kind = _Kind(stemmed, language)
         self.group = _Group(beginning, inside, following if is_told else "")
         first_words = words[0][1]
         self.literals = frozenset([str(each.pieces[0]) for each in first_words if len(each.pieces) == 1])
         self.wild = [each for each in first_words if len(each.pieces) > 1]
+        self.phrase: Sequence[str] = ()
 
     @cached_property
     def _is_wild(self) -> Callable[[str], bool]:
@@ -429,9 +424,12 @@ def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> li
             return [_Pattern(about, each_word, _literal_beginning(words[0][1]))] if words else []
         case Phrase():
             exact = analyser.exact(leaf.text)
-            in_a_row = [place for place, _ in exact] == list(range(len(exact)))
-            phrase = [word for _, word in exact] if in_a_row else ()
-            return [_Pattern(about, _literal(exact), exact[0][1], phrase=phrase)] if exact else []
+            if not exact:
+                return []
+            pattern = _Pattern(about, _literal(exact), exact[0][1])
+            if [place for place, _ in exact] == list(range(len(exact))):
+                pattern.phrase = [word for _, word in exact]
+            return [pattern]
         case Term():
             if analyser.is_stop_word(leaf.text):
                 about = about._replace(weight=_STOP_WORD)
@@ -451,7 +449,7 @@ def _of_way(about: _Leaf, way: Way) -> _Pattern:
     if len(beginning) > 3:
         # Other forms of a word may end differently from its stem (happi, happy; love, loving).
         beginning = beginning.rstrip("aeiouy") or beginning
-    return _Pattern(about, _literal(way.words), beginning, stemmed=True, inside=way.has_bigrams, language=way.language)
+    return _Pattern(about, _literal(way.words), beginning, _Kind(True, way.language), inside=way.has_bigrams)
 
 
 def _fuzzy(about: _Leaf, analyser: Analyser, term: Term, way: Way) -> _Pattern:

@@ -237,6 +237,10 @@ def _inequality(kind: values.Kind, name: str, operator: PropertyOperator, text: 
     # A moment is later than a day if it is later than the day's last moment.
     value = values.read(kind, name, text, end=operator in ("GREATER_THAN", "LESS_EQUAL"))
     _check_bound(name, value)
+    return _beside(name, operator, value)
+
+
+def _beside(name: str, operator: PropertyOperator, value: Value) -> Between:
     match operator:
         case "GREATER_THAN":
             return Between(name, value, None, low_open=True)
@@ -274,19 +278,9 @@ def _relative(expression: RelativeDate, kind: values.Kind, now: Instant) -> Betw
         first, last = _period(moment, expression.unit)
     except (OverflowError, ValueError) as error:
         raise WrongValue(f"{expression.amount} times {expression.unit} from now is no date.") from error
-    match expression.operator:
-        case "GREATER_THAN":
-            return Between(expression.name, _instant(moment), None, low_open=True)
-        case "GREATER_EQUAL":
-            return Between(expression.name, _instant(moment), None)
-        case "LESS_THAN":
-            return Between(expression.name, None, _instant(moment), high_open=True)
-        case "LESS_EQUAL":
-            return Between(expression.name, None, _instant(moment))
-        case "EQUAL":
-            return Between(expression.name, _instant(first), _instant(last), high_open=True)
-        case _:
-            assert_never(expression.operator)
+    if expression.operator == "EQUAL":
+        return Between(expression.name, _instant(first), _instant(last), high_open=True)
+    return _beside(expression.name, expression.operator, _instant(moment))
 
 
 def _add_units(moment: datetime, amount: int, unit: TimeUnit) -> datetime:

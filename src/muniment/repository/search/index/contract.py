@@ -39,22 +39,6 @@ For example, each range of a facet is one question. A nested facet asks anew for
 """
 
 
-class IndexedObject(Protocol):
-    """The part of an indexed object that decides who may see it."""
-
-    @property
-    def key(self) -> str:
-        """The object's identifier."""
-
-    @property
-    def acl(self) -> int:
-        """The id of the object's ACL."""
-
-    @property
-    def owner(self) -> str:
-        """The key of the object's owner."""
-
-
 class Visible(msgspec.Struct, frozen=True):
     """What one caller may see, as the database says after the snapshot was taken.
 
@@ -78,13 +62,13 @@ class Visible(msgspec.Struct, frozen=True):
     read: frozenset[str] = frozenset()
     all_versions: bool = False
 
-    def may_read(self, indexed: IndexedObject) -> bool:
+    def may_read(self, key: str, acl: int, owner: str) -> bool:
         """Return whether the caller may read an object that the index has found."""
         if self.everything:
             return True
-        if indexed.key in self.decided:
-            return indexed.key in self.read
-        return indexed.acl in self.read_acls or (bool(self.owner) and fold_name(indexed.owner) == self.owner)
+        if key in self.decided:
+            return key in self.read
+        return acl in self.read_acls or (bool(self.owner) and fold_name(owner) == self.owner)
 
 
 class FacetValue(msgspec.Struct, frozen=True):

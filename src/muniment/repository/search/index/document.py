@@ -2,45 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Protocol
 
 import msgspec
 
 from muniment.ground.clock import Instant
 from muniment.repository.search.analysis.text import whole
 from muniment.repository.search.aql.tree import Value
-
-
-class IndexableObject(Protocol):
-    """The part of a stored object from which its document is made."""
-
-    @property
-    def id(self) -> str:
-        """The object's identifier, 16 hexadecimal digits."""
-
-    @property
-    def seq(self) -> int:
-        """The object's counter. An object that was made later has a higher one."""
-
-    @property
-    def modified(self) -> Instant:
-        """When the object was changed last."""
-
-    @property
-    def type(self) -> str:
-        """The name of the object's own type, in the spelling that no setting changes."""
-
-    @property
-    def owner_key(self) -> str:
-        """The key of the owner."""
-
-    @property
-    def acl_id(self) -> int:
-        """The id of the object's ACL."""
-
-    @property
-    def former(self) -> bool:
-        """Whether the object is a former version."""
+from muniment.repository.store.objects.table import StoredObject
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -68,7 +36,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def document(
-    stored: IndexableObject,
+    stored: StoredObject,
     values: Mapping[str, Sequence[Value]],
     text: str,
     ids: AbstractSet[str] = frozenset(),

@@ -10,8 +10,9 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
@@ -208,19 +209,19 @@ def _groups(stale: "Sequence[_Stale]") -> "Iterator[list[_Stale]]":
         yield group
 
 
-class _Pass:
+class _Pass(msgspec.Struct):
     """A pass over all objects: the log's position when it began, and the counter of the last object that it reached."""
 
-    def __init__(self, start: Position) -> None:
-        self.start = start
-        self.after = 0
+    start: Position
+    after: int = 0
 
 
-class _Stale:
+class _Stale(NamedTuple):
     """An object whose passages must be embedded."""
 
-    def __init__(self, object_id: str, digest: bytes, passages: list[str]) -> None:
-        self.object_id, self.digest, self.passages = object_id, digest, passages
+    object_id: str
+    digest: bytes
+    passages: list[str]
 
 
 def run(database: Database, embeds: Embeds, stop: threading.Event, clock: Callable[[], Instant]) -> None:

@@ -115,7 +115,7 @@ def found_by_another_owner(shelf: Shelf, object_id: str) -> Difference:
     stated = made.to_dict()
     stated[fields.SOURCE] = [fields.source(document)]
     damage(shelf, gone=(object_id,))
-    double(shelf, tantivy.Document.from_dict(stated, fields.schema()))
+    double(shelf, tantivy.Document.from_dict(stated, fields.SCHEMA))
     return Difference(object_id, "stale", (SEARCH_FIELDS,))
 
 
@@ -123,7 +123,7 @@ def unreadable(shelf: Shelf, object_id: str) -> Difference:
     document = held(shelf, object_id)
     damage(shelf, gone=(object_id,))
     made = {fields.KEY: object_id, fields.NUMBER: document.seq, fields.SOURCE: b"\xff{"}
-    double(shelf, tantivy.Document.from_dict(made, fields.schema()))
+    double(shelf, tantivy.Document.from_dict(made, fields.SCHEMA))
     return Difference(object_id, "stale", (SEARCH_FIELDS,))
 
 

@@ -59,16 +59,13 @@ def check_kinds(facets_of_each: Mapping[str, Sequence[BoundFacet]]) -> None:
     """Check that each facet counts values of one kind in all repositories. Raises WrongValue."""
     first_kinds: dict[str, tuple[str, str]] = {}
     for repository, facets in facets_of_each.items():
-        for top in facets:
-            level: BoundFacet | None = top
-            while level is not None:
-                of_repository, kind = first_kinds.setdefault(level.id, (repository, level.kind))
-                if kind != level.kind:
-                    raise WrongValue(
-                        f"The property {level.name!r} is of kind {kind} in {of_repository!r} and of kind {level.kind} "
-                        f"in {repository!r}, so no facet counts both: name the repositories to search."
-                    )
-                level = level.nested
+        for level in (level for facet in facets for level in facet.levels()):
+            of_repository, kind = first_kinds.setdefault(level.id, (repository, level.kind))
+            if kind != level.kind:
+                raise WrongValue(
+                    f"The property {level.name!r} is of kind {kind} in {of_repository!r} and of kind {level.kind} "
+                    f"in {repository!r}, so no facet counts both: name the repositories to search."
+                )
 
 
 def add_up(

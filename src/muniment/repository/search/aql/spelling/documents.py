@@ -96,15 +96,7 @@ class _Reader:
         if root.name != "search":
             _bad(root, f"A query's root element is 'search', not {root.name!r}")
         self._check_attributes(root, ROOT_FLAGS, {ROOT_NUMBER})
-        self._no_text(root)
-        parts: dict[str, Element] = {}
-        for part in root.children:
-            self._check_namespace(part)
-            if part.name not in (*LISTS, "sorts", "locations", "expression-set", "facet-definitions"):
-                _bad(part, f"A query has no element {part.name!r}")
-            if part.name in parts:
-                _bad(part, f"The query has more than one {part.name!r}")
-            parts[part.name] = part
+        parts = self._parts(root, "query", *LISTS, "sorts", "locations", "expression-set", "facet-definitions")
         types = parts.get("types")
         condition = parts.get("expression-set")
         self._list(parts.get("collections"), "collections")
@@ -123,6 +115,18 @@ class _Reader:
             include_hidden=is_marked(root, "include-hidden-objects"),
             all_versions=is_marked(root, "all-versions"),
         )
+
+    def _parts(self, element: Element, kind: str, *names: str) -> dict[str, Element]:
+        self._no_text(element)
+        parts: dict[str, Element] = {}
+        for child in element.children:
+            self._check_namespace(child)
+            if child.name not in names:
+                _bad(child, f"A {kind} has no element {child.name!r}")
+            if child.name in parts:
+                _bad(child, f"The {kind} has more than one {child.name!r}")
+            parts[child.name] = child
+        return parts
 
     def _types(self, element: Element) -> tuple[str, ...]:
         try:
@@ -174,15 +178,7 @@ class _Reader:
             _bad(element, f"The facet-definitions are nested deeper than {_FACET_DEPTH}")
         self._count(element, 1)
         self._check_attributes(element, (), {"id", "group-by", "max-values"})
-        self._no_text(element)
-        parts: dict[str, Element] = {}
-        for child in element.children:
-            self._check_namespace(child)
-            if child.name not in ("attributes", "sort", "properties", "facet-definition"):
-                _bad(child, f"A facet-definition has no element {child.name!r}")
-            if child.name in parts:
-                _bad(child, f"The facet-definition has more than one {child.name!r}")
-            parts[child.name] = child
+        parts = self._parts(element, "facet-definition", "attributes", "sort", "properties", "facet-definition")
         nested = parts.get("facet-definition")
         attributes = self._texts(parts["attributes"], "attribute") if "attributes" in parts else []
         facet_id = element.attributes.get("id", "").strip() or (attributes[0] if attributes else "")
@@ -335,12 +331,15 @@ class _Reader:
         if element is None:
             return []
         self._check_attributes(element)
+        self._count(element, len(self._named(element, *names)))
+        return element.children
+
+    def _named(self, element: Element, *names: str) -> list[Element]:
         self._no_text(element)
         for child in element.children:
             self._check_namespace(child)
             if child.name not in names:
                 _bad(child, f"The {element.name} element has no element {child.name!r}")
-        self._count(element, len(element.children))
         return element.children
 
     def _check_namespace(self, element: Element) -> None:
@@ -373,10 +372,7 @@ class _Reader:
 
     def _texts(self, element: Element, name: str) -> list[str]:
         self._no_text(element)
-        for child in element.children:
-            self._check_namespace(child)
-            if child.name != name:
-                _bad(child, f"The {element.name} element has no element {child.name!r}")
+        for child in self._named(element, name):
             self._check_attributes(child)
             self._no_children(child)
         return [child.text.strip() for child in element.children]

@@ -5,7 +5,7 @@ condition. So a search can be narrowed to exactly the hits that were counted. So
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Literal, Protocol, Self, TypeAlias, TypeVar, get_args
 
@@ -110,6 +110,13 @@ class BoundFacet(msgspec.Struct, frozen=True):
     in_utc: bool = False
     all_periods: bool = False
     nested: "BoundFacet | None" = None
+
+    def levels(self) -> Iterator["BoundFacet"]:
+        """List the facet, and the one nested in it, and so on."""
+        level: BoundFacet | None = self
+        while level is not None:
+            yield level
+            level = level.nested
 
     @property
     def zone(self) -> tzinfo:
@@ -263,12 +270,7 @@ class FacetBinder:
 
 def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
     """Return the condition of hits that match these narrowings; None if there are none. Raises BadQuery, WrongValue."""
-    by_id: dict[str, BoundFacet] = {}
-    for facet in facets:
-        level: BoundFacet | None = facet
-        while level is not None:
-            by_id[level.id] = level
-            level = level.nested
+    by_id = {level.id: level for facet in facets for level in facet.levels()}
     conditions: list[Condition] = []
     for each in narrowings:
         if each.facet_id not in by_id:
@@ -283,9 +285,7 @@ def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narro
 
 def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
     """List the properties by whose values facets count."""
-    return frozenset().union(
-        *({facet.name} | (property_names((facet.nested,)) if facet.nested else frozenset()) for facet in facets)
-    )
+    return frozenset(level.name for facet in facets for level in facet.levels())
 
 
 class _Number(msgspec.Struct, frozen=True):

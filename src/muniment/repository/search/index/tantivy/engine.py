@@ -116,9 +116,8 @@ class TantivyWriter:
         if others:
             languages.check_detector()
         wanted = _About(fields.FORMAT, language, others, compounds.rules((language, *others)))
-        self._schema = fields.schema()
         with failures.as_refusals("the index could not be opened for writing"):
-            _prepare(folder, self._schema, wanted)
+            _prepare(folder, wanted)
             # The writer does not keep the index open: its files would stay open after merges have replaced them.
             about = _read_about(folder)
             if (about.language, about.others) != (language, others):
@@ -131,7 +130,7 @@ class TantivyWriter:
             index = _open_folder(folder, self._analyser)
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
-            self._position = fields.read_position(index.searcher(), self._schema)
+            self._position = fields.read_position(index.searcher())
 
     @property
     def position(self) -> Position:
@@ -153,7 +152,7 @@ class TantivyWriter:
                     writer.delete_documents_by_term(fields.KEY, document.key)
                     writer.add_document(fields.to_tantivy(document, self._analyser))
                 writer.delete_documents_by_term(fields.KEY, fields.POSITION)
-                writer.add_document(fields.position_document(position, self._schema))
+                writer.add_document(fields.position_document(position))
                 writer.commit()
         except BaseException:
             failures.check_room(self._folder)
@@ -203,14 +202,14 @@ def _open_folder(folder: Path, analyser: Analyser) -> tantivy.Index:
     return index
 
 
-def _prepare(folder: Path, schema: tantivy.Schema, about: _About) -> None:
+def _prepare(folder: Path, about: _About) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (folder / "meta.json").exists():
         return
     for language in _compound_languages(about):
         compounds.learn(language).write(_compounds_file(folder, language))
     disk.replace(folder / _ABOUT, msgspec.json.encode(about))
-    tantivy.Index(schema, str(folder))
+    tantivy.Index(fields.SCHEMA, str(folder))
 
 
 def _read_compounds(folder: Path, about: _About) -> dict[str, Compounds]:

@@ -57,7 +57,7 @@ def examine(
     document = thing.document()
     if document is None:
         return None
-    may_read = search.visible.may_read(document)
+    may_read = search.visible.may_read(document.key, document.acl, document.owner)
     language = analyser.language_of(document.values, document.text)
     metadata_language = analyser.language_of_metadata(document.values)
     has_two = may_read and language != metadata_language

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
-from tantivy import Occur, Query
+from tantivy import Query
 
 from muniment.repository.refusals import BadQuery
 from muniment.repository.search.aql.conditions import Condition
@@ -21,6 +21,7 @@ from muniment.repository.search.aql.spelling.periods import Period, Unit
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.contract import MOST_FACET_QUESTIONS, FacetCounts, FacetValue
 from muniment.repository.search.index.tantivy import fields
+from muniment.repository.search.index.tantivy.compiling.combining import all_of
 from muniment.repository.search.index.tantivy.compiling.order import index_kind
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
@@ -83,7 +84,7 @@ class FacetCounter:
             return None
         if not value.hits:
             return FacetCounts(facet.nested.id, facet.nested.name, ())
-        (counts,) = self.count(_and(query, self._compile(value.condition)), [facet.nested])
+        (counts,) = self.count(all_of([query, self._compile(value.condition)]), [facet.nested])
         return counts
 
     def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[_Candidate]:
@@ -164,8 +165,7 @@ class FacetCounter:
 
     def _hits(self, query: Query, condition: Condition) -> int:
         self._note()
-        result = self._searcher.search(_and(query, self._compile(condition)), 1, count=True)
-        return int(getattr(result, "count", 0) or 0)  # the engine's stubs do not know it
+        return self._searcher.count(all_of([query, self._compile(condition)]))
 
     def _ask(self, query: Query, request: Mapping[str, object]) -> Mapping[str, object]:
         self._note()
@@ -223,7 +223,3 @@ def _value(kind: str, key: str | float) -> Value:
 
 def _path(kind: str, facet: BoundFacet) -> str:
     return f"{fields.PROPERTIES}.{kind}.{facet.name}"
-
-
-def _and(query: Query, other: Query) -> Query:
-    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])

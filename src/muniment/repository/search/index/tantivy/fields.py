@@ -102,28 +102,19 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 class FoundBy(msgspec.Struct, frozen=True):
     """The part of a stored document by which searches find it: copies of fields that are not stored themselves."""
 
+    key: str
     type: str
     acl: int
     owner: str
     former: bool = False
 
 
-class ReadRight(msgspec.Struct, frozen=True):
-    """The part of a stored document that decides who may read the object."""
-
-    key: str
-    acl: int
-    owner: str
-
-
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Source)
-_read_right_decoder = msgspec.json.Decoder(ReadRight)
 _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 
-def schema() -> tantivy.Schema:
-    """Make the schema of the index. A field is stored only if hits, excerpts or the checker need its content."""
+def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in (KEY, TYPE, ACL, OWNER):
         builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
@@ -138,6 +129,10 @@ def schema() -> tantivy.Schema:
     builder.add_unsigned_field(EMBEDDING, indexed=True, fast=True)
     builder.add_text_field(FORMER, tokenizer_name="raw", index_option="basic")
     return builder.build()
+
+
+SCHEMA = _schema()
+"""The schema of every index. A field is stored only if hits, excerpts or the checker need its content."""
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
@@ -217,31 +212,19 @@ def _weighted_texts(document: Document) -> Iterator[str]:
 
 def source(document: Document, language: str = "") -> bytes:
     """Write the stored parts of a document, without its text. ``language`` means the same as in ``Source``."""
-    return _encoder.encode(
-        Source(
-            document.key,
-            document.type,
-            document.acl,
-            document.owner,
-            document.values,
-            document.ids,
-            document.seq,
-            document.modified,
-            document.embedding,
-            language,
-            document.former,
-        )
-    )
+    stored = msgspec.structs.asdict(document)
+    del stored["text"]
+    return _encoder.encode(Source(**stored, language=language))
 
 
-def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
+def position_document(position: Position) -> tantivy.Document:
     """Turn a position into a document of the engine. No search finds this document."""
-    return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, of)
+    return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, SCHEMA)
 
 
-def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
+def read_position(searcher: tantivy.Searcher) -> Position:
     """Return the position in the change log up to which a searcher's commit is complete; START in a new index."""
-    hits = searcher.search(tantivy.Query.term_query(of, KEY, POSITION, "basic"), 1, count=False).hits
+    hits = searcher.search(tantivy.Query.term_query(SCHEMA, KEY, POSITION, "basic"), 1, count=False).hits
     if not hits:
         return START
     return Position.parse(bytes(searcher.doc(hits[0][1])[SOURCE][0]).decode())
@@ -250,11 +233,6 @@ def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
 def read_key(stored: tantivy.Document) -> str:
     """Return the object's id from a document of the engine."""
     return str(stored.get_first(KEY))
-
-
-def read_right(stored: tantivy.Document) -> ReadRight:
-    """Return the part of a document of the engine that decides who may read the object."""
-    return _read_right_decoder.decode(read_source_bytes(stored))
 
 
 def read_source_bytes(stored: tantivy.Document) -> bytes:
@@ -280,20 +258,9 @@ def read_text(stored: tantivy.Document) -> str:
 
 def read_document(stored: tantivy.Document) -> Document:
     """Return the document from which a document of the engine was made."""
-    source = read_source(stored)
-    return Document(
-        source.key,
-        source.seq,
-        source.modified,
-        source.type,
-        source.acl,
-        source.owner,
-        source.values,
-        read_text(stored),
-        source.ids,
-        source.embedding,
-        source.former,
-    )
+    source = msgspec.structs.asdict(read_source(stored))
+    del source["language"]
+    return Document(**source, text=read_text(stored))
 
 
 def as_written(value: str) -> str:

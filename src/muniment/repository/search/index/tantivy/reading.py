@@ -13,7 +13,7 @@ from muniment.repository.search.analysis.analysis import Analyser
 from muniment.repository.search.index.contract import DocumentDigest
 from muniment.repository.search.index.document import Document
 from muniment.repository.search.index.tantivy import failures, fields
-from muniment.repository.search.index.tantivy.compiling.combining import all_of
+from muniment.repository.search.index.tantivy.compiling.combining import all_of, term, terms
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 _AT_A_TIME = 500
@@ -24,9 +24,8 @@ _NUMBERS = struct.Struct(">Qq")
 class Reading:
     """Reads the documents of one searcher, regardless of what any caller may see."""
 
-    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
+    def __init__(self, searcher: WatchedSearcher) -> None:
         self._searcher = searcher
-        self._schema = schema
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document, in the order of their counters."""
@@ -45,7 +44,7 @@ class Reading:
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
         """Read the digests of the first ``limit`` documents whose counters are above ``after`` and at most ``to``."""
         in_range = Query.range_query(
-            *(self._schema, fields.NUMBER, FieldType.Unsigned),
+            *(fields.SCHEMA, fields.NUMBER, FieldType.Unsigned),
             lower_bound=max(after, 0),
             upper_bound=to,
             include_lower=after < 0,
@@ -57,11 +56,11 @@ class Reading:
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
         """Read the digests of the documents with these keys, in the order of their counters."""
         query = self._with(keys)
-        number = getattr(self._searcher.search(query, 1), "count", None) or 0  # the engine's stubs do not know it
+        number = self._searcher.count(query)
         return self._digests(query, self._in_order(query, number, 0) if number else [])
 
     def _with(self, keys: Iterable[str]) -> Query:
-        return Query.term_set_query(self._schema, fields.KEY, [key for key in keys if key != fields.POSITION])
+        return terms(fields.KEY, [key for key in keys if key != fields.POSITION])
 
     def _in_order(self, query: Query, limit: int, offset: int) -> list[DocAddress]:
         result = self._searcher.search(
@@ -71,14 +70,13 @@ class Reading:
 
     def _digests(self, query: Query, addresses: list[DocAddress]) -> list[DocumentDigest]:
         """Make the digests of these documents, which the query finds."""
-        numbers = self._searcher.fast_field_values(fields.NUMBER, addresses)
-        modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
+        numbers = self._searcher.numbers(fields.NUMBER, addresses)
+        modified = self._searcher.numbers(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
         stating[fields.FORMER, fields.IS_FORMER] = set()
         unreadable = set[tuple[int, int]]()
         parts = []
-        for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
-            number, instant = int(in_number or 0), int(in_modified or 0)
+        for address, number, instant in zip(addresses, numbers, modified, strict=True):
             stored, place = self._searcher.doc(address), (address.segment_ord, address.doc)
             key = fields.read_key(stored)
             if key == fields.POSITION:
@@ -113,8 +111,8 @@ class Reading:
         """
         wrong = set[tuple[int, int]]()
         for (field, value), expected in stating.items():
-            term = all_of([query, Query.term_query(self._schema, field, value, "basic")])
-            hits = self._searcher.search(term, len(places) + 1, count=False).hits
+            stated = all_of([query, term(field, value)])
+            hits = self._searcher.search(stated, len(places) + 1, count=False).hits
             wrong |= expected ^ ({(address.segment_ord, address.doc) for _, address in hits} & places)
         return wrong
 

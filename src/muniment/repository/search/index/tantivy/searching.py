@@ -31,12 +31,21 @@ class WatchedSearcher:
         budgets.check()
         return self._searcher.aggregate(query, dict(aggregations))
 
-    def fast_field_values(self, field: str, addresses: Sequence[DocAddress]) -> list[int | float | bool | None]:
-        """Read the values of documents in a fast field."""
+    def count(self, query: Query) -> int:
+        return count_of(self.search(query, 1)) or 0
+
+    def numbers(self, field: str, addresses: Sequence[DocAddress]) -> list[int]:
+        """Read the whole numbers that documents have in a fast field, and 0 for a document that has none."""
         budgets.check()
-        return self._searcher.fast_field_values(field, list(addresses))
+        return [int(value or 0) for value in self._searcher.fast_field_values(field, list(addresses))]
 
     def terms_with_prefix(self, field: str, prefix: str, query: Query) -> list[tuple[str, int]]:
         """Count, for each term with this prefix, the hits of a query that hold it."""
         budgets.check()
         return self._searcher.terms_with_prefix(field, prefix, query)
+
+
+def count_of(result: tantivy.SearchResult) -> int | None:
+    """Return how many hits a search has in all; None if they were not counted."""
+    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
+    return number

@@ -31,7 +31,7 @@ from muniment.repository.search.index.contract import (
 from muniment.repository.search.index.document import Document
 from muniment.repository.search.index.tantivy import examining, failures, fields, reading
 from muniment.repository.search.index.tantivy.compiling import costs, rarity
-from muniment.repository.search.index.tantivy.compiling.combining import all_of
+from muniment.repository.search.index.tantivy.compiling.combining import all_of, terms
 from muniment.repository.search.index.tantivy.compiling.compile import (
     MATCHES,
     CompiledLeaf,
@@ -39,10 +39,10 @@ from muniment.repository.search.index.tantivy.compiling.compile import (
     Compiler,
     PermissionMemory,
 )
-from muniment.repository.search.index.tantivy.compiling.order import Ranked, Ranking, count_of
+from muniment.repository.search.index.tantivy.compiling.order import Ranked, Ranking
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, SeenCounts
 from muniment.repository.search.index.tantivy.facets import FacetCounter
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 from muniment.repository.search.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.store.change_log.changes import Position
 
@@ -90,15 +90,14 @@ class TantivySnapshot:
     ) -> None:
         self._index = index
         self._searcher = watched = WatchedSearcher(searcher)
-        self._schema = schema = fields.schema()
         self._analyser = analyser
         self._memory = memory
         self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
-        self._ranking = Ranking(watched, schema)
-        self._reading = reading.Reading(watched, schema)
+        self._ranking = Ranking(watched)
+        self._reading = reading.Reading(watched)
         self._has_former = searcher.doc_freq(fields.FORMER, fields.IS_FORMER) > 0
-        self._position = fields.read_position(searcher, schema)
-        self._documents = rarity.documents(searcher, schema)
+        self._position = fields.read_position(searcher)
+        self._documents = rarity.documents(searcher)
 
     @property
     def position(self) -> Position:
@@ -263,13 +262,10 @@ class TantivySnapshot:
 
     def _compiler(self, rarity: Rarity | None = None, locale: str = "") -> Compiler:
         analyser = self._analyser.asking(locale)
-        return Compiler(
-            *(self._index, self._schema, analyser, self._memory.permissions, rarity),
-            has_former=self._has_former,
-        )
+        return Compiler(self._index, analyser, self._memory.permissions, rarity, has_former=self._has_former)
 
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
-        return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
+        return Vocabulary(self._searcher, compiler, self._analyser, visible)
 
     def _weighing(
         self, compiler: Compiler, search: Search, seen_counts: SeenCounts, ranked: Collection[Pattern]
@@ -285,7 +281,7 @@ class TantivySnapshot:
             return self._compiler().holding(visible, sought, exact)
 
         findings = rarity.Findings(holding, compiler.browsable(visible), self._vocabulary(compiler, visible).beginning)
-        return Rarity((self._searcher, self._schema, self._documents), findings, ranked, seen_counts)
+        return Rarity((self._searcher, self._documents), findings, ranked, seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
         """Return what is remembered of a caller, or an empty memory if objects have changed since the snapshot.
@@ -293,7 +289,7 @@ class TantivySnapshot:
         Changed objects that the snapshot does not hold at all, such as new ones, do not count.
         """
         missed_keys = visible.hidden | visible.decided
-        if missed_keys and count_of(self._searcher.search(compiler.among(Query.all_query(), missed_keys), 1)):
+        if missed_keys and self._searcher.count(compiler.among(Query.all_query(), missed_keys)):
             return SeenCounts()
         key = rarity.caller_key(visible)
         return self._seen_counts.answer(key, SeenCounts, len(visible.browse_acls) + len(visible.read_acls) + _CALLER)
@@ -327,9 +323,9 @@ class TantivySnapshot:
         return rank(query, offset, limit, total=search.total)
 
     def _bare_hits(self, ranked_hits: Sequence[Ranked]) -> tuple[IndexHit, ...]:
-        numbers = self._searcher.fast_field_values(fields.EMBEDDING, [address for _, address in ranked_hits])
+        numbers = self._searcher.numbers(fields.EMBEDDING, [address for _, address in ranked_hits])
         return tuple(
-            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", (), embedding=int(number or 0))
+            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", (), embedding=number)
             for (score, address), number in zip(ranked_hits, numbers, strict=True)
         )
 
@@ -343,8 +339,9 @@ class TantivySnapshot:
         marks: bool,
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked_hits]
-        keys = [fields.read_key(document) for document in stored_documents]
-        readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
+        sources = [fields.read_found_by(fields.read_source_bytes(document)) for document in stored_documents]
+        keys = [source.key for source in sources]
+        readable = [visible.may_read(source.key, source.acl, source.owner) for source in sources]
         leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
         # These hits have matched every leaf, so an excerpt from the text is all that is missing.
         sure = [plan.compiled.needs_all and may_read for may_read in readable]
@@ -406,26 +403,19 @@ class TantivySnapshot:
         self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
         """Count the hits by facets. Also return the number of hits that the facets count, or None if they count all."""
+        fed = search.facet_hits
         if not search.facets:
             return (), None
-        fed, query = self._feed_facets(query, search, compiled_query)
+        if fed is None or fed > MOST_FED or self._searcher.count(query) <= fed:
+            fed = None
+        elif fed == 0:
+            query = Query.empty_query()
+        else:
+            first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
+            ranked_hits, _ = self._page(query, first, compiled_query)
+            numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in ranked_hits])
+            query = all_of([query, terms(fields.NUMBER, numbers)])
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
-
-    def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
-        """Narrow a query to its first hits if the facets count only these, and return their number with the query.
-
-        If the facets count all hits, the number is None and the query is not changed.
-        """
-        fed = search.facet_hits
-        if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
-            return None, query
-        if fed == 0:
-            return 0, Query.empty_query()
-        first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
-        ranked_hits, _ = self._page(query, first, compiled_query)
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
-        these = Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers])
-        return fed, all_of([query, these])
 
 
 def _metadata_excerpt(

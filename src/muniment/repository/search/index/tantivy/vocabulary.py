@@ -11,7 +11,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-import tantivy
 from tantivy import Query
 
 from muniment.repository.search.analysis import letters
@@ -22,11 +21,10 @@ from muniment.repository.search.aql.tree import Term
 from muniment.repository.search.aql.values import keyword_values
 from muniment.repository.search.index.contract import Correction, Visible, WordCount
 from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import all_of
+from muniment.repository.search.index.tantivy.compiling.combining import all_of, term
 from muniment.repository.search.index.tantivy.compiling.compile import Compiler
-from muniment.repository.search.index.tantivy.compiling.order import count_of
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
 SHORTEST, LONGEST = 2, 60
 """The fewest and the most letters of a beginning that is completed.
@@ -49,13 +47,11 @@ class Vocabulary:
     def __init__(
         self,
         searcher: WatchedSearcher,
-        schema: tantivy.Schema,
         compiler: Compiler,
         analyser: Analyser,
         visible: Visible,
     ) -> None:
         self._searcher = searcher
-        self._schema = schema
         self._compiler = compiler
         self._analyser = analyser
         self._visible = visible
@@ -69,7 +65,7 @@ class Vocabulary:
         if len(sought) != 1 or not SHORTEST <= len(sought[0][1]) <= LONGEST:
             return []
         counts = self.beginning(sought[0][1], hits)
-        common = sorted(((-count, word) for word, count in counts.items()), key=lambda each: each)
+        common = sorted((-count, word) for word, count in counts.items())
         words = [
             (word, -count) for count, word in common if not (word.endswith(JOINED) or self._analyser.is_stop_word(word))
         ]
@@ -94,7 +90,7 @@ class Vocabulary:
         if len(exact) != 1 or not SHORTEST < len(exact[0][1]) <= LONGEST:
             return []
         sought = exact[0][1]
-        if count_of(self._searcher.search(self._compiler.matching_term(self._visible, Term(word)), 1)):
+        if self._searcher.count(self._compiler.matching_term(self._visible, Term(word))):
             return []
         found: dict[str, int] = {}
         for most in (1, 2) if len(sought) >= _TWO_LETTERS_FROM else (1,):
@@ -110,16 +106,14 @@ class Vocabulary:
 
     def _count(self, word: str) -> int:
         """Return how many objects hold a word for the caller, in exactly this form."""
-        return count_of(self._searcher.search(self._compiler.holding(self._visible, word, exact=True), 1)) or 0
+        return self._searcher.count(self._compiler.holding(self._visible, word, exact=True))
 
     def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
         """Return the words that say most about a text, in the order in which they appear in the text.
 
         With each returned word, the caller finds at least one object besides the object ``key``.
         """
-        itself = all_of(
-            [self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic")]
-        )
+        itself = all_of([self._compiler.readable(self._visible), term(fields.KEY, key)])
         hits = self._searcher.search(itself, 1)
         own = count_of(hits) or 0
         language = fields.read_source(self._searcher.doc(hits.hits[0][1])).language if hits.hits else ""
@@ -148,7 +142,7 @@ class Vocabulary:
         Of a long text, only the words at the beginning are listed.
         """
         for field, permitted_query in self._permitted_queries():
-            similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
+            similar = Query.fuzzy_term_query(fields.SCHEMA, field, sought, letters, True, False)
             # These are the newest objects, because the engine's own order depends on everybody's documents.
             newest = self._searcher.search(
                 all_of([similar, permitted_query]), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER

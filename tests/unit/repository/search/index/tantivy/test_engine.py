@@ -947,7 +947,7 @@ def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, wo
 
 def test_a_panic_of_the_engine_is_a_refusal() -> None:
     with pytest.raises(IndexUnavailable, match="tried"), failures.as_refusals("it was tried"):
-        tantivy.Query.phrase_query(fields.schema(), fields.ANYWHERE.stems, ["one"])
+        tantivy.Query.phrase_query(fields.SCHEMA, fields.ANYWHERE.stems, ["one"])
     with pytest.raises(KeyboardInterrupt), failures.as_refusals("it was tried"):
         raise KeyboardInterrupt
 

@@ -1,16 +1,30 @@
 """How are several queries of the engine combined into one?"""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tantivy import Occur, Query
 
-SEVERAL = 100
+from muniment.repository.search.index.tantivy import fields
+
+_SEVERAL = 100
 """More terms than this are sought by one query for a set of terms, which is then faster than an OR of term queries."""
 
 
 def silent(query: Query) -> Query:
     """Make a query that finds the same objects with the score 0."""
     return Query.const_score_query(query, 0.0)
+
+
+def term(field: str, value: str | int) -> Query:
+    """Make the query for the objects that have this value in a field, with the same score for all."""
+    return Query.term_query(fields.SCHEMA, field, value, "basic")
+
+
+def terms(field: str, values: Collection[str | int]) -> Query:
+    """Make the query for the objects that have one of these values in a field."""
+    if len(values) <= _SEVERAL:
+        return any_of([term(field, value) for value in values])
+    return Query.term_set_query(fields.SCHEMA, field, list(values))
 
 
 def all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:

@@ -18,7 +18,7 @@ from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.aql.tree import Value
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.compiling import regexes
-from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, any_of
+from muniment.repository.search.index.tantivy.compiling.combining import any_of, terms
 from muniment.repository.search.index.tantivy.compiling.regexes import Allowance
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -27,9 +27,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Comparisons:
     """Makes the queries for comparisons of properties. ``allowance`` limits the cost of their regular expressions."""
 
-    def __init__(self, index: tantivy.Index, schema: tantivy.Schema, allowance: Allowance) -> None:
+    def __init__(self, index: tantivy.Index, allowance: Allowance) -> None:
         self._index = index
-        self._schema = schema
         self._allowance = allowance
 
     def query(self, comparison: OneOf | Between | Like | HasValue) -> Query:
@@ -46,7 +45,7 @@ class Comparisons:
                 return self._between(comparison)
             case OneOf():
                 by_kind = _by_kind(comparison.values, written=comparison.written)
-                return any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
+                return any_of([terms(_path(kind, comparison.name), values) for kind, values in by_kind])
             case HasValue():
                 return any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
             case _:
@@ -56,7 +55,7 @@ class Comparisons:
         match alternatives:
             case (Pattern(pieces=(str(beginning), Gap.RUN)),):
                 path = _path("s", name)
-                return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
+                return Query.fuzzy_term_query(fields.SCHEMA, path, fields.MARKER + beginning, 0, True, True)
             case _:
                 return self._strings(name, regexes.of_patterns(alternatives))
 
@@ -64,13 +63,7 @@ class Comparisons:
         """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
         path_expressions = [f"{path}(?:{self._allowance.spend(each)})" for each in expressions]
-        return any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in path_expressions])
-
-    def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
-        path = _path(kind, name)
-        if len(values) <= SEVERAL:
-            return any_of([Query.term_query(self._schema, path, value, "basic") for value in values])
-        return Query.term_set_query(self._schema, path, values)
+        return any_of([Query.regex_query(fields.SCHEMA, fields.PROPERTIES, each) for each in path_expressions])
 
     def _between(self, range_: Between) -> Query:
         low, high = range_.low, range_.high

@@ -33,7 +33,7 @@ from muniment.repository.search.aql.tree import AnyWord, Both, Either, Fulltext,
 from muniment.repository.search.index.contract import LEAD, Leaf, Near, Visible
 from muniment.repository.search.index.tantivy import fields
 from muniment.repository.search.index.tantivy.compiling import regexes
-from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, all_of, any_of, silent
+from muniment.repository.search.index.tantivy.compiling.combining import all_of, any_of, silent, term, terms
 from muniment.repository.search.index.tantivy.compiling.comparisons import Comparisons
 from muniment.repository.search.index.tantivy.compiling.leaves import has_keywords, leaves, needs_all
 from muniment.repository.search.index.tantivy.compiling.rarity import Rarity, may_rank
@@ -102,20 +102,18 @@ class Compiler:
     def __init__(
         self,
         index: tantivy.Index,
-        schema: tantivy.Schema,
         analyser: Analyser,
-        permissions: "PermissionMemory",
+        permissions: PermissionMemory,
         rarity: Rarity | None = None,
         *,
         has_former: bool = False,
     ) -> None:
-        self._schema = schema
         self._has_former = has_former
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
         self._allowance = Allowance()
-        self._comparisons = Comparisons(index, schema, self._allowance)
+        self._comparisons = Comparisons(index, self._allowance)
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
         """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score.
@@ -136,7 +134,7 @@ class Compiler:
 
         Raises what ``compile`` raises.
         """
-        type_clauses = [(Occur.Must, silent(self._terms(fields.TYPE, query.types)))] if query.types else []
+        type_clauses = [(Occur.Must, silent(terms(fields.TYPE, query.types)))] if query.types else []
 
         def query_of(readable: bool) -> Query:
             condition = query.condition
@@ -168,17 +166,18 @@ class Compiler:
 
         The first ``near.added`` objects become hits if the caller may read them.
         """
-        terms = [Query.term_query(self._schema, fields.EMBEDDING, each, "basic") for each in near.embeddings]
-        added = all_of([silent(self.readable(visible)), silent(any_of(terms[: near.added]))])
+        nearest = [term(fields.EMBEDDING, each) for each in near.embeddings]
+        added = all_of([silent(self.readable(visible)), silent(any_of(nearest[: near.added]))])
         scores = [
-            (Occur.Should, Query.const_score_query(term, score)) for term, score in zip(terms, near.scores, strict=True)
+            (Occur.Should, Query.const_score_query(each, score))
+            for each, score in zip(nearest, near.scores, strict=True)
         ]
         return Query.boolean_query([(Occur.Must, any_of([query, added])), *scores])
 
     def embedded(self, query: Query) -> Query:
         """Make the query for those of a query's objects that have an embedding."""
         kind = FieldType.Unsigned
-        return all_of([silent(query), silent(Query.range_query(self._schema, fields.EMBEDDING, kind, lower_bound=1))])
+        return all_of([silent(query), silent(Query.range_query(fields.SCHEMA, fields.EMBEDDING, kind, lower_bound=1))])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make a query that scores objects as the query of the method ``visible`` does. It may find further objects."""
@@ -193,7 +192,7 @@ class Compiler:
         def holding(readable: bool) -> Query:
             pair = _searched(readable)
             field = pair.words if exact else pair.stems
-            return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._term(field, sought)
+            return self._one_wild(field, sought) if isinstance(sought, Pattern) else term(field, sought)
 
         return self._finding(visible, holding)
 
@@ -207,7 +206,7 @@ class Compiler:
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
         """Make the query for those of a query's objects that have one of these keys."""
-        return all_of([query, silent(self._terms(fields.KEY, keys))])
+        return all_of([query, silent(terms(fields.KEY, keys))])
 
     def browsable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may browse."""
@@ -235,7 +234,7 @@ class Compiler:
         The score is a sum in which query number n, counted from 0, adds 2**n. It is exact for up to ``MATCHES``
         queries.
         """
-        few = (Occur.Must, silent(self._terms(fields.KEY, keys)))
+        few = (Occur.Must, silent(terms(fields.KEY, keys)))
         clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *clauses])
 
@@ -265,7 +264,7 @@ class Compiler:
 
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:
-            hidden_query = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
+            hidden_query = terms(fields.KEY, {fields.POSITION, *visible.hidden})
             every_query = [(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)]
             return Query.boolean_query([*every_query, *self._not_former(visible)])
         permitted_query = self._permissions.answer(
@@ -274,10 +273,10 @@ class Compiler:
         return self._apply_decisions(visible, permitted_query, decided_keys)
 
     def _acls(self, acls: frozenset[int]) -> Query:
-        return self._terms(fields.ACL, [str(acl) for acl in acls])
+        return terms(fields.ACL, [str(acl) for acl in acls])
 
     def _owner(self, visible: Visible) -> list[Query]:
-        return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
+        return [term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
         """Apply ``decided`` and ``hidden`` to the query for what ACLs permit, and leave out former versions.
@@ -285,12 +284,12 @@ class Compiler:
         The document that holds the index's position has neither ACL nor owner, so the query does not find it.
         """
         if visible.decided:
-            clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
-            newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
+            clauses = [(Occur.Must, permitted_query), (Occur.MustNot, terms(fields.KEY, visible.decided))]
+            newly_permitted = terms(fields.KEY, decided_keys & visible.decided)
             permitted_query = any_of([Query.boolean_query(clauses), newly_permitted])
         exclusions = self._not_former(visible)
         if visible.hidden:
-            exclusions.append((Occur.MustNot, self._terms(fields.KEY, visible.hidden)))
+            exclusions.append((Occur.MustNot, terms(fields.KEY, visible.hidden)))
         return Query.boolean_query([(Occur.Must, permitted_query), *exclusions]) if exclusions else permitted_query
 
     def _not_former(self, visible: Visible) -> list[tuple[Occur, Query]]:
@@ -300,7 +299,7 @@ class Compiler:
         """
         if visible.all_versions or not self._has_former:
             return []
-        return [(Occur.MustNot, self._term(fields.FORMER, fields.IS_FORMER))]
+        return [(Occur.MustNot, term(fields.FORMER, fields.IS_FORMER))]
 
     def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
@@ -381,7 +380,7 @@ class Compiler:
             queries.append(Query.boost_query(Query.disjunction_max_query(as_written), _AS_WRITTEN))
         for pair in pairs:
             if len(pair) > 1:
-                near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
+                near = Query.phrase_query(fields.SCHEMA, field.stems, [*pair], _SLOP)
                 queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
         return queries
 
@@ -391,7 +390,7 @@ class Compiler:
         if len(words) == 1:
             return self._word(field, words[0][1], counted_as)
         first_place = words[0][0]
-        phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        phrase = Query.phrase_query(fields.SCHEMA, field, [(place - first_place, word) for place, word in words])
         return self._weigh(phrase, field, [word for _, word in words], counted_as)
 
     def _is_level(self, leaf: Leaf) -> bool:
@@ -414,7 +413,7 @@ class Compiler:
             phrase: list[str | tuple[int, str]] = [
                 (place - first_place, self._allowance.spend(regexes.of_pattern(each))) for place, each in words
             ]
-            parts.append((Occur.Must, silent(Query.regex_phrase_query(self._schema, field, phrase))))
+            parts.append((Occur.Must, silent(Query.regex_phrase_query(fields.SCHEMA, field, phrase))))
         return Query.boolean_query(parts)
 
     def _one_wild(self, field: str, pattern: Pattern) -> Query:
@@ -422,9 +421,9 @@ class Compiler:
             case (str(word),):
                 return self._word(field, word)
             case (str(beginning), Gap.RUN):
-                unranked = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+                unranked = Query.fuzzy_term_query(fields.SCHEMA, field, beginning, 0, True, True)
             case _:
-                unranked = Query.regex_query(self._schema, field, self._allowance.spend(regexes.of_pattern(pattern)))
+                unranked = Query.regex_query(fields.SCHEMA, field, self._allowance.spend(regexes.of_pattern(pattern)))
         return unranked if self._rarity is None else self._rarity.by_forms(field, pattern, unranked)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
@@ -435,24 +434,16 @@ class Compiler:
         """
         if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
             return []
-        return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
+        return [Query.fuzzy_term_query(fields.SCHEMA, field, words[0][1], 1, True, False)]
 
     def _word(self, field: str, word: str, counted_as: Sequence[Sequence[str]] = ()) -> Query:
-        return self._weigh(Query.term_query(self._schema, field, word, "freq"), field, [word], counted_as)
+        return self._weigh(Query.term_query(fields.SCHEMA, field, word, "freq"), field, [word], counted_as)
 
     def _weigh(self, query: Query, field: str, words: Sequence[str], counted_as: Sequence[Sequence[str]] = ()) -> Query:
         """Give a query for a word or a phrase the weight that it has for the caller."""
         if self._rarity is None:
             return query
         return Query.boost_query(query, self._rarity.factor(field, words, counted_as))
-
-    def _term(self, field: str, value: str) -> Query:
-        return Query.term_query(self._schema, field, value, "basic")
-
-    def _terms(self, field: str, values: Collection[str]) -> Query:
-        if len(values) <= SEVERAL:
-            return any_of([self._term(field, value) for value in sorted(values)])
-        return Query.term_set_query(self._schema, field, sorted(values))
 
 
 def _is_one(query: CompiledQuery, visible: Visible) -> bool:

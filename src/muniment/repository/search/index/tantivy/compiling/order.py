@@ -16,8 +16,8 @@ from muniment.ground.clock import Instant
 from muniment.repository.search.aql.values import Kind
 from muniment.repository.search.index.contract import Order, SortedBy
 from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.combining import SEVERAL, all_of, any_of, silent
-from muniment.repository.search.index.tantivy.searching import WatchedSearcher
+from muniment.repository.search.index.tantivy.compiling.combining import all_of, silent, term, terms
+from muniment.repository.search.index.tantivy.searching import WatchedSearcher, count_of
 
 REACH = 2_000
 """The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
@@ -47,9 +47,8 @@ _BESIDE = 200
 class Ranking:
     """Ranks the hits that one searcher finds."""
 
-    def __init__(self, searcher: WatchedSearcher, schema: tantivy.Schema) -> None:
+    def __init__(self, searcher: WatchedSearcher) -> None:
         self._searcher = searcher
-        self._schema = schema
 
     def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
         """Return the counters of at most ``limit`` hits of a query in this order, without the first ``offset`` hits.
@@ -67,12 +66,11 @@ class Ranking:
             ranked_hits = self._ties_in_order(hits)[offset:]
         else:
             ranked_hits, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
-        return [int(number) for number in numbers if number is not None]
+        return self._searcher.numbers(fields.NUMBER, [address for _, address in ranked_hits])
 
     def values(self, query: Query, field: str) -> list[int]:
         """Return the values that all hits of a query have in a numeric field, in ascending order."""
-        number = count_of(self._searcher.search(query, 1)) or 0
+        number = self._searcher.count(query)
         if not number:
             return []
         hits = self._ascending(field, query, 0, number, total=False).hits
@@ -147,14 +145,12 @@ class Ranking:
         """Return the hits of a query whose objects have one of these counters, in the order of ``counters``."""
         if not counters:
             return []
-        if len(counters) <= SEVERAL:
-            these = any_of([Query.term_query(self._schema, fields.NUMBER, counter, "basic") for counter in counters])
-        else:
-            these = Query.term_set_query(self._schema, fields.NUMBER, counters)
-        hits = self._searcher.search(all_of([query, silent(these)]), len(counters), count=False).hits
+        hits = self._searcher.search(
+            all_of([query, silent(terms(fields.NUMBER, counters))]), len(counters), count=False
+        ).hits
         places = {counter: place for place, counter in enumerate(counters)}
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
-        pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[int(each[0] or 0)])
+        numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in hits])
+        pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[each[0]])
         return [hit for _, hit in pairs]
 
     def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
@@ -167,17 +163,16 @@ class Ranking:
         return self._searcher.search(query, limit, count=total, order_by_field=field, offset=offset, order=order)
 
     def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:
-        schema, field, kind = self._schema, fields.MODIFIED, FieldType.Integer
+        schema, field, kind = fields.SCHEMA, fields.MODIFIED, FieldType.Integer
         if descending:
             range_query = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
         else:
             range_query = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
-        return count_of(self._searcher.search(all_of([query, range_query]), 1)) or 0
+        return self._searcher.count(all_of([query, range_query]))
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
         """Return the objects that were modified at one instant, ordered by counter."""
-        at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
-        return self.by_counter(all_of([query, at_instant]), offset, limit, total=False)[0]
+        return self.by_counter(all_of([query, term(fields.MODIFIED, instant)]), offset, limit, total=False)[0]
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score by counter, up to REACH.
@@ -197,13 +192,13 @@ class Ranking:
         """Order hits of equal score (or instant) by counter. In ``hits``, they are next to each other."""
         if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        numbers = self._searcher.numbers(fields.NUMBER, [address for _, address in hits])
         numbered = list(zip(hits, numbers, strict=True))
         in_order: list[Ranked] = []
         start = 0
         while start < len(hits):
             end = _end_of_ties(hits, start + 1)
-            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1] or 0)]
+            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1])]
             start = end
         return in_order
 
@@ -268,9 +263,3 @@ def index_kind(kind: Kind, *, folded: bool) -> str:
             return "i"
         case _:
             assert_never(kind)
-
-
-def count_of(result: tantivy.SearchResult) -> int | None:
-    """Return how many hits a search has in all; None if they were not counted."""
-    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
-    return number

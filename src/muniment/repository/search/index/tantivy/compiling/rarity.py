@@ -24,7 +24,7 @@ from muniment.ground.caches import Memory
 from muniment.repository.search.aql.patterns import Gap, Pattern
 from muniment.repository.search.index.contract import Visible, WordCount
 from muniment.repository.search.index.tantivy import fields
-from muniment.repository.search.index.tantivy.compiling.order import count_of
+from muniment.repository.search.index.tantivy.compiling.combining import term
 from muniment.repository.search.index.tantivy.searching import WatchedSearcher
 
 _WORDS, _QUERY_BYTES, _COMPLETIONS = 1000, 250_000, 1000
@@ -92,17 +92,17 @@ class Findings(NamedTuple):
 class Rarity:
     """The weights of words for one caller. Only the patterns in ``ranked`` are ranked.
 
-    ``engine`` is the searcher, its schema, and the number of documents that the engine counts.
+    ``engine`` is the searcher, and the number of documents that the engine counts.
     """
 
     def __init__(
         self,
-        engine: tuple[WatchedSearcher, tantivy.Schema, int],
+        engine: tuple[WatchedSearcher, int],
         findings: Findings,
         ranked: Collection[Pattern],
         seen_counts: SeenCounts,
     ) -> None:
-        self._searcher, self._schema, self._documents = engine
+        self._searcher, self._documents = engine
         self._findings = findings
         self._ranked = ranked
         self._seen_counts = seen_counts
@@ -131,8 +131,8 @@ class Rarity:
         scores = []
         for word in forms.words:
             if holding := self._searcher.doc_freq(field, word):
-                term = Query.term_query(self._schema, field, word, "freq")
-                scores.append(Query.boost_query(term, weight / _idf(holding, self._documents)))
+                scored = Query.term_query(fields.SCHEMA, field, word, "freq")
+                scores.append(Query.boost_query(scored, weight / _idf(holding, self._documents)))
         best = Query.disjunction_max_query(scores) if scores else Query.empty_query()
         if forms.complete:
             return best
@@ -148,15 +148,16 @@ class Rarity:
 
     def weight(self, alternatives: Sequence[str | Pattern], exact: bool) -> float:
         """Return the weight of exact words, stems or patterns that count as one word. It is greater for rarer words."""
-        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._findings.everything))
+        everything = self._seen_counts.counts.answer(
+            (exact, ""), lambda: self._searcher.count(self._findings.everything)
+        )
         return _idf(sum(self.finding(each, exact) for each in alternatives), everything)
 
     def finding(self, word: str | Pattern, exact: bool) -> int:
         """Count the objects that the caller finds by a word or a pattern."""
-        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._findings.holding(word, exact)))
-
-    def _count(self, query: Query) -> int:
-        return count_of(self._searcher.search(query, 1)) or 0
+        return self._seen_counts.counts.answer(
+            (exact, word), lambda: self._searcher.count(self._findings.holding(word, exact))
+        )
 
 
 def may_rank(pattern: Pattern) -> bool:
@@ -176,9 +177,9 @@ def commonest(pattern: Pattern, counts: Mapping[str, int]) -> Forms:
     return Forms(words[:MOST_FORMS], len(words) <= MOST_FORMS and len(few) == len(common))
 
 
-def documents(searcher: tantivy.Searcher, schema: tantivy.Schema) -> int:
+def documents(searcher: tantivy.Searcher) -> int:
     """Return how many documents the engine's own weights count. Until a merge, that includes deleted documents."""
-    position = Query.term_query(schema, fields.KEY, fields.POSITION, "basic")
+    position = term(fields.KEY, fields.POSITION)
     hits = searcher.search(position, 1, count=False).hits
     if not hits:
         return searcher.num_docs
